@@ -1,0 +1,81 @@
+"""What can go wrong in the engine, as one tree.
+
+    EngineError                 anything the engine says "no" to; carries a code and an exit status
+    ├── SpecError               a field of the spec is wrong, or the device or model cannot do it (exit 2)
+    ├── DeviceUnavailable       the device asked for is not there (exit 4)
+    ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
+    ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
+    └── WorkerFailed            the worker process died, hung or broke the protocol (exit 1)
+
+An out-of-memory is no error here: it is the outcome of a probe. Errors cross process borders as
+``to_dict()`` and come back through ``from_dict()``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class EngineError(Exception):
+    """Base of the tree. ``code`` is stable and machine-readable, the text is for people."""
+
+    code = "engine_error"
+    exit_status = 1
+    field: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "field": self.field,
+            "message": str(self),
+            "exit_status": self.exit_status,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> EngineError:
+        """Rebuild the error another process reported; an unknown code becomes an EngineError."""
+        kind = next((k for k in cls.__subclasses__() if k.code == data.get("code")), cls)
+        message = str(data.get("message") or "no message")
+        error = kind.__new__(kind)
+        Exception.__init__(error, message)
+        error.field = data.get("field")
+        return error
+
+
+class SpecError(EngineError):
+    """A field of the spec holds something that is not allowed. Nothing was run."""
+
+    code = "bad_spec"
+    exit_status = 2
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class DeviceUnavailable(EngineError):
+    """The device asked for does not exist on this machine, or this torch cannot use it."""
+
+    code = "device_unavailable"
+    exit_status = 4
+    field = "device"
+
+
+class WeightsUnavailable(EngineError):
+    """Pretrained weights were asked for and cannot be loaded (no network, no cache, no such model)."""
+
+    code = "weights_unavailable"
+    exit_status = 6
+    field = "pretrained"
+
+
+class WorkloadFailed(EngineError):
+    """A training step raised something that is neither out-of-memory nor a size limit."""
+
+    code = "workload_failed"
+
+
+class WorkerFailed(EngineError):
+    """The worker process ended, stopped answering, or said something that is not the protocol."""
+
+    code = "worker_failed"

@@ -1,0 +1,248 @@
+"""What came out: one probe, the boundary, the whole result. Frozen, and JSON at the edges.
+
+Bytes and seconds throughout. `None` means not measured; it never stands for zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.spec import SCHEMA, RunSpec
+
+
+class Outcome(StrEnum):
+    """How one probe ended."""
+
+    FITS = "fits"
+    OUT_OF_MEMORY = "out_of_memory"
+    SIZE_LIMIT = "size_limit"
+    """A limit of the library or the launch, not of memory: 32-bit indexing, an invalid grid."""
+
+
+class Purpose(StrEnum):
+    """Why the probe was run."""
+
+    SEARCH = "search"
+    CONFIRM = "confirm"
+    """The refusal of N+1 again, in a fresh process."""
+    SOAK = "soak"
+    """The boundary for many steps, in a fresh process."""
+    CURVE = "curve"
+    """A smaller size, run to draw the curves."""
+
+
+class Reason(StrEnum):
+    """Why the boundary stands where it does."""
+
+    OUT_OF_MEMORY = "out_of_memory"
+    """Certified: N trained, N+1 ran out of memory in a fresh process."""
+    DOES_NOT_FIT = "does_not_fit"
+    """Certified: not even batch 1 fits."""
+    SIZE_LIMIT = "size_limit"
+    MAX_BATCH_SIZE = "max_batch_size"
+    TIME_BUDGET = "time_budget"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryByKind:
+    """What held the device's memory at the instant of the peak, in bytes. The five add up to the peak."""
+
+    parameters_bytes: int
+    gradients_bytes: int
+    optimizer_state_bytes: int
+    activations_bytes: int
+    other_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One batch size tried: a few full training steps.
+
+    `peak_*` are maxima over the `steps` of the memory pass. `timed_step_seconds` are the raw times of a
+    separate pass, each measured between two device synchronisations; `step_seconds` is their median.
+    `required_bytes` of a refused probe is what the peak had reached when it was stopped (CPU budget only).
+    """
+
+    batch_size: int
+    outcome: Outcome
+    purpose: Purpose = Purpose.SEARCH
+    fresh_process: bool = False
+    steps: int = 0
+    peak_allocated_bytes: int | None = None
+    peak_reserved_bytes: int | None = None
+    device_used_bytes: int | None = None
+    allocator_retries: int | None = None
+    peak_phase: str | None = None
+    memory_by_kind: MemoryByKind | None = None
+    step_seconds: float | None = None
+    timed_step_seconds: tuple[float, ...] = ()
+    timing_is_steady: bool | None = None
+    samples_per_second: float | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    failed_phase: str | None = None
+    wall_seconds: float = 0.0
+
+    @property
+    def fits(self) -> bool:
+        return self.outcome is Outcome.FITS
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """What the training took from the device: reserved where a caching allocator reserves, else allocated."""
+        return self.peak_allocated_bytes if self.peak_reserved_bytes is None else self.peak_reserved_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Probe:
+        kinds = data.get("memory_by_kind")
+        return cls(
+            **{
+                **data,
+                "outcome": Outcome(data["outcome"]),
+                "purpose": Purpose(data["purpose"]),
+                "memory_by_kind": MemoryByKind(**kinds) if kinds else None,
+                "timed_step_seconds": tuple(data.get("timed_step_seconds", ())),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """The device a run was measured on, as read there.
+
+    `capacity_bytes` is the whole device; `limit_bytes` what the run was allowed of it (the same where no
+    memory limit was given). `foreign_used_bytes` is what other processes held before the run opened it.
+    """
+
+    device: str
+    kind: str
+    name: str
+    capacity_bytes: int
+    limit_bytes: int | None = None
+    uuid: str | None = None
+    driver: str | None = None
+    compute_capability: str | None = None
+    foreign_used_bytes: int | None = None
+    foreign_processes: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def is_shared(self) -> bool:
+        return bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "is_shared": self.is_shared}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> DeviceFacts:
+        kept = {k: v for k, v in data.items() if k != "is_shared"}
+        return cls(**{**kept, "foreign_processes": tuple(kept.get("foreign_processes", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The largest batch size that trained, and what is known of the next one.
+
+    `certified` means: `largest_batch_size` trained and `refused_batch_size` is one more and ran out of
+    memory in a fresh process. `soak_steps` is how many steps the largest one ran in a fresh process.
+    """
+
+    largest_batch_size: int | None
+    certified: bool
+    refused_batch_size: int | None
+    reason: Reason
+    refusal: str | None = None
+    soak_steps: int = 0
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One batch size of the answer with its measured memory and speed."""
+
+    batch_size: int
+    samples_per_second: float | None
+    step_seconds: float | None
+    peak_allocated_bytes: int | None
+    peak_reserved_bytes: int | None
+    memory_bytes: int | None
+
+    @classmethod
+    def of(cls, probe: Probe) -> Point:
+        return cls(
+            batch_size=probe.batch_size,
+            samples_per_second=probe.samples_per_second,
+            step_seconds=probe.step_seconds,
+            peak_allocated_bytes=probe.peak_allocated_bytes,
+            peak_reserved_bytes=probe.peak_reserved_bytes,
+            memory_bytes=probe.memory_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """Memory the device has and the training leaves unused, of `capacity_bytes` (the limit, if one was set)."""
+
+    capacity_bytes: int
+    at_current_bytes: int | None
+    at_current_fraction: float | None
+    at_recommended_bytes: int | None
+    at_recommended_fraction: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """Money, derived: hours x price x (1 - 1/speedup), times runs a year. The first three are assumptions."""
+
+    price_per_hour_usd: float
+    hours_per_run: float
+    runs_per_year: int
+    cost_per_run_usd: float
+    per_run_usd: float | None
+    per_year_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Where the run's seconds went. `processes` counts the worker processes that touched the device."""
+
+    total_seconds: float = 0.0
+    import_seconds: float = 0.0
+    model_seconds: float = 0.0
+    search_seconds: float = 0.0
+    soak_seconds: float = 0.0
+    curve_seconds: float = 0.0
+    processes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The answer of a run: what `--json` prints and what the portal stores."""
+
+    spec: RunSpec
+    device: DeviceFacts
+    boundary: Boundary
+    largest: Point | None
+    fastest: Point | None
+    recommended: Point | None
+    current: Point | None
+    waste: Waste
+    speedup: float | None
+    batch_size_ratio: float | None
+    savings: Savings
+    probes: tuple[Probe, ...]
+    environment: dict[str, Any]
+    timings: Timings = field(default_factory=Timings)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            **asdict(self),
+            "spec": self.spec.to_dict(),
+            "device": self.device.to_dict(),
+            "probes": [p.to_dict() for p in self.probes],
+        }

@@ -1,0 +1,26 @@
+"""Sizes as people write them."""
+
+import pytest
+
+from engine.units import format_bytes, parse_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("24GiB", 24 * 2**30), ("512 mib", 512 * 2**20), ("24GB", 24 * 10**9), ("1.5GiB", 3 * 2**29), ("4096", 4096)],
+)
+def test_a_size_is_read_with_binary_and_decimal_units_told_apart(text, size):
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "0GiB", "-1GiB", "GiB", "1e9", "12 parsecs", "1.2.3GiB", "٤GiB", "9" * 40])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="not a size"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**30, "1.0 GiB"), (-(2**21), "-2.0 MiB")]
+)
+def test_a_size_is_written_in_the_largest_unit_that_fits(size, text):
+    assert format_bytes(size) == text
