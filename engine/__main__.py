@@ -1,0 +1,171 @@
+"""The command line: `python -m engine bert`. Works with no Django and no database.
+
+    python -m engine bert [cuda|mps|cpu] [options]   measure, print live lines and the result
+    python -m engine bert --json                     the result as one JSON document
+    python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
+    python -m engine devices [--json]                what this machine can measure on
+    python -m engine models [--json]                 what can be measured
+    python -m engine --validate [model]              eager against torch.compile
+    python -m engine --validate-backward [model]     forward only against forward + backward
+
+Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available,
+5 time budget spent, 6 pretrained weights not available, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from typing import Any, NoReturn
+
+from engine.catalog import WORKLOADS, workload_ids
+from engine.console import Console, details, summary
+from engine.errors import EngineError, SpecError
+from engine.result import Reason, RunResult
+from engine.runner import measure
+from engine.spec import MODES, OPTIMIZERS, PRECISIONS, RunSpec, memory_limit_bytes
+
+EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET, EXIT_INTERRUPTED = 3, 5, 130
+VALIDATED_MODELS = ("bert", "gpt2", "resnet")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    signal.signal(signal.SIGTERM, _stop)
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] in (["devices"], ["models"]):
+        return _listing(arguments[0], "--json" in arguments[1:])
+    options = _parser().parse_args(arguments)
+    try:
+        if options.validate is not None or options.validate_backward is not None:
+            return _validate(options)
+        return _measure(options)
+    except EngineError as error:
+        if options.events:
+            _print_json({"event": "error", "error": error.to_dict()})
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_status
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted: nothing is kept\n")
+        return EXIT_INTERRUPTED
+
+
+def _measure(options: argparse.Namespace) -> int:
+    spec = _spec(options)
+    if options.events:
+        result = measure(spec, _print_json)
+    elif options.json:
+        result = measure(spec, Console(sys.stderr))
+        _print_json(result.to_dict())
+    else:
+        result = measure(spec, Console(sys.stdout))
+        print(f"\n{details(result)}\n\n{summary(result)}")
+    return _exit_status(result)
+
+
+def _exit_status(result: RunResult) -> int:
+    statuses = {Reason.DOES_NOT_FIT: EXIT_DOES_NOT_FIT, Reason.TIME_BUDGET: EXIT_TIME_BUDGET}
+    return statuses.get(result.boundary.reason, 0)
+
+
+def _spec(options: argparse.Namespace) -> RunSpec:
+    """The spec from `--spec`, or from the single options. What is not given keeps RunSpec's default."""
+    if options.spec is not None:
+        try:
+            return RunSpec.from_dict(json.loads(options.spec))
+        except json.JSONDecodeError as exc:
+            raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+    if options.model is None:
+        raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
+    if options.device_name and options.device and options.device_name != options.device:
+        raise SpecError("device", f"given twice: {options.device_name} and {options.device}")
+    given = {name: getattr(options, name) for name in RunSpec.__dataclass_fields__ if hasattr(options, name)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.device_name:
+        given["device"] = options.device_name
+    if options.memory_limit is not None:
+        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
+    return RunSpec(**given)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from engine import validate  # imports torch
+
+    is_backward = options.validate_backward is not None
+    asked = (options.validate_backward if is_backward else options.validate) or options.model
+    models = (asked,) if asked else VALIDATED_MODELS
+    specs = [RunSpec(model=model, device=options.device_name or options.device or "auto") for model in models]
+    return validate.backward(specs, print) if is_backward else validate.compiled(specs, print)
+
+
+def _listing(what: str, as_json: bool) -> int:
+    rows = _devices() if what == "devices" else _models()
+    if as_json:
+        _print_json(rows)
+    else:
+        for row in rows:
+            print("  ".join(f"{value}" for value in row.values() if value not in (None, [], False)))
+    return 0
+
+
+def _devices() -> list[dict[str, Any]]:
+    from engine import device  # imports torch
+
+    return [device.facts_of(name).to_dict() for name in device.available()]
+
+
+def _models() -> list[dict[str, Any]]:
+    return [
+        {"id": w.id, "name": w.name, "task": w.task, "parameters": w.parameter_count, "description": w.description}
+        for w in WORKLOADS.values()
+    ]
+
+
+def _print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(content) + "\n")
+    sys.stdout.flush()
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        prog="python -m engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
+    add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
+    add("--device", help="the same, as an option")
+    add("--precision", help=" ".join(PRECISIONS))
+    add("--optimizer", help=" ".join(OPTIMIZERS))
+    add("--mode", help=" ".join(MODES))
+    add("--gradient-checkpointing", action="store_true", default=None, help="recompute activations in backward")
+    add("--sequence-length", type=int, metavar="TOKENS")
+    add("--image-size", type=int, metavar="PIXELS")
+    add("--pretrained", action="store_true", default=None, help="the hub's weights instead of random ones")
+    add("--current-batch-size", type=int, metavar="N", help="what you train with today (16)")
+    add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
+    add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
+    add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
+    add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
+    add("--soak-steps", type=int, metavar="N", help="steps the boundary must survive (20; on a CPU 5)")
+    add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
+    add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
+    add("--runs-per-year", type=int, metavar="N", help="an assumption (100)")
+    add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    checks = parser.add_mutually_exclusive_group()
+    checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
+    checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""Starts, feeds, times out and replaces the worker process. The only place that does.
+
+A session is one process that opened the device and the model. `Worker.probe` answers with a Probe, also
+when the kernel's out-of-memory killer took the session; any other death or silence raises WorkerFailed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.errors import EngineError, WorkerFailed
+from engine.result import DeviceFacts, Outcome, Probe
+from engine.spec import RunSpec
+
+START_SECONDS = 300.0
+OPEN_SECONDS = 900.0
+END_SECONDS = 30.0
+STOP_SECONDS = 1.0
+STDERR_BYTES = 2_000
+
+
+class TimeIsUp(Exception):
+    """The deadline passed before the worker answered; its session was killed."""
+
+
+class Worker:
+    """One waiting process with everything imported, and at most one session forked from it."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.import_seconds = 0.0
+        self.model_seconds = 0.0
+        self.sessions = 0
+        self.device: DeviceFacts | None = None
+        self.environment: dict[str, Any] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._pending = b""
+        self._session_pid: int | None = None
+        self._session_probes = 0
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the next probe would be the first of its process."""
+        return self._session_probes == 0
+
+    def open(self) -> None:
+        """Make sure a session is open. Raises the EngineError with which the worker refused."""
+        if self._session_pid is not None:
+            return
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        opened = self._ask({"do": "open", "spec": self.spec.to_dict()}, "opened", OPEN_SECONDS)
+        self._session_pid, self._session_probes = opened["pid"], 0
+        self.sessions += 1
+        self.model_seconds += opened["model_seconds"]
+        self.device = DeviceFacts.from_dict(opened["device"])
+        self.environment = opened["environment"]
+
+    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe:
+        """Run one probe in the open session, within `seconds`. A refused probe ends the session.
+
+        Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when it went wrong.
+        """
+        self.open()
+        fresh = self.is_fresh
+        self._session_probes += 1
+        kills, started = _oom_kills(), time.monotonic()
+        request = {"do": "probe", "batch_size": batch_size, "steps": steps, "is_timed": is_timed}
+        try:
+            probe = Probe.from_dict(self._ask(request, "probe", seconds)["probe"])
+        except WorkerFailed:
+            if _oom_kills() <= kills:
+                raise
+            probe = _killed_by_kernel(batch_size, time.monotonic() - started)
+        if not probe.fits:
+            self.close()
+        return replace(probe, fresh_process=fresh)
+
+    def close(self) -> None:
+        """End the session, so that the next probe runs in a process that has run nothing."""
+        if self._session_pid is None:
+            return
+        self._kill_session()
+        self._read("ended", END_SECONDS)
+        self._forget_session()
+
+    def stop(self) -> None:
+        """End everything. Safe to call at any time."""
+        self._kill_session()
+        self._forget_session()
+        if self._process is not None:
+            self._end_process(self._process)
+            self._process = None
+        self._stderr.close()
+
+    @staticmethod
+    def _end_process(process: subprocess.Popen[bytes]) -> None:
+        """Let the waiting process see that its input ended, so that it reaps its session; kill it if it does not."""
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _start(self) -> None:
+        self._pending = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "engine.worker", self.spec.model],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            cwd=Path(__file__).resolve().parent.parent,
+        )
+        self.import_seconds += self._read("ready", START_SECONDS)["import_seconds"]
+
+    def _ask(self, request: dict[str, Any], answer: str, seconds: float) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as exc:
+            raise WorkerFailed(f"the worker is gone{self._last_words()}") from exc
+        return self._read(answer, seconds)
+
+    def _read(self, wanted: str, seconds: float) -> dict[str, Any]:
+        """The next message, which must be `wanted`. Kills the session when the seconds are over."""
+        line = self._read_line(time.monotonic() + seconds)
+        if line is None:
+            self._kill_session()
+            if self._session_pid is not None:
+                self._read("ended", END_SECONDS)
+            self._forget_session()
+            raise TimeIsUp(f"no answer within {seconds:.0f} s")
+        message: dict[str, Any] = json.loads(line) if line else {"event": "gone"}
+        if message["event"] == wanted:
+            return message
+        if message["event"] == "error":
+            error = EngineError.from_dict(message["error"])
+            self._end_after_error()
+            raise error
+        self._forget_session()
+        raise WorkerFailed(f"the worker process {self._how_it_ended(message)}{self._last_words()}")
+
+    def _read_line(self, deadline: float) -> bytes | None:
+        """One line; empty when the worker closed its end, None when the deadline passed first."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._pending:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
+                return None
+            chunk = os.read(descriptor, 65_536)
+            if not chunk:
+                return b""
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _end_after_error(self) -> None:
+        """A session that reported an error ends by itself; a worker that could not start just ends."""
+        self._read_line(time.monotonic() + END_SECONDS)
+        self._forget_session()
+
+    def _kill_session(self) -> None:
+        if self._session_pid is not None:
+            try:
+                os.kill(self._session_pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+
+    def _forget_session(self) -> None:
+        self._session_pid, self._session_probes = None, 0
+
+    def _how_it_ended(self, message: dict[str, Any]) -> str:
+        status = message.get("status")
+        if status is None and self._process is not None:
+            status = self._process.poll()
+        if isinstance(status, int) and status < 0:
+            return f"was ended by {signal.Signals(-status).name}"
+        return f"ended with status {status}" if status is not None else "said something unexpected"
+
+    def _last_words(self) -> str:
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(self._stderr.tell() - STDERR_BYTES, 0))
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        kept = [line for line in lines if line.strip() and not line.startswith("USDT:")]
+        return f"; its last words: {' | '.join(kept[-3:])}" if kept else ""
+
+
+def _killed_by_kernel(batch_size: int, wall_seconds: float) -> Probe:
+    return Probe(
+        batch_size,
+        Outcome.OUT_OF_MEMORY,
+        error_type="Killed",
+        error_message="the kernel's out-of-memory killer ended the worker process",
+        wall_seconds=wall_seconds,
+    )
+
+
+def _oom_kills() -> int:
+    """How many processes the kernel has killed for memory since it started; 0 where it does not say.
+
+    The evidence that turns a SIGKILL into an out-of-memory: without it a killed worker is a failure.
+    """
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

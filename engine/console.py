@@ -1,0 +1,138 @@
+"""What the command line prints: live lines while a run goes on, and the block that ends it."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+from engine.result import Point, Probe, Reason, RunResult
+from engine.units import GIB, format_bytes
+
+RULE = "=" * 60
+CLEAR_LINE = "\r\x1b[K"
+
+
+class Console:
+    """Prints events as they come: a progress line on a terminal, plain lines anywhere else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.is_terminal = stream.isatty()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["event"] == "probe_started" and self.is_terminal:
+            self._write(f"{CLEAR_LINE}  batch {event['batch_size']} ({event['purpose']}) ...", end="")
+        line = event_line(event)
+        if line is not None:
+            self._write(f"{CLEAR_LINE if self.is_terminal else ''}{event['seconds']:7.1f}s  {line}")
+
+    def _write(self, text: str, end: str = "\n") -> None:
+        self.stream.write(text + end)
+        self.stream.flush()
+
+
+def event_line(event: dict[str, Any]) -> str | None:
+    """The one line that tells a person about this event; None for those that need no line."""
+    if event["event"] == "device":
+        device = event["device"]
+        limit = device["limit_bytes"]
+        return f"{device['device']}: {device['name']}, limit {format_bytes(limit)}" if limit else device["name"]
+    if event["event"] == "phase":
+        return str(event["phase"])
+    if event["event"] == "log":
+        return str(event["message"])
+    return probe_line(Probe.from_dict(event["probe"])) if event["event"] == "probe" else None
+
+
+def probe_line(probe: Probe) -> str:
+    """``batch 16   fits            506.1 MiB      11.3 samples/s  (search)``"""
+    if not probe.fits:
+        where = f" in {probe.failed_phase}" if probe.failed_phase else ""
+        words = str(probe.outcome).replace("_", " ")
+        return f"batch {probe.batch_size:<6} {words}{where}  ({probe.purpose})"
+    memory = "not measured" if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
+    speed = f"{probe.samples_per_second:10.1f} samples/s" if probe.samples_per_second else f"{probe.steps:10} steps"
+    return f"batch {probe.batch_size:<6} fits {memory:>14} {speed}  ({probe.purpose})"
+
+
+def summary(result: RunResult) -> str:
+    """The block every run ends in. Its form is a published contract (GB there are GiB)."""
+    lines = [
+        RULE,
+        f"■ MemoryMark Results - {result.spec.model.upper()} on {result.device.kind.upper()}",
+        RULE,
+        f"Optimal batch size: {_optimal(result)}",
+        f"Current batch size: {result.spec.current_batch_size}",
+        f"Waste: {_waste(result)}",
+        f"Speedup: {_speedup(result)}",
+        f"Savings: {_savings(result)}",
+        RULE,
+    ]
+    return "\n".join(lines)
+
+
+def certificate(result: RunResult) -> str:
+    """The evidence behind the answer, in one sentence."""
+    boundary = result.boundary
+    largest = boundary.largest_batch_size
+    if boundary.reason is Reason.DOES_NOT_FIT:
+        return f"Does not fit: batch 1 ran out of memory ({boundary.refusal})."
+    if boundary.certified:
+        return (
+            f"Certified: {largest} trained {boundary.soak_steps} steps in a fresh process; "
+            f"{boundary.refused_batch_size} ran out of memory there."
+        )
+    why = {
+        Reason.SIZE_LIMIT: f"{boundary.refused_batch_size} hit a limit that is not memory ({boundary.refusal})",
+        Reason.MAX_BATCH_SIZE: "the largest size allowed was reached before the memory limit",
+        Reason.TIME_BUDGET: "the time budget ended first",
+    }[boundary.reason]
+    return f"Not certified: {largest or 'no batch size'} trained; {why}."
+
+
+def _optimal(result: RunResult) -> str:
+    if result.recommended is not None:
+        return str(result.recommended.batch_size)
+    return "none, does not fit at batch 1" if result.boundary.reason is Reason.DOES_NOT_FIT else "not measured"
+
+
+def _waste(result: RunResult) -> str:
+    waste = result.waste
+    if waste.at_recommended_bytes is None or waste.at_recommended_fraction is None:
+        return "not measured"
+    return f"{waste.at_recommended_bytes / GIB:.1f}GB ({waste.at_recommended_fraction:.1%})"
+
+
+def _speedup(result: RunResult) -> str:
+    return "not measured" if result.speedup is None else f"{result.speedup:.1f}x"
+
+
+def _savings(result: RunResult) -> str:
+    per_run, per_year = result.savings.per_run_usd, result.savings.per_year_usd
+    if per_run is None or per_year is None:
+        return "not measured"
+    return f"{_usd(per_run)}/run, {_usd(per_year)}/year"
+
+
+def _usd(amount: float) -> str:
+    return f"-${-amount:.2f}" if round(amount, 2) < 0 else f"${abs(amount):.2f}"
+
+
+def details(result: RunResult) -> str:
+    """What the block has no room for: the largest and fastest sizes, the certificate, where the time went."""
+    timings = result.timings
+    spent = (
+        f"imports {timings.import_seconds:.1f} s, model {timings.model_seconds:.1f} s, "
+        f"search {timings.search_seconds:.1f} s, soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s"
+    )
+    lines = [certificate(result)]
+    if result.boundary.note:
+        lines.append(f"Note: {result.boundary.note}.")
+    points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
+    lines += [_point_line(name, point) for name, point in points if point is not None]
+    return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
+
+
+def _point_line(name: str, point: Point) -> str:
+    memory = "not measured" if point.memory_bytes is None else format_bytes(point.memory_bytes)
+    speed = f"{point.samples_per_second:.1f} samples/s" if point.samples_per_second else "speed not measured"
+    return f"{name + ':':<13}{point.batch_size:>6}  {memory:>10}  {speed}"

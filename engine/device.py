@@ -1,0 +1,317 @@
+"""The devices: what they are, how much they hold, what a process took. Needs torch.
+
+`Accelerator` serves CUDA, ROCm (which presents itself as CUDA) and XPU by one path: `torch.cuda` and
+`torch.xpu` have the same functions. `Mps` and `Cpu` differ where they must. All figures are bytes.
+
+Known limits: MPS keeps no peak, so its figures are read at the end of each phase and may miss a spike
+within one; on CPU the budget counts tensors, not what libraries take from the operating system.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.errors import DeviceUnavailable, SpecError
+from engine.result import DeviceFacts
+from engine.spec import RunSpec
+from engine.units import GIB, format_bytes
+
+CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
+"""The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
+
+
+def resolve(name: str) -> torch.device:
+    """`auto`, `cuda:1`, ... as a device that is really there. Raises DeviceUnavailable otherwise."""
+    if name == "auto":
+        return torch.device(available()[0])
+    device = torch.device(name)
+    if device.type != "cpu" and device.index is None:
+        device = torch.device(device.type, 0)
+    if str(device) not in available():
+        raise DeviceUnavailable(
+            f"{name} is not available here (torch {torch.__version__}); available: {', '.join(available())}"
+        )
+    return device
+
+
+def available() -> tuple[str, ...]:
+    """Every device of this machine, best first; `cpu` always last."""
+    names = [f"{kind}:{i}" for kind in ("cuda", "xpu") for i in range(_count(kind))]
+    if torch.backends.mps.is_available():
+        names.append("mps:0")
+    return (*names, "cpu")
+
+
+def open_device(spec: RunSpec) -> Device:
+    """The device of `spec`, with its memory limit in force. Refuses what it cannot do."""
+    opened = _device(spec.device)
+    opened.check(spec)
+    opened.apply_limit(spec.memory_limit_bytes)
+    return opened
+
+
+def facts_of(name: str) -> DeviceFacts:
+    """What there is to know of a device without using it."""
+    return _device(name).facts()
+
+
+def _device(name: str) -> Device:
+    device = resolve(name)
+    kinds: dict[str, type[Device]] = {"cpu": Cpu, "mps": Mps}
+    return kinds.get(device.type, Accelerator)(device)
+
+
+class Device:
+    """What the probe needs of a device. The base says "not measured" to everything a device may lack."""
+
+    has_caching_allocator = False
+
+    def __init__(self, torch_device: torch.device) -> None:
+        self.torch_device = torch_device
+        self.limit_bytes = 0
+
+    def check(self, spec: RunSpec) -> None:
+        """Raise SpecError for a setting this device cannot do."""
+        if spec.precision == "tf32":
+            raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability 8.0 or later, not {self.name}")
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        """Hold the process to `limit_bytes`, or to the whole device."""
+        if limit_bytes is not None and limit_bytes > self.capacity_bytes:
+            raise SpecError(
+                "memory_limit_bytes",
+                f"{format_bytes(limit_bytes)} is above what {self.name} has ({format_bytes(self.capacity_bytes)})",
+            )
+        self.limit_bytes = limit_bytes or self.capacity_bytes
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def capacity_bytes(self) -> int:
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Wait until everything queued on the device is done."""
+
+    def start_from_clean(self) -> None:
+        """Give cached blocks back and forget earlier peaks."""
+
+    def allocated_peak_bytes(self) -> int | None:
+        return None
+
+    def reserved_peak_bytes(self) -> int | None:
+        return None
+
+    def used_bytes(self) -> int | None:
+        """What the driver counts as used on the whole device: context, workspaces, other processes and all."""
+        return None
+
+    def allocator_retries(self) -> int | None:
+        return None
+
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts(
+            device=str(self.torch_device),
+            kind=self.torch_device.type,
+            name=self.name,
+            capacity_bytes=self.capacity_bytes,
+            limit_bytes=self.limit_bytes or None,
+        )
+
+
+class Accelerator(Device):
+    """CUDA, ROCm and XPU."""
+
+    has_caching_allocator = True
+
+    def __init__(self, torch_device: torch.device) -> None:
+        super().__init__(torch_device)
+        self.module: Any = importlib.import_module(f"torch.{torch_device.type}")
+        self.properties: Any = self.module.get_device_properties(torch_device)
+
+    @property
+    def name(self) -> str:
+        return str(self.properties.name)
+
+    @property
+    def capacity_bytes(self) -> int:
+        return int(self.properties.total_memory)
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """(8, 0) for an A100; None where there is no such thing (ROCm, XPU)."""
+        if self.torch_device.type != "cuda" or torch.version.hip:
+            return None
+        return int(self.properties.major), int(self.properties.minor)
+
+    def check(self, spec: RunSpec) -> None:
+        capability = self.compute_capability
+        if spec.precision == "tf32" and (capability is None or capability < (8, 0)):
+            super().check(spec)
+        if spec.precision == "bf16" and capability is not None and capability < (8, 0):
+            raise SpecError("precision", f"bf16 needs compute capability 8.0 or later; {self.name} has {capability}")
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        super().apply_limit(limit_bytes)
+        if limit_bytes is not None:
+            fraction = limit_bytes / self.capacity_bytes
+            self.module.set_per_process_memory_fraction(fraction, self.torch_device)
+
+    def synchronize(self) -> None:
+        self.module.synchronize(self.torch_device)
+
+    def start_from_clean(self) -> None:
+        self.module.empty_cache()
+        self.module.reset_peak_memory_stats(self.torch_device)
+
+    def allocated_peak_bytes(self) -> int | None:
+        return int(self.module.max_memory_allocated(self.torch_device))
+
+    def reserved_peak_bytes(self) -> int | None:
+        return int(self.module.max_memory_reserved(self.torch_device))
+
+    def used_bytes(self) -> int | None:
+        free, total = self.module.mem_get_info(self.torch_device)
+        return int(total - free)
+
+    def allocator_retries(self) -> int | None:
+        retries = self.module.memory_stats(self.torch_device).get("num_alloc_retries")
+        return None if retries is None else int(retries)
+
+    def facts(self) -> DeviceFacts:
+        nvml = _nvml_facts(self._uuid()) if self.torch_device.type == "cuda" and not torch.version.hip else {}
+        capability = self.compute_capability
+        return DeviceFacts(
+            device=str(self.torch_device),
+            kind=self.torch_device.type,
+            name=self.name,
+            capacity_bytes=self.capacity_bytes,
+            limit_bytes=self.limit_bytes or None,
+            uuid=self._uuid(),
+            compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
+            **nvml,
+        )
+
+    def _uuid(self) -> str | None:
+        uuid = getattr(self.properties, "uuid", None)
+        return None if uuid is None else f"GPU-{uuid}"
+
+
+class Mps(Device):
+    """Apple's GPU. It shares the host's memory; `recommended_max_memory` is what it may use of it."""
+
+    has_caching_allocator = True
+
+    @property
+    def name(self) -> str:
+        return f"Apple {platform.machine()} GPU"
+
+    @property
+    def capacity_bytes(self) -> int:
+        return int(torch.mps.recommended_max_memory())
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        super().apply_limit(limit_bytes)
+        if limit_bytes is not None:
+            torch.mps.set_per_process_memory_fraction(limit_bytes / self.capacity_bytes)
+
+    def synchronize(self) -> None:
+        torch.mps.synchronize()
+
+    def start_from_clean(self) -> None:
+        torch.mps.empty_cache()
+
+    def allocated_peak_bytes(self) -> int | None:
+        return int(torch.mps.current_allocated_memory())
+
+    def reserved_peak_bytes(self) -> int | None:
+        return int(torch.mps.driver_allocated_memory())
+
+
+class Cpu(Device):
+    """The host. Its memory limit is a budget on the bytes of live tensors, so that the boundary is exact."""
+
+    @property
+    def name(self) -> str:
+        return _cpu_model() or platform.processor() or platform.machine()
+
+    @property
+    def capacity_bytes(self) -> int:
+        return _host_memory_bytes()
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        super().apply_limit(limit_bytes if limit_bytes is not None else CPU_DEFAULT_LIMIT_BYTES)
+        _guard_host(self.limit_bytes)
+
+
+def _count(kind: str) -> int:
+    module = getattr(torch, kind, None)
+    return int(module.device_count()) if module is not None and module.is_available() else 0
+
+
+def _nvml_facts(uuid: str | None) -> dict[str, Any]:
+    """Driver and what other processes hold, by NVML; empty where NVML has no answer for this card."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        others = [
+            {"pid": p.pid, "used_bytes": p.usedGpuMemory}
+            for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+            if p.pid != os.getpid()
+        ]
+        return {
+            "driver": pynvml.nvmlSystemGetDriverVersion(),
+            "foreign_processes": tuple(others),
+            "foreign_used_bytes": sum(p["used_bytes"] or 0 for p in others),
+        }
+    except pynvml.NVMLError:
+        return {}
+
+
+def _cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _host_memory_bytes() -> int:
+    """Physical memory, or the control group's limit where that is lower."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return physical
+    return min(physical, int(limit)) if limit.isdigit() else physical
+
+
+def _guard_host(budget_bytes: int) -> None:
+    """Make a runaway probe fail its own allocation long before the host suffers.
+
+    The guard is far above the budget (the boundary never comes from it: an rlimit's boundary wanders), yet
+    stops a probe of many times the budget at once. In a real shortage the kernel is asked to take this process.
+    """
+    try:
+        resource = importlib.import_module("resource")
+        used = _status_bytes("VmData")
+        guard = used + max(2 * budget_bytes, budget_bytes + GIB)
+        resource.setrlimit(resource.RLIMIT_DATA, (guard, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        Path("/proc/self/oom_score_adj").write_text("500")
+    except (ImportError, OSError, ValueError, AttributeError):
+        return  # not Linux, or not allowed: the budget still decides, only the guard is missing
+
+
+def _status_bytes(key: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

@@ -1,0 +1,222 @@
+"""One batch size, tried: a memory pass of full training steps, then a timing pass. Needs torch.
+
+How it measures
+  memory, accelerators: the caching allocator's own peak counters, read at the end of each phase.
+  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `ledger`;
+    repeatable to the byte, and no other figure of the CPU is.
+  time: wall clock of whole steps between two device synchronisations, no tracer running, until the
+    median is steady (bounded by steps and seconds); the raw times are kept.
+  kinds of memory: one more step under the profiler, never one whose peak or time is reported.
+
+Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --json | python -m json.tool`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from engine import ledger
+from engine.device import Device
+from engine.errors import WorkloadFailed
+from engine.oom import classify
+from engine.result import Outcome, Probe, Purpose
+from engine.spec import RunSpec
+from engine.stats import is_steady, samples_per_second
+from engine.step import TrainingStep
+from engine.units import format_bytes
+from engine.workloads import Built
+
+MEMORY_STEPS = 3
+MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 4.0
+MESSAGE_LENGTH = 1_000
+_MARK = "memorymark."
+
+
+class BudgetExceeded(Exception):
+    """A step on the CPU held more tensor bytes than the memory limit allows."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A model on its device, ready to be probed: what a worker process keeps between probes."""
+
+    spec: RunSpec
+    device: Device
+    built: Built
+
+
+class Meter:
+    """Peak memory of training steps, by the device's own counters."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.steps = 0
+        self.phase: str | None = None
+        self.peak: ledger.Peak | None = None
+        self.allocated_bytes: int | None = None
+        self.reserved_bytes: int | None = None
+        self.peak_phase: str | None = None
+
+    def run(self, step: TrainingStep, batch_size: int) -> None:
+        """One full step; raises whatever the step raises."""
+        step.clear_gradients()
+        step(batch_size, self.marked)
+        self.steps += 1
+
+    @contextmanager
+    def marked(self, phase: str) -> Iterator[None]:
+        self.phase = phase
+        yield
+        self.read()
+
+    def read(self) -> None:
+        """Take the counters over; the phase in which the highest value first appears holds the peak."""
+        allocated = self.bench.device.allocated_peak_bytes()
+        if allocated is not None and allocated > (self.allocated_bytes or -1):
+            self.allocated_bytes, self.peak_phase = allocated, self.phase
+        reserved = self.bench.device.reserved_peak_bytes()
+        if reserved is not None:
+            self.reserved_bytes = max(reserved, self.reserved_bytes or 0)
+
+
+class BudgetMeter(Meter):
+    """Peak memory on the CPU, by replaying the allocator's events, held against the memory limit."""
+
+    @contextmanager
+    def marked(self, phase: str) -> Iterator[None]:
+        self.phase = phase
+        with record_function(_MARK + phase):
+            yield
+
+    def run(self, step: TrainingStep, batch_size: int) -> None:
+        peak = profiled_step(self.bench, step, batch_size, self)
+        self.steps += 1
+        if peak.allocated_bytes > (self.allocated_bytes or -1):
+            self.peak, self.allocated_bytes, self.peak_phase = peak, peak.allocated_bytes, peak.phase
+        if peak.allocated_bytes > self.bench.device.limit_bytes:
+            self.phase = peak.phase
+            raise BudgetExceeded(
+                f"out of memory: the peak of step {self.steps} is {format_bytes(peak.allocated_bytes)} "
+                f"({peak.allocated_bytes} bytes), the limit {format_bytes(self.bench.device.limit_bytes)}"
+            )
+
+
+def run_probe(bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_timed: bool = True) -> Probe:
+    """Train `steps` full steps of `batch_size` and, if `is_timed`, time further ones.
+
+    Out-of-memory and size limits are outcomes; anything else raises WorkloadFailed. After an outcome other
+    than FITS this process must not be used again: what the failed step left behind would distort it.
+    """
+    started = time.perf_counter()
+    device = bench.device
+    device.start_from_clean()
+    retries = device.allocator_retries()
+    meter = Meter(bench) if device.has_caching_allocator else BudgetMeter(bench)
+    step = TrainingStep(bench.spec, bench.built, device.torch_device)
+    seconds: list[float] = []
+    outcome, error = Outcome.FITS, None
+    try:
+        for _ in range(steps):
+            meter.run(step, batch_size)
+        device.synchronize()
+        used_bytes, retries_after = device.used_bytes(), device.allocator_retries()
+        if is_timed:
+            seconds = timed_steps(device, step, batch_size)
+        if meter.peak is None:
+            meter.peak = profiled_step(bench, step, batch_size, BudgetMeter(bench))
+    except Exception as exc:  # noqa: BLE001 - told apart by the classifier; everything unknown is raised on
+        outcome, error = _outcome_of(exc), exc
+        meter.read()
+        used_bytes, retries_after = None, device.allocator_retries()
+    step.clear_gradients()
+    median_seconds = sorted(seconds)[len(seconds) // 2] if seconds else None
+    return Probe(
+        batch_size=batch_size,
+        outcome=outcome,
+        purpose=Purpose.SEARCH,
+        steps=meter.steps,
+        peak_allocated_bytes=meter.allocated_bytes,
+        peak_reserved_bytes=meter.reserved_bytes,
+        device_used_bytes=used_bytes,
+        allocator_retries=None if retries_after is None else retries_after - (retries or 0),
+        peak_phase=meter.peak_phase,
+        memory_by_kind=meter.peak.by_kind if meter.peak and error is None else None,
+        step_seconds=median_seconds,
+        timed_step_seconds=tuple(seconds),
+        timing_is_steady=is_steady(seconds) if seconds else None,
+        samples_per_second=samples_per_second(batch_size, median_seconds) if median_seconds else None,
+        error_type=type(error).__name__ if error else None,
+        error_message=_first_lines(error) if error else None,
+        failed_phase=meter.phase if error else None,
+        wall_seconds=time.perf_counter() - started,
+    )
+
+
+def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[float]:
+    """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached."""
+    seconds: list[float] = []
+    deadline = time.perf_counter() + TIMING_SECONDS
+    device.synchronize()
+    while len(seconds) < MIN_TIMED_STEPS or (
+        len(seconds) < MAX_TIMED_STEPS and not is_steady(seconds) and time.perf_counter() < deadline
+    ):
+        before = time.perf_counter()
+        step.clear_gradients()
+        step(batch_size)
+        device.synchronize()
+        seconds.append(time.perf_counter() - before)
+    return seconds
+
+
+def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, meter: Meter) -> ledger.Peak:
+    """One step under the profiler: its peak and what held it, from the allocator's events."""
+    step.clear_gradients()
+    state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
+    had_state = state_bytes > 0
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+        step(batch_size, meter.marked)
+    events, phases = _read_trace(trace, bench.device.torch_device.type)
+    model = bench.built.model
+    return ledger.replay(
+        events,
+        phases,
+        parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
+        optimizer_state_bytes=state_bytes,
+        gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
+        state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
+    )
+
+
+def _read_trace(trace: profile, device_type: str) -> tuple[list[ledger.Event], list[ledger.Phase]]:
+    """The profiler's tree, flattened: the allocator's events on the device, and our phases."""
+    events, phases = [], []
+    assert trace.profiler is not None
+    assert trace.profiler.kineto_results is not None
+    waiting = list(trace.profiler.kineto_results.experimental_event_tree())
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children)
+        if node.tag.name == "Allocation":
+            fields: Any = node.extra_fields
+            if fields.device.type == device_type:
+                events.append(ledger.Event(node.start_time_ns, fields.ptr, fields.alloc_size))
+        elif node.name.startswith(_MARK):
+            phases.append(ledger.Phase(node.name.removeprefix(_MARK), node.start_time_ns, node.end_time_ns))
+    return events, phases
+
+
+def _outcome_of(exc: Exception) -> Outcome:
+    outcome = classify(type(exc).__name__, str(exc))
+    if outcome is None:
+        raise WorkloadFailed(f"a training step failed: {type(exc).__name__}: {_first_lines(exc)}") from exc
+    return outcome
+
+
+def _first_lines(exc: BaseException) -> str:
+    return str(exc).strip()[:MESSAGE_LENGTH]

@@ -1,0 +1,211 @@
+"""Joins search and probes into a run: search, soak, curve, answer. Knows no torch.
+
+`measure` says what happens as it happens, one event at a time (the lines of `--events`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from engine.answer import answer
+from engine.child import TimeIsUp, Worker
+from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
+from engine.search import Found, Limits, Trial, curve_sizes, decide, next_soak
+from engine.spec import SCHEMA, RunSpec
+
+MEMORY_STEPS = 3
+SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+class Prober(Protocol):
+    """What the runner needs of a worker; tests pass one with a made-up memory curve."""
+
+    device: DeviceFacts | None
+    environment: dict[str, Any]
+    import_seconds: float
+    model_seconds: float
+    sessions: int
+
+    @property
+    def is_fresh(self) -> bool: ...
+    def open(self) -> None: ...
+    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe: ...
+    def close(self) -> None: ...
+
+
+def measure(spec: RunSpec, emit: Emit = lambda _: None, *, worker: Prober | None = None) -> RunResult:
+    """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through."""
+    if worker is not None:
+        return _Sweep(spec, worker, emit).run()
+    with Worker(spec) as own:
+        return _Sweep(spec, own, emit).run()
+
+
+@dataclass
+class _Sweep:
+    """One run in progress: its probes so far and its clock."""
+
+    spec: RunSpec
+    worker: Prober
+    emit: Emit
+    started: float = field(default_factory=time.monotonic)
+    probes: list[Probe] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> RunResult:
+        self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self._timed("preparing", self._open)
+        boundary = self._timed("searching", self._search)
+        if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
+            boundary = self._timed("soaking", lambda: self._soak(boundary))
+            self._timed("curve", lambda: self._curve(boundary))
+        result = answer(
+            self.spec,
+            self._device,
+            boundary,
+            self.probes,
+            environment=self.worker.environment,
+            timings=self._timings(),
+        )
+        self.say("phase", phase="finished")
+        self.say("result", result=result.to_dict())
+        return result
+
+    def say(self, event: str, **content: Any) -> None:
+        self.emit({"event": event, "seconds": round(time.monotonic() - self.started, 3), **content})
+
+    def log(self, message: str, level: str = "info") -> None:
+        self.say("log", level=level, message=message)
+
+    @property
+    def _device(self) -> DeviceFacts:
+        assert self.worker.device is not None
+        return self.worker.device
+
+    @property
+    def _seconds_left(self) -> float:
+        return self.spec.time_budget_seconds - (time.monotonic() - self.started)
+
+    def _open(self) -> None:
+        self.worker.open()
+        self.say("device", device=self._device.to_dict())
+        if self._device.is_shared:
+            self.log("other processes hold memory on this device: the run is marked as shared", "warning")
+
+    def _search(self) -> Boundary:
+        """The largest size that trains, and the next one refused in a fresh process."""
+        limits = Limits(
+            memory_bytes=self._device.limit_bytes or self._device.capacity_bytes,
+            start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
+            maximum=self.spec.max_batch_size,
+        )
+        try:
+            while not isinstance(step := decide(_trials(self.probes), self._with_overhead(limits)), Found):
+                if step.fresh_process and not self.worker.is_fresh:
+                    self.log(f"batch {step.batch_size} would be the first refused: a fresh process decides")
+                    self.worker.close()
+                is_repeat = any(p.batch_size == step.batch_size for p in self.probes)
+                self._probe(step.batch_size, Purpose.CONFIRM if is_repeat else Purpose.SEARCH)
+        except TimeIsUp:
+            largest = max((p.batch_size for p in self.probes if p.fits), default=None)
+            return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
+        return self._boundary(step)
+
+    def _with_overhead(self, limits: Limits) -> Limits:
+        """The limit less what the device holds beside the allocator's reserve (context, other processes)."""
+        last = next((p for p in reversed(self.probes) if p.fits and p.device_used_bytes is not None), None)
+        if last is None or last.device_used_bytes is None or self.spec.memory_limit_bytes is not None:
+            return limits
+        overhead = max(last.device_used_bytes - (last.peak_reserved_bytes or 0), 0)
+        return replace(limits, memory_bytes=limits.memory_bytes - overhead)
+
+    def _boundary(self, found: Found) -> Boundary:
+        if found.refused is None:
+            return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
+        refusal = next(p for p in reversed(self.probes) if p.batch_size == found.refused and not p.fits)
+        is_memory = refusal.outcome is Outcome.OUT_OF_MEMORY
+        reason = Reason.OUT_OF_MEMORY if found.largest else Reason.DOES_NOT_FIT
+        return Boundary(
+            largest_batch_size=found.largest,
+            certified=is_memory,
+            refused_batch_size=found.refused,
+            reason=reason if is_memory else Reason.SIZE_LIMIT,
+            refusal=refusal.error_message,
+        )
+
+    def _soak(self, boundary: Boundary) -> Boundary:
+        """Many steps at the boundary in a fresh process; down to a size that survives them, if it fails."""
+        largest = boundary.largest_batch_size or 0
+        steps = self.spec.soak_steps or (SOAK_STEPS_CPU if self._device.kind == "cpu" else SOAK_STEPS)
+        soaks: list[Probe] = []
+        try:
+            while (size := next_soak(_trials(soaks), largest)) is not None:
+                self.worker.close()
+                soaks.append(self._probe(size, Purpose.SOAK, steps=steps))
+        except TimeIsUp:
+            note = f"the time budget ended before {largest} had trained {steps} steps in a row"
+            return replace(boundary, certified=False, reason=Reason.TIME_BUDGET, note=note)
+        survived = max((p.batch_size for p in soaks if p.fits), default=0)
+        if survived == largest:
+            return replace(boundary, soak_steps=steps)
+        refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
+        return Boundary(
+            survived,
+            certified=refusal.outcome is Outcome.OUT_OF_MEMORY,
+            refused_batch_size=refusal.batch_size,
+            reason=Reason.OUT_OF_MEMORY if survived else Reason.DOES_NOT_FIT,
+            refusal=refusal.error_message,
+            soak_steps=steps if survived else 0,
+            note=f"{largest} trained {MEMORY_STEPS} steps, but not {steps} in a row: the boundary moved down",
+        )
+
+    def _curve(self, boundary: Boundary) -> None:
+        """Smaller sizes, so that memory and throughput can be drawn and the fastest one is not missed."""
+        largest = boundary.largest_batch_size or 0
+        timed = {p.batch_size for p in self.probes if p.step_seconds is not None}
+        tried = {p.batch_size for p in self.probes}
+        wanted = {*curve_sizes(sorted(timed), largest), *({largest} - timed - {0})}
+        try:
+            for size in sorted(wanted | ({self.spec.current_batch_size} - tried)):
+                self._probe(size, Purpose.CURVE)
+        except TimeIsUp:
+            self.log("the time budget ended before the curve was complete", "warning")
+
+    def _probe(self, batch_size: int, purpose: Purpose, steps: int = MEMORY_STEPS) -> Probe:
+        """Run one probe and keep it. Raises TimeIsUp when the run's time budget is spent."""
+        if self._seconds_left <= 0:
+            raise TimeIsUp("the time budget is spent")
+        self.say("probe_started", batch_size=batch_size, purpose=purpose)
+        is_timed = purpose is not Purpose.SOAK
+        probe = self.worker.probe(batch_size, steps=steps, is_timed=is_timed, seconds=self._seconds_left)
+        probe = replace(probe, purpose=purpose)
+        self.probes.append(probe)
+        self.say("probe", probe=probe.to_dict())
+        return probe
+
+    def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
+        self.say("phase", phase=phase)
+        before = time.monotonic()
+        outcome = work()
+        self.seconds[phase] = time.monotonic() - before
+        return outcome
+
+    def _timings(self) -> Timings:
+        return Timings(
+            total_seconds=time.monotonic() - self.started,
+            import_seconds=self.worker.import_seconds,
+            model_seconds=self.worker.model_seconds,
+            search_seconds=self.seconds.get("searching", 0.0),
+            soak_seconds=self.seconds.get("soaking", 0.0),
+            curve_seconds=self.seconds.get("curve", 0.0),
+            processes=self.worker.sessions,
+        )
+
+
+def _trials(probes: Sequence[Probe]) -> list[Trial]:
+    return [Trial(p.batch_size, p.fits, p.memory_bytes if p.fits else None, p.fresh_process) for p in probes]

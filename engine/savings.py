@@ -1,0 +1,50 @@
+"""PURE: memory left unused, speed-up, and money. Every formula of the result stands here."""
+
+from __future__ import annotations
+
+from engine.result import Point, Savings, Waste
+from engine.spec import RunSpec
+
+
+def waste(capacity_bytes: int, current: Point | None, recommended: Point | None) -> Waste:
+    """Capacity minus the memory used, at today's and at the recommended batch size."""
+
+    def unused(point: Point | None) -> int | None:
+        if point is None or point.memory_bytes is None:
+            return None
+        return max(capacity_bytes - point.memory_bytes, 0)
+
+    at_current, at_recommended = unused(current), unused(recommended)
+    return Waste(
+        capacity_bytes=capacity_bytes,
+        at_current_bytes=at_current,
+        at_current_fraction=None if at_current is None else at_current / capacity_bytes,
+        at_recommended_bytes=at_recommended,
+        at_recommended_fraction=None if at_recommended is None else at_recommended / capacity_bytes,
+    )
+
+
+def speedup(current: Point | None, recommended: Point | None) -> float | None:
+    """Measured throughput at the recommended batch size over today's; None unless both were measured."""
+    if current is None or recommended is None:
+        return None
+    if not current.samples_per_second or recommended.samples_per_second is None:
+        return None
+    return recommended.samples_per_second / current.samples_per_second
+
+
+def savings(spec: RunSpec, measured_speedup: float | None) -> Savings:
+    """hours x price x (1 - 1/speedup) a run, times runs a year.
+
+    Negative where the recommended size is slower than today's (by up to the 3 % it is allowed).
+    """
+    cost = spec.hours_per_run * spec.price_per_hour_usd
+    per_run = None if measured_speedup is None else cost * (1 - 1 / measured_speedup)
+    return Savings(
+        price_per_hour_usd=spec.price_per_hour_usd,
+        hours_per_run=spec.hours_per_run,
+        runs_per_year=spec.runs_per_year,
+        cost_per_run_usd=cost,
+        per_run_usd=per_run,
+        per_year_usd=None if per_run is None else per_run * spec.runs_per_year,
+    )

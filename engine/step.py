@@ -1,0 +1,92 @@
+"""One training step: batch, forward, loss, backward, optimizer. The thing that is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import WorkloadFailed
+from engine.spec import RunSpec
+from engine.workloads import Built
+
+PhaseMarker = Callable[[str], AbstractContextManager[None]]
+
+FORWARD, BACKWARD, OPTIMIZER_STEP = "forward", "backward", "optimizer_step"
+LEARNING_RATE = 1e-5
+_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def apply_precision(precision: str) -> None:
+    """Process-wide matrix-multiplication precision: TF32 only if asked for (cuDNN would use it by default)."""
+    is_tf32 = precision == "tf32"
+    torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = is_tf32
+
+
+def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
+    """A new optimizer with PyTorch's own defaults (foreach where it would choose it); None for "none"."""
+    if name == "adamw":
+        return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    if name in ("sgd", "momentum"):
+        return torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.9 if name == "momentum" else 0.0)
+    return None
+
+
+class TrainingStep:
+    """Runs full optimizer steps at any batch size, with a new optimizer's state.
+
+    Gradients are set to None at the start of a step, where a training loop's `zero_grad()` would do it.
+    """
+
+    def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
+        self.built = built
+        self.device = device
+        self.optimizer = make_optimizer(spec.optimizer, built.model)
+        self.autocast_dtype = _AUTOCAST.get(spec.precision)
+        self.scaler = torch.amp.GradScaler(device.type) if spec.precision == "fp16" else None
+
+    def clear_gradients(self) -> None:
+        self.built.model.zero_grad(set_to_none=True)
+
+    @staticmethod
+    def unmarked(_: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def __call__(self, batch_size: int, phase: PhaseMarker = unmarked) -> None:
+        """One step of `batch_size` samples. `phase(name)` is entered around each of the three phases."""
+        batch = self.built.make_batch(batch_size)
+        if any(tensor.shape[0] != batch_size for tensor in batch.values()):
+            raise WorkloadFailed(f"the batch does not have {batch_size} samples in every tensor")
+        with phase(FORWARD):
+            loss = self._forward(batch)
+        with phase(BACKWARD):
+            (self.scaler.scale(loss) if self.scaler else loss).backward()
+        with phase(OPTIMIZER_STEP):
+            self._optimizer_step()
+
+    def _forward(self, batch: dict[str, Tensor]) -> Tensor:
+        if self.autocast_dtype is None:
+            return self.built.loss(batch)
+        with torch.autocast(self.device.type, dtype=self.autocast_dtype):
+            return self.built.loss(batch)
+
+    def _optimizer_step(self) -> None:
+        if self.optimizer is None:
+            return
+        if self.scaler is None:
+            self.optimizer.step()
+            return
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def state_tensors(self) -> list[Tensor]:
+        """Every tensor of the optimizer's state (after the first step)."""
+        if self.optimizer is None:
+            return []
+        return [v for state in self.optimizer.state.values() for v in state.values() if isinstance(v, Tensor)]
+
+    def gradients(self) -> list[Tensor]:
+        return [p.grad for p in self.built.model.parameters() if p.grad is not None]

@@ -1,0 +1,136 @@
+"""The worker process: where torch lives. Started by `child.py`, spoken to in JSON lines.
+
+It imports everything its workload needs and touches no device: it is the spare that waits. Each `open`
+is served by a fork of it, a process that has run nothing yet, made in milliseconds instead of the seconds
+that imports take; when that one is given up (after an out-of-memory, or for a clean start) the next `open`
+gets another. Where forking is not safe (macOS, Windows) it serves one `open` itself and ends.
+
+    in   {"do": "open", "spec": {...}}                             -> opened | error
+         {"do": "probe", "batch_size": 16, "steps": 3, "is_timed": true} -> probe | error
+         {"do": "close"}                                           -> (the session ends)
+    out  ready, opened, probe, error, and {"event": "ended", "status": ...} when a session's process is gone
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TextIO
+
+from engine.errors import EngineError, WorkloadFailed
+from engine.result import Outcome, Probe
+from engine.spec import RunSpec
+
+SEED = 0
+CAN_FORK = sys.platform.startswith("linux")
+
+
+def main(model_id: str) -> None:
+    """Serve sessions until standard input ends."""
+    started = time.perf_counter()
+    out = _private_stdout()
+    _die_with_parent()
+    from engine.workloads import preload
+
+    try:
+        preload(model_id)
+    except ImportError as exc:
+        _say(out, event="error", error=WorkloadFailed(f"cannot import {model_id}: {exc}").to_dict())
+        return
+    _say(out, event="ready", import_seconds=time.perf_counter() - started)
+    while line := sys.stdin.readline():
+        if not CAN_FORK:
+            _session(json.loads(line), out)
+            return
+        _fork_session(json.loads(line), out)
+
+
+def _fork_session(first: dict[str, Any], out: TextIO) -> None:
+    """One session in a fork of this process; says how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        _die_with_parent()
+        status = 1
+        try:
+            _session(first, out)
+            status = 0
+        finally:
+            out.flush()
+            os._exit(status)  # no exit handlers: they belong to the process that was forked
+    _, status = os.waitpid(pid, 0)
+    _say(out, event="ended", status=os.waitstatus_to_exitcode(status))
+
+
+def _session(first: dict[str, Any], out: TextIO) -> None:
+    """Open the device and the model once, then run probes until told to close."""
+    try:
+        probe, opened = _open(RunSpec.from_dict(first["spec"]))
+        _say(out, event="opened", pid=os.getpid(), **opened)
+        while (line := sys.stdin.readline()) and (request := json.loads(line)).pop("do") == "probe":
+            _say(out, event="probe", probe=probe(**request).to_dict())
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
+
+
+def _open(spec: RunSpec) -> tuple[Callable[..., Probe], dict[str, Any]]:
+    """The function that runs a probe on the opened device, and what there is to say about it."""
+    import torch
+
+    from engine.device import open_device
+    from engine.environment import environment
+    from engine.oom import classify
+    from engine.probe import Bench, run_probe
+    from engine.step import apply_precision
+    from engine.workloads import build
+
+    started = time.perf_counter()
+    torch.manual_seed(SEED)
+    apply_precision(spec.precision)
+    device = open_device(spec)
+    facts = {"device": device.facts().to_dict(), "environment": environment(spec)}
+    try:
+        probe = partial(run_probe, Bench(spec, device, build(spec, device.torch_device)))
+    except EngineError:
+        raise
+    except Exception as exc:
+        name, text = type(exc).__name__, str(exc)[:1_000]
+        if classify(name, text) is not Outcome.OUT_OF_MEMORY:
+            raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
+        probe = partial(_model_does_not_fit, name, text)
+    return probe, {**facts, "model_seconds": time.perf_counter() - started}
+
+
+def _model_does_not_fit(error_type: str, text: str, batch_size: int, **_: Any) -> Probe:
+    """The answer to any probe when the device has no room for the model itself."""
+    return Probe(
+        batch_size, Outcome.OUT_OF_MEMORY, error_type=error_type, error_message=text, failed_phase="loading the model"
+    )
+
+
+def _private_stdout() -> TextIO:
+    """The protocol's own copy of standard output; whatever libraries print goes to standard error."""
+    out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+    os.dup2(2, 1)
+    return out
+
+
+def _say(out: TextIO, **message: Any) -> None:
+    out.write(json.dumps(message) + "\n")
+    out.flush()
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when the one that started it is gone, whatever it is doing."""
+    if sys.platform.startswith("linux"):
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,61 @@
+"""A worker with a made-up memory curve, in the place of one with a device. Behaves like the real one:
+a refused probe ends the process, the next one is fresh, and closing makes the next one fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.child import TimeIsUp
+from engine.result import DeviceFacts, Outcome, Probe
+
+
+class FakeWorker:
+    """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`."""
+
+    def __init__(
+        self,
+        boundary: int,
+        *,
+        soak_boundary: int | None = None,
+        refusal: Outcome = Outcome.OUT_OF_MEMORY,
+        step_seconds: Callable[[int], float] = lambda size: 0.01 + 0.001 * size,
+        time_is_up_after: int = 10_000,
+    ) -> None:
+        limit = 1000 + 10 * boundary + 5
+        self.device: DeviceFacts | None = DeviceFacts("cpu", "cpu", "Made-up device", 10 * limit, limit_bytes=limit)
+        self.environment: dict[str, Any] = {"torch": "none"}
+        self.import_seconds = self.model_seconds = 0.0
+        self.sessions = 0
+        self.boundary = boundary
+        self.soak_boundary = boundary if soak_boundary is None else soak_boundary
+        self.refusal = refusal
+        self.step_seconds = step_seconds
+        self.time_is_up_after = time_is_up_after
+        self.sizes: list[int] = []
+        self.is_fresh = True
+
+    def open(self) -> None:
+        self.sessions += self.is_fresh
+
+    def close(self) -> None:
+        self.is_fresh = True
+
+    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe:
+        if len(self.sizes) >= self.time_is_up_after:
+            raise TimeIsUp("made up")
+        self.sizes.append(batch_size)
+        fresh, fits = self.is_fresh, batch_size <= (self.boundary if is_timed else self.soak_boundary)
+        self.is_fresh = not fits
+        if not fits:
+            return Probe(batch_size, self.refusal, fresh_process=fresh, error_message=f"{batch_size} refused")
+        step = self.step_seconds(batch_size)
+        return Probe(
+            batch_size,
+            Outcome.FITS,
+            fresh_process=fresh,
+            steps=steps,
+            peak_allocated_bytes=1000 + 10 * batch_size,
+            step_seconds=step if is_timed else None,
+            samples_per_second=batch_size / step if is_timed else None,
+        )

@@ -1,0 +1,103 @@
+"""The worker process: sessions are fresh, a dead one is told apart from a full one, nothing outlives its run."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from engine import child
+from engine.child import TimeIsUp, Worker
+from engine.errors import DeviceUnavailable, WorkerFailed
+from engine.result import Outcome
+from engine.spec import RunSpec
+from engine.units import MIB
+
+pytestmark = pytest.mark.slow
+SPEC = RunSpec("bert-tiny", device="cpu", sequence_length=32, memory_limit_bytes=100 * MIB)
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker(SPEC) as worker:
+        yield worker
+        worker_pid = worker._process.pid
+    assert not os.path.exists(f"/proc/{worker_pid}")
+
+
+@pytest.fixture
+def session(worker):
+    worker.close()
+    worker.open()
+    return worker
+
+
+def probe(worker, batch_size, seconds=60.0):
+    return worker.probe(batch_size, steps=3, is_timed=False, seconds=seconds)
+
+
+def test_the_first_probe_of_a_session_is_fresh_and_the_next_is_not(session):
+    assert [probe(session, 2).fresh_process for _ in range(2)] == [True, False]
+
+
+def test_a_new_session_is_another_process_and_takes_no_imports(session):
+    before, imports = session._session_pid, session.import_seconds
+    session.close()
+    started = time.monotonic()
+    session.open()
+    assert session._session_pid != before
+    assert session.import_seconds == imports
+    assert time.monotonic() - started < imports
+
+
+def test_a_refused_probe_ends_its_process_so_that_the_next_is_fresh(session):
+    probe(session, 2)
+    assert probe(session, 512).outcome is Outcome.OUT_OF_MEMORY
+    assert probe(session, 2).fresh_process
+
+
+def test_the_same_size_takes_the_same_bytes_in_every_process(session):
+    first = probe(session, 8).peak_allocated_bytes
+    session.close()
+    assert probe(session, 8).peak_allocated_bytes == first
+
+
+def kill_soon(pid: int) -> None:
+    threading.Timer(0.2, os.kill, (pid, signal.SIGKILL)).start()
+
+
+def test_a_killed_session_is_a_failure_and_never_out_of_memory(session):
+    kill_soon(session._session_pid)
+    with pytest.raises(WorkerFailed, match="SIGKILL"):
+        session.probe(8, steps=10_000, is_timed=False, seconds=60)
+    assert probe(session, 2).fits
+
+
+def test_a_session_the_kernel_killed_for_memory_is_out_of_memory(session, monkeypatch):
+    kills = iter([3, 4])
+    monkeypatch.setattr(child, "_oom_kills", lambda: next(kills))
+    kill_soon(session._session_pid)
+    refused = session.probe(8, steps=10_000, is_timed=False, seconds=60)
+    assert (refused.outcome, refused.error_type, refused.fresh_process) == (Outcome.OUT_OF_MEMORY, "Killed", True)
+
+
+def test_a_probe_that_outlasts_its_time_is_killed(session):
+    pid = session._session_pid
+    with pytest.raises(TimeIsUp):
+        session.probe(8, steps=10_000, is_timed=False, seconds=0.5)
+    assert not os.path.exists(f"/proc/{pid}")
+    assert probe(session, 2).fits
+
+
+def test_a_device_that_is_not_there_is_the_engine_s_own_error():
+    with Worker(RunSpec("bert-tiny", device="cuda:99")) as worker, pytest.raises(DeviceUnavailable, match="available"):
+        worker.open()
+
+
+def test_stopping_in_mid_probe_leaves_no_process():
+    worker = Worker(SPEC)
+    worker.open()
+    pids = [worker._process.pid, worker._session_pid]
+    worker.stop()
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]

@@ -1,0 +1,59 @@
+"""Imports go one way, and nothing above the torch line loads torch."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TORCH_SIDE = {"device", "environment", "probe", "step", "torchvision_schemas", "validate", "workloads"}
+TORCH_FREE = sorted(p.stem for p in (ROOT / "engine").glob("*.py") if p.stem not in TORCH_SIDE)
+FORBIDDEN = {
+    "engine": {"django", "rest_framework", "django_q", "analysis", "memorymark_site"},
+    "analysis": {"torch", "torchvision", "transformers", "memorymark_site"},
+    "memorymark_site": {"torch", "torchvision", "transformers"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages a file imports, wherever in the file."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("package", FORBIDDEN)
+def test_no_file_imports_against_the_direction(package):
+    offenders = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / package).rglob("*.py")
+        for name in imported(path) & FORBIDDEN[package]
+    }
+    assert not offenders
+
+
+def test_nothing_above_the_torch_line_loads_torch():
+    modules = ", ".join(f"engine.{name}" for name in TORCH_FREE if name != "__init__")
+    code = f"import sys, {modules}; sys.exit('torch' in sys.modules or 'django' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_loading_the_portal_does_not_load_torch():
+    code = "import sys, django; django.setup(); import memorymark_site.urls; sys.exit('torch' in sys.modules)"
+    environment = {"DJANGO_SETTINGS_MODULE": "memorymark_site.settings", "PATH": "/usr/bin:/bin"}
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("package", ["engine", "analysis", "memorymark_site", "benchmarks", "tests"])
+def test_no_file_is_longer_than_400_lines_and_every_module_says_what_it_is(package):
+    for path in (ROOT / package).rglob("*.py"):
+        if "migrations" in path.parts or not path.read_text().strip():
+            continue
+        assert len(path.read_text().splitlines()) <= 400, path
+        assert ast.get_docstring(ast.parse(path.read_text())), path

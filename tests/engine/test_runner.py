@@ -1,0 +1,119 @@
+"""A run goes from search to soak to curve to answer, and always ends in a true statement."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from engine.result import Outcome, Purpose, Reason, RunResult
+from engine.runner import measure
+from engine.spec import RunSpec
+
+_SPEC = importlib.util.spec_from_file_location("fake_worker", Path(__file__).with_name("fake_worker.py"))
+_MODULE = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_MODULE)
+FakeWorker = _MODULE.FakeWorker
+
+
+def run(worker, events=None, **settings) -> RunResult:
+    return measure(RunSpec("bert-tiny", **settings), (events if events is not None else []).append, worker=worker)
+
+
+def purposes(result: RunResult, purpose: Purpose) -> list[int]:
+    return [p.batch_size for p in result.probes if p.purpose is purpose]
+
+
+def test_the_boundary_is_certified_by_two_executed_probes():
+    result = run(FakeWorker(528))
+    assert (result.boundary.largest_batch_size, result.boundary.refused_batch_size) == (528, 529)
+    assert result.boundary.certified
+    refusal = next(p for p in result.probes if p.batch_size == 529)
+    assert refusal.fresh_process
+    assert result.boundary.refusal == "529 refused"
+
+
+def test_the_boundary_is_soaked_in_a_fresh_process():
+    result = run(FakeWorker(528), soak_steps=7)
+    soak = next(p for p in result.probes if p.purpose is Purpose.SOAK)
+    assert (soak.batch_size, soak.steps, soak.fresh_process) == (528, 7, True)
+    assert result.boundary.soak_steps == 7
+
+
+def test_a_boundary_that_fails_its_soak_moves_down_and_says_why():
+    result = run(FakeWorker(528, soak_boundary=500))
+    boundary = result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (500, 501, True)
+    assert "528 trained 3 steps, but not 5 in a row" in boundary.note
+    assert result.largest.samples_per_second is not None
+    assert max(p.batch_size for p in (result.fastest, result.recommended)) <= 500
+
+
+@pytest.mark.parametrize("current", [1, 16, 100, 528])
+def test_today_s_batch_size_is_always_probed(current):
+    result = run(FakeWorker(528), current_batch_size=current)
+    assert result.current.batch_size == current
+    assert result.current.samples_per_second is not None
+
+
+def test_today_s_batch_size_above_the_boundary_is_probed_and_has_no_figures():
+    worker = FakeWorker(10)
+    result = run(worker, current_batch_size=64, start_batch_size=2)
+    assert 64 in worker.sizes
+    assert (result.current, result.speedup, result.savings.per_run_usd) == (None, None, None)
+
+
+def test_the_curve_adds_at_most_six_sizes_all_of_them_smaller():
+    sizes = purposes(run(FakeWorker(60_000)), Purpose.CURVE)
+    assert 0 < len(sizes) <= 6
+    assert max(sizes) < 60_000
+
+
+def test_the_answer_is_the_smallest_within_three_percent_of_the_fastest():
+    result = run(FakeWorker(528, step_seconds=lambda size: 0.001 * max(size, 64)))
+    assert result.fastest.samples_per_second == pytest.approx(1000)
+    assert result.recommended.batch_size == 64
+    assert result.speedup == pytest.approx(4)
+    assert result.batch_size_ratio == 4
+
+
+def test_nothing_fits_and_the_result_says_so():
+    result = run(FakeWorker(0))
+    assert result.boundary.reason is Reason.DOES_NOT_FIT
+    assert (result.boundary.largest_batch_size, result.boundary.refused_batch_size) == (0, 1)
+    assert (result.recommended, result.speedup, result.waste.at_current_bytes) == (None, None, None)
+
+
+def test_a_size_limit_ends_the_search_with_its_own_reason_and_no_certificate():
+    result = run(FakeWorker(300, refusal=Outcome.SIZE_LIMIT))
+    assert result.boundary.reason is Reason.SIZE_LIMIT
+    assert not result.boundary.certified
+
+
+def test_the_largest_size_allowed_is_no_certificate():
+    result = run(FakeWorker(528), max_batch_size=100)
+    assert (result.boundary.largest_batch_size, result.boundary.certified) == (100, False)
+    assert result.boundary.reason is Reason.MAX_BATCH_SIZE
+
+
+@pytest.mark.parametrize(("probes", "largest"), [(0, None), (2, 16), (4, 528)])
+def test_a_spent_time_budget_keeps_what_was_measured_and_certifies_nothing(probes, largest):
+    result = run(FakeWorker(528, time_is_up_after=probes))
+    assert result.boundary.reason is Reason.TIME_BUDGET
+    assert (result.boundary.largest_batch_size, result.boundary.certified) == (largest, False)
+
+
+def test_a_time_budget_spent_on_the_curve_leaves_the_certificate():
+    result = run(FakeWorker(528, time_is_up_after=6))
+    assert result.boundary.certified
+
+
+def test_every_probe_is_told_the_moment_it_ends():
+    events: list[dict] = []
+    result = run(FakeWorker(528), events)
+    kinds = [event["event"] for event in events]
+    assert kinds[0] == "started"
+    assert kinds[-1] == "result"
+    told = [event["probe"] for event in events if event["event"] == "probe"]
+    assert told == [p.to_dict() for p in result.probes]
+    phases = [event["phase"] for event in events if event["event"] == "phase"]
+    assert phases == ["preparing", "searching", "soaking", "curve", "finished"]

@@ -1,0 +1,37 @@
+"""Waste, speed-up and money follow their stated formulas, and nothing is made up where a figure is missing."""
+
+import pytest
+
+from engine.result import Point
+from engine.savings import savings, speedup, waste
+from engine.spec import RunSpec
+
+
+def point(samples_per_second: float | None, memory_bytes: int | None = None) -> Point:
+    return Point(16, samples_per_second, None, memory_bytes, None, memory_bytes)
+
+
+def test_the_classic_example_of_2_5x_saves_48_cents_a_run_and_48_dollars_a_year():
+    money = savings(RunSpec("bert", price_per_hour_usd=0.40, hours_per_run=2, runs_per_year=100), 2.5)
+    assert money.per_run_usd == pytest.approx(0.48)
+    assert money.per_year_usd == pytest.approx(48.0)
+
+
+def test_the_speed_up_is_the_ratio_of_measured_throughputs():
+    assert speedup(point(100), point(250)) == 2.5
+
+
+@pytest.mark.parametrize("current", [None, point(None)])
+def test_without_a_measured_speed_today_there_is_no_speed_up_and_no_saving(current):
+    assert speedup(current, point(100)) is None
+    assert savings(RunSpec("bert"), None).per_run_usd is None
+
+
+def test_waste_is_capacity_minus_memory_at_both_sizes():
+    unused = waste(1000, point(1, 100), point(1, 900))
+    assert (unused.at_current_bytes, unused.at_current_fraction) == (900, 0.9)
+    assert (unused.at_recommended_bytes, unused.at_recommended_fraction) == (100, 0.1)
+
+
+def test_waste_at_a_size_that_was_not_measured_is_unknown():
+    assert waste(1000, None, point(1, None)).at_current_bytes is None
