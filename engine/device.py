@@ -9,6 +9,8 @@ within one; on CPU the budget counts tensors, not what libraries take from the o
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import os
 import platform
@@ -19,11 +21,10 @@ import torch
 
 from engine.errors import DeviceUnavailable, SpecError
 from engine.result import DeviceFacts
-from engine.spec import RunSpec
-from engine.units import GIB, format_bytes
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from engine.units import MIB, format_bytes
 
-CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
-"""The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
+HOST_RESERVE_BYTES = 512 * MIB
 
 
 def resolve(name: str) -> torch.device:
@@ -249,7 +250,12 @@ class Cpu(Device):
 
     def apply_limit(self, limit_bytes: int | None) -> None:
         super().apply_limit(limit_bytes if limit_bytes is not None else CPU_DEFAULT_LIMIT_BYTES)
-        _guard_host(self.limit_bytes)
+        _guard_host()
+
+    def start_from_clean(self) -> None:
+        """Give what earlier probes left in the C library's heap back to the system."""
+        with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _count(kind: str) -> int:
@@ -296,22 +302,25 @@ def _host_memory_bytes() -> int:
     return min(physical, int(limit)) if limit.isdigit() else physical
 
 
-def _guard_host(budget_bytes: int) -> None:
-    """Make a runaway probe fail its own allocation long before the host suffers.
+def _guard_host() -> None:
+    """Let this process have no more memory than the host has to spare, so that a runaway probe cannot take it down.
 
-    The guard is far above the budget (the boundary never comes from it: an rlimit's boundary wanders), yet
-    stops a probe of many times the budget at once. In a real shortage the kernel is asked to take this process.
+    The guard is far above any budget: heap fragmentation makes a process hold two or three times the bytes of
+    its tensors, and a guard near the budget would refuse sizes that fit. In a real shortage the kernel is asked
+    to take this process first.
     """
     try:
         resource = importlib.import_module("resource")
-        used = _status_bytes("VmData")
-        guard = used + max(2 * budget_bytes, budget_bytes + GIB)
+        guard = (
+            _kib_field("/proc/self/status", "VmData") + _kib_field("/proc/meminfo", "MemAvailable") - HOST_RESERVE_BYTES
+        )
         resource.setrlimit(resource.RLIMIT_DATA, (guard, resource.getrlimit(resource.RLIMIT_DATA)[1]))
         Path("/proc/self/oom_score_adj").write_text("500")
     except (ImportError, OSError, ValueError, AttributeError):
         return  # not Linux, or not allowed: the budget still decides, only the guard is missing
 
 
-def _status_bytes(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
+def _kib_field(path: str, key: str) -> int:
+    """A figure of a /proc file given in kB, as bytes."""
+    lines = Path(path).read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

@@ -27,7 +27,7 @@ from engine.errors import WorkloadFailed
 from engine.oom import classify
 from engine.result import Outcome, Probe, Purpose
 from engine.spec import RunSpec
-from engine.stats import is_steady, samples_per_second
+from engine.stats import ENOUGH_STEPS, is_steady, samples_per_second
 from engine.step import TrainingStep
 from engine.units import format_bytes
 from engine.workloads import Built
@@ -164,7 +164,9 @@ def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[flo
     deadline = time.perf_counter() + TIMING_SECONDS
     device.synchronize()
     while len(seconds) < MIN_TIMED_STEPS or (
-        len(seconds) < MAX_TIMED_STEPS and not is_steady(seconds) and time.perf_counter() < deadline
+        time.perf_counter() < deadline
+        and len(seconds) < MAX_TIMED_STEPS
+        and not (len(seconds) >= ENOUGH_STEPS and is_steady(seconds))
     ):
         before = time.perf_counter()
         step.clear_gradients()
@@ -181,7 +183,7 @@ def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, meter: Mete
     had_state = state_bytes > 0
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, meter.marked)
-    events, phases = _read_trace(trace, bench.device.torch_device.type)
+    events, phases = read_trace(trace, bench.device.torch_device.type)
     model = bench.built.model
     return ledger.replay(
         events,
@@ -193,7 +195,7 @@ def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, meter: Mete
     )
 
 
-def _read_trace(trace: profile, device_type: str) -> tuple[list[ledger.Event], list[ledger.Phase]]:
+def read_trace(trace: profile, device_type: str) -> tuple[list[ledger.Event], list[ledger.Phase]]:
     """The profiler's tree, flattened: the allocator's events on the device, and our phases."""
     events, phases = [], []
     assert trace.profiler is not None

@@ -31,6 +31,8 @@ class Purpose(StrEnum):
     """The boundary for many steps, in a fresh process."""
     CURVE = "curve"
     """A smaller size, run to draw the curves."""
+    TIMING = "timing"
+    """A size the answer names, once more, because its first timing was not steady."""
 
 
 class Reason(StrEnum):
@@ -149,6 +151,7 @@ class Boundary:
 
     `certified` means: `largest_batch_size` trained and `refused_batch_size` is one more and ran out of
     memory in a fresh process. `soak_steps` is how many steps the largest one ran in a fresh process.
+    `largest_batch_size` is 0 where not even batch 1 fits, and None where nothing could be tried in time.
     """
 
     largest_batch_size: int | None

@@ -15,6 +15,7 @@ from engine.child import TimeIsUp, Worker
 from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from engine.search import Found, Limits, Trial, curve_sizes, decide, next_soak
 from engine.spec import SCHEMA, RunSpec
+from engine.stats import decisive_probes
 
 MEMORY_STEPS = 3
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
@@ -64,17 +65,14 @@ class _Sweep:
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             boundary = self._timed("soaking", lambda: self._soak(boundary))
             self._timed("curve", lambda: self._curve(boundary))
-        result = answer(
-            self.spec,
-            self._device,
-            boundary,
-            self.probes,
-            environment=self.worker.environment,
-            timings=self._timings(),
-        )
+        result = self._answer(boundary)
         self.say("phase", phase="finished")
         self.say("result", result=result.to_dict())
         return result
+
+    def _answer(self, boundary: Boundary) -> RunResult:
+        environment, timings = self.worker.environment, self._timings()
+        return answer(self.spec, self._device, boundary, self.probes, environment=environment, timings=timings)
 
     def say(self, event: str, **content: Any) -> None:
         self.emit({"event": event, "seconds": round(time.monotonic() - self.started, 3), **content})
@@ -129,6 +127,7 @@ class _Sweep:
             return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
         refusal = next(p for p in reversed(self.probes) if p.batch_size == found.refused and not p.fits)
         is_memory = refusal.outcome is Outcome.OUT_OF_MEMORY
+        is_by_host = is_memory and self._device.kind == "cpu" and refusal.error_type != "BudgetExceeded"
         reason = Reason.OUT_OF_MEMORY if found.largest else Reason.DOES_NOT_FIT
         return Boundary(
             largest_batch_size=found.largest,
@@ -136,6 +135,7 @@ class _Sweep:
             refused_batch_size=found.refused,
             reason=reason if is_memory else Reason.SIZE_LIMIT,
             refusal=refusal.error_message,
+            note="the host itself ran out of memory before the limit was reached" if is_by_host else None,
         )
 
     def _soak(self, boundary: Boundary) -> Boundary:
@@ -173,8 +173,24 @@ class _Sweep:
         try:
             for size in sorted(wanted | ({self.spec.current_batch_size} - tried)):
                 self._probe(size, Purpose.CURVE)
+            self._time_again(boundary)
         except TimeIsUp:
             self.log("the time budget ended before the curve was complete", "warning")
+
+    def _time_again(self, boundary: Boundary) -> None:
+        """Repeat, once each, the sizes the answer names whose timing was not steady: they are what it rests on."""
+        repeated: set[int] = set()
+        while True:
+            result = self._answer(boundary)
+            named = {p.batch_size for p in (result.current, result.recommended, result.fastest) if p is not None}
+            decisive = decisive_probes(self.probes)
+            unsteady = sorted(s for s in named - repeated if not decisive[s].timing_is_steady)
+            if not unsteady:
+                return
+            self.log(f"timing again, because it was not steady: batch {', '.join(map(str, unsteady))}")
+            for size in unsteady:
+                repeated.add(size)
+                self._probe(size, Purpose.TIMING)
 
     def _probe(self, batch_size: int, purpose: Purpose, steps: int = MEMORY_STEPS) -> Probe:
         """Run one probe and keep it. Raises TimeIsUp when the run's time budget is spent."""

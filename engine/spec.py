@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.catalog import WORKLOADS, Workload, workload_ids
 from engine.errors import SpecError
-from engine.units import BYTES_ALLOWED, format_bytes, parse_bytes
+from engine.units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
 SCHEMA = 1
 
@@ -23,6 +23,9 @@ DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
 _DEVICE = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 
 MAX_BATCH_SIZE = 1_048_576
+CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
+"""The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
+
 # bytes kept per parameter beside the activations: the weights, their gradients, the optimizer's state
 _STATE_COPIES = {"none": 0, "sgd": 0, "momentum": 1, "adamw": 2}
 BYTES_PER_PARAMETER = 4  # weights, gradients and state stay fp32 under autocast

@@ -8,6 +8,7 @@ from statistics import median
 from engine.result import Probe
 
 STEADY_WITHIN = 0.02
+ENOUGH_STEPS = 6
 RECOMMENDED_WITHIN = 0.03
 
 
@@ -16,14 +17,16 @@ def samples_per_second(batch_size: int, step_seconds: float) -> float:
 
 
 def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> bool:
-    """Whether the median would hardly move: both halves, taken alternately, have it within `within`.
+    """Whether the median would hardly move.
 
-    Alternate steps, so that a slow drift does not pass for a difference between the halves.
-    At least six steps are needed.
+    From six steps on: both halves, taken alternately so that one slow stretch reaches both, have the median
+    within `within`. With three to five: all of them lie within twice that.
     """
-    if len(step_seconds) < 6:
+    if len(step_seconds) < 3:
         return False
     whole = median(step_seconds)
+    if len(step_seconds) < ENOUGH_STEPS:
+        return max(step_seconds) - min(step_seconds) <= 2 * within * whole
     halves = (median(step_seconds[0::2]), median(step_seconds[1::2]))
     return all(abs(half - whole) <= within * whole for half in halves)
 

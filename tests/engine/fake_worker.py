@@ -11,7 +11,10 @@ from engine.result import DeviceFacts, Outcome, Probe
 
 
 class FakeWorker:
-    """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`."""
+    """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`.
+
+    The timing of the sizes in `unsteady` never is.
+    """
 
     def __init__(
         self,
@@ -21,6 +24,7 @@ class FakeWorker:
         refusal: Outcome = Outcome.OUT_OF_MEMORY,
         step_seconds: Callable[[int], float] = lambda size: 0.01 + 0.001 * size,
         time_is_up_after: int = 10_000,
+        unsteady: frozenset[int] = frozenset(),
     ) -> None:
         limit = 1000 + 10 * boundary + 5
         self.device: DeviceFacts | None = DeviceFacts("cpu", "cpu", "Made-up device", 10 * limit, limit_bytes=limit)
@@ -32,6 +36,7 @@ class FakeWorker:
         self.refusal = refusal
         self.step_seconds = step_seconds
         self.time_is_up_after = time_is_up_after
+        self.unsteady = unsteady
         self.sizes: list[int] = []
         self.is_fresh = True
 
@@ -48,7 +53,13 @@ class FakeWorker:
         fresh, fits = self.is_fresh, batch_size <= (self.boundary if is_timed else self.soak_boundary)
         self.is_fresh = not fits
         if not fits:
-            return Probe(batch_size, self.refusal, fresh_process=fresh, error_message=f"{batch_size} refused")
+            return Probe(
+                batch_size,
+                self.refusal,
+                fresh_process=fresh,
+                error_type="BudgetExceeded",
+                error_message=f"{batch_size} refused",
+            )
         step = self.step_seconds(batch_size)
         return Probe(
             batch_size,
@@ -57,5 +68,6 @@ class FakeWorker:
             steps=steps,
             peak_allocated_bytes=1000 + 10 * batch_size,
             step_seconds=step if is_timed else None,
+            timing_is_steady=batch_size not in self.unsteady if is_timed else None,
             samples_per_second=batch_size / step if is_timed else None,
         )

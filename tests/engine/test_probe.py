@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from engine.device import CPU_DEFAULT_LIMIT_BYTES, Cpu, Device, facts_of, open_device, resolve
+from engine.device import Cpu, Device, facts_of, open_device, resolve
 from engine.errors import DeviceUnavailable, SpecError, WorkloadFailed
 from engine.probe import Bench, run_probe
 from engine.result import MemoryByKind, Outcome
-from engine.spec import RunSpec
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.step import TrainingStep
 from engine.units import MIB
 from engine.workloads import build
@@ -170,7 +170,7 @@ def test_the_cpu_is_always_there_and_a_missing_gpu_is_named():
 
 
 def test_a_limit_above_the_device_is_refused(monkeypatch):
-    monkeypatch.setattr("engine.device._guard_host", lambda _: None)
+    monkeypatch.setattr("engine.device._guard_host", lambda: None)
     with pytest.raises(SpecError, match="above what"):
         open_device(RunSpec("bert", device="cpu", memory_limit_bytes=2**49))
     assert open_device(RunSpec("bert", device="cpu")).limit_bytes == CPU_DEFAULT_LIMIT_BYTES

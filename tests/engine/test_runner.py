@@ -76,6 +76,15 @@ def test_the_answer_is_the_smallest_within_three_percent_of_the_fastest():
     assert result.batch_size_ratio == 4
 
 
+def test_a_size_the_answer_names_is_timed_once_more_when_its_timing_was_not_steady():
+    result = run(FakeWorker(528, unsteady=frozenset({16, 64, 528})))
+    assert purposes(result, Purpose.TIMING) == [16, 528]
+
+
+def test_steady_timings_are_not_repeated():
+    assert purposes(run(FakeWorker(528)), Purpose.TIMING) == []
+
+
 def test_nothing_fits_and_the_result_says_so():
     result = run(FakeWorker(0))
     assert result.boundary.reason is Reason.DOES_NOT_FIT
