@@ -1,0 +1,76 @@
+"""Typed values out of the environment. Nonsense is refused with the variable's name, never guessed at."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+def env_text(name: str, default: str = "", *, environ: Mapping[str, str] = os.environ) -> str:
+    return environ.get(name, default).strip()
+
+
+def env_bool(name: str, default: bool = False, *, environ: Mapping[str, str] = os.environ) -> bool:
+    """`1 true yes on` or `0 false no off`; an empty value is false."""
+    if name not in environ:
+        return default
+    value = environ[name].strip().lower()
+    if value not in _TRUE + _FALSE:
+        raise ImproperlyConfigured(f"{name}={environ[name]!r}: must be 1 or 0 (also true/false, yes/no, on/off)")
+    return value in _TRUE
+
+
+def env_number(
+    name: str, default: float, *, minimum: float, maximum: float, environ: Mapping[str, str] = os.environ
+) -> float:
+    """A finite number between `minimum` and `maximum`, both allowed."""
+    text = env_text(name, environ=environ)
+    try:
+        value = float(text) if text else default
+    except ValueError as exc:
+        raise ImproperlyConfigured(f"{name}={text!r}: must be a number") from exc
+    if not (math.isfinite(value) and minimum <= value <= maximum):
+        raise ImproperlyConfigured(f"{name}={text!r}: must be from {minimum:g} to {maximum:g}")
+    return value
+
+
+def env_list(name: str, default: tuple[str, ...] = (), *, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Words between commas; blanks are dropped. A `*` is refused: what is meant must be named."""
+    if name not in environ:
+        return list(default)
+    words = [word.strip() for word in environ[name].split(",") if word.strip()]
+    if "*" in words:
+        raise ImproperlyConfigured(f"{name}: '*' is not allowed; name each one")
+    return words
+
+
+def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.environ) -> Path:
+    """An absolute path; a relative one is refused, for it would move with the working directory."""
+    text = env_text(name, environ=environ)
+    path = Path(text).expanduser() if text else default
+    if not path.is_absolute():
+        raise ImproperlyConfigured(f"{name}={text!r}: must be an absolute path")
+    return path
+
+
+def kept_secret(path: Path) -> str:
+    """The secret in `path`, made on first use. Two processes that start together end up with the same one."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(50))
+        try:
+            path.hardlink_to(draft)  # unlike a rename, this never replaces what another process just made
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text().strip()

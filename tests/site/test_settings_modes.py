@@ -1,0 +1,61 @@
+"""The settings as a fresh process reads them: production, PostgreSQL, nonsense, and what starting Django loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+SECRET = "a-secret-that-is-long-enough-and-has-many-different-characters-0123456789"
+
+
+def python(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "SECRET_KEY")}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**kept, "MEMORYMARK_DATA_DIR": str(folder), **environment},
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_the_deployment_check_is_clean_in_production(tmp_path):
+    check = ("manage.py", "check", "--deploy", "--fail-level", "WARNING")
+    done = python(*check, folder=tmp_path, MEMORYMARK_PRODUCTION="1", SECRET_KEY=SECRET)
+    assert (done.returncode, done.stdout) == (0, "System check identified no issues (0 silenced).\n"), done.stderr
+
+
+def test_production_refuses_to_start_without_its_secret(tmp_path):
+    done = python("manage.py", "check", folder=tmp_path, MEMORYMARK_PRODUCTION="1")
+    assert done.returncode == 1
+    assert "SECRET_KEY must be given" in done.stderr
+
+
+def test_a_database_url_names_a_postgresql(tmp_path):
+    show = "from memorymark_site import settings as s; d = s.DATABASES['default']; print(d['ENGINE'], d['NAME'])"
+    done = python("-c", show, folder=tmp_path, DATABASE_URL="postgresql://u:p@db.example:5433/runs")
+    assert done.stdout == "django.db.backends.postgresql runs\n", done.stderr
+
+
+def test_nothing_that_django_loads_imports_torch_or_plotly(tmp_path):
+    """torch takes seconds and hundreds of megabytes per process; the engine's child alone pays that."""
+    look = (
+        "import sys, django; django.setup(); import memorymark_site.urls, analysis.worker, analysis.tasks;"
+        "from django.core.management import load_command_class as load;"
+        "[load('analysis', name) for name in ('up', 'worker', 'analyze')];"
+        "print([name for name in ('torch', 'transformers', 'torchvision', 'plotly', 'numpy') if name in sys.modules])"
+    )
+    done = python("-c", look, folder=tmp_path, DJANGO_SETTINGS_MODULE="memorymark_site.settings")
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_only_the_chart_library_itself_is_collected_from_its_wheel(tmp_path):
+    done = python("manage.py", "collectstatic", "--noinput", "--dry-run", "--verbosity", "2", folder=tmp_path)
+    copied = [line for line in done.stdout.splitlines() if "package_data" in line]
+    assert [line.rsplit("/", 1)[1].strip("'") for line in copied] == ["plotly.min.js"], done.stderr
