@@ -1,0 +1,23 @@
+"""The first administrator: made once, when there is none, so that a fresh installation can be used."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from django.contrib.auth import get_user_model
+
+FIRST_NAME = "admin"
+
+
+def administrator_create_first(*, password: str) -> str | None:
+    """Make a superuser when there is none; returns the name, or None when there is one.
+
+    An ordinary user who is called `admin` is not raised to one: the new one gets a number.
+    """
+    users = get_user_model().objects
+    if users.filter(is_superuser=True).exists():
+        return None
+    names = (FIRST_NAME if number == 1 else f"{FIRST_NAME}{number}" for number in count(1))
+    name = next(name for name in names if not users.filter(username=name).exists())
+    users.create_superuser(username=name, email="", password=password)
+    return name

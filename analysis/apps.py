@@ -1,0 +1,14 @@
+"""Tells Django about the application. Starts nothing: no thread, no process."""
+
+from django.apps import AppConfig
+
+
+class AnalysisConfig(AppConfig):
+    """The portal's only application."""
+
+    name = "analysis"
+    default_auto_field = "django.db.models.BigAutoField"
+    verbose_name = "MemoryMark"
+
+    def ready(self) -> None:
+        from analysis import checks  # noqa: F401  (registers the system checks)

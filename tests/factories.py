@@ -1,0 +1,105 @@
+"""Rows and results for tests: plausible in shape, round in figures, so that no one takes them for measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis import services
+from analysis.models import Device, Run
+from engine.result import (
+    Boundary,
+    DeviceFacts,
+    MemoryByKind,
+    Outcome,
+    Point,
+    Probe,
+    Purpose,
+    Reason,
+    RunResult,
+    Savings,
+    Waste,
+)
+from engine.spec import RunSpec
+from engine.units import GIB, MIB
+
+CAPACITY_BYTES = 8 * GIB
+
+
+def make_device(**columns: Any) -> Device:
+    defaults = {"host": "lab", "device": "cpu", "kind": "cpu", "name": "Test CPU", "capacity_bytes": CAPACITY_BYTES}
+    return Device.objects.create(**{**defaults, **columns})
+
+
+def make_spec(**fields: Any) -> RunSpec:
+    return RunSpec(**{"model": "bert-tiny", **fields})
+
+
+def make_run(device: Device | None = None, **fields: Any) -> Run:
+    return services.run_create(spec=make_spec(**fields), device=device or make_device())
+
+
+def make_claimed_run(device: Device | None = None, **fields: Any) -> Run:
+    """A running run, with its token."""
+    run = make_run(device, **fields)
+    claimed = services.run_claim(device=run.device, owner="tester", run_id=run.pk)
+    assert claimed is not None
+    return claimed
+
+
+def make_probe(batch_size: int = 8, **fields: Any) -> Probe:
+    defaults: dict[str, Any] = {
+        "outcome": Outcome.FITS,
+        "steps": 3,
+        "peak_allocated_bytes": batch_size * 100 * MIB,
+        "memory_by_kind": MemoryByKind(10, 20, 30, 40, 50),
+        "step_seconds": 0.5,
+        "timed_step_seconds": (0.5, 0.5),
+        "timing_is_steady": True,
+        "samples_per_second": batch_size / 0.5,
+        "wall_seconds": 2.0,
+    }
+    return Probe(**{"batch_size": batch_size, **defaults, **fields})
+
+
+def make_refusal(batch_size: int = 9, **fields: Any) -> Probe:
+    defaults = {"outcome": Outcome.OUT_OF_MEMORY, "error_type": "BudgetExceeded", "error_message": "over the limit"}
+    return Probe(**{"batch_size": batch_size, **defaults, **fields})
+
+
+def make_result(**fields: Any) -> RunResult:
+    """Eight fit, nine do not; four is used today."""
+    current, largest = make_probe(4), make_probe(8)
+    refused = make_refusal(9)
+    confirmed = make_refusal(9, purpose=Purpose.CONFIRM, fresh_process=True)
+    defaults: dict[str, Any] = {
+        "spec": make_spec(current_batch_size=4),
+        "device": DeviceFacts("cpu", "cpu", "Test CPU", CAPACITY_BYTES, limit_bytes=GIB),
+        "boundary": Boundary(8, True, 9, Reason.OUT_OF_MEMORY, "over the limit", 5),
+        "largest": Point.of(largest),
+        "fastest": Point.of(largest),
+        "recommended": Point.of(largest),
+        "current": Point.of(current),
+        "waste": Waste(GIB, 624 * MIB, 624 / 1024, 224 * MIB, 224 / 1024),
+        "speedup": 2.0,
+        "batch_size_ratio": 2.0,
+        "savings": Savings(0.6, 2.0, 100, 1.2, 0.6, 60.0),
+        "probes": (current, largest, refused, confirmed),
+        "environment": {"torch": "0.0"},
+    }
+    return RunResult(**{**defaults, **fields})
+
+
+def make_result_that_does_not_fit() -> RunResult:
+    refused = make_refusal(1)
+    return make_result(
+        boundary=Boundary(None, True, 1, Reason.DOES_NOT_FIT, "over the limit"),
+        largest=None,
+        fastest=None,
+        recommended=None,
+        current=None,
+        waste=Waste(GIB, None, None, None, None),
+        speedup=None,
+        batch_size_ratio=None,
+        savings=Savings(0.6, 2.0, 100, 1.2, None, None),
+        probes=(refused,),
+    )
