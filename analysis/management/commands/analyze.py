@@ -1,0 +1,111 @@
+"""`python manage.py analyze bert --device cpu --memory-limit 2GiB`: one stored run, in the foreground."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import Field, fields
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from analysis import services
+from analysis.database import refuse_unmigrated
+from analysis.device_lock import DeviceBusy, device_lock
+from analysis.devices import accelerators_or_cpu, device_of_this_host, devices_find, devices_register
+from analysis.models import Device, Run
+from analysis.services import LogLine
+from analysis.supervisor import supervise
+from analysis.tasks import rewake
+from engine.catalog import workload_ids
+from engine.errors import EngineError
+from engine.spec import RunSpec
+
+_INTERRUPTED_EXIT_STATUS = 130
+
+
+class Command(BaseCommand):
+    """The same claim, supervision and storage as in the background; exits as the engine does."""
+
+    help = "Run one analysis here and now, and keep it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("model", help=f"one of {', '.join(workload_ids())}")
+        for field in fields(RunSpec):
+            if field.name != "model":
+                _add_option(parser, field)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        asked = {f.name: options[f.name] for f in fields(RunSpec) if options[f.name] is not None}
+        try:
+            spec = RunSpec.from_dict(asked)
+            refuse_unmigrated()
+            device = _chosen_device(spec.device)
+            with device_lock(device) as descriptor:
+                status = self._run(spec, device, descriptor)
+        except EngineError as exc:
+            raise CommandError(str(exc), returncode=exc.exit_status) from exc
+        except DeviceBusy as exc:
+            raise CommandError(str(exc)) from exc
+        rewake(device)
+        sys.exit(status)
+
+    def _run(self, spec: RunSpec, device: Device, descriptor: int) -> int:
+        services.runs_recover(device=device)
+        created = services.run_create(spec=spec, device=device)
+        run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}", run_id=created.pk)
+        if run is None:
+            raise DeviceBusy(f"run {created.pk} was taken by somebody else")
+        with stop_signals() as stops:
+            status = supervise(run, keep_open=[descriptor], should_stop=lambda: bool(stops), on_line=self._show)
+        run.refresh_from_db()
+        self.stdout.write(f"run {run.pk}: {_summary(run)}")
+        if stops:
+            return _INTERRUPTED_EXIT_STATUS
+        return 1 if status is None or status < 0 else status
+
+    def _show(self, line: LogLine) -> None:
+        self.stdout.write(line.message)
+        self.stdout.flush()
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """SIGTERM and Ctrl-C are noted here instead of ending the process: the engine must be ended first."""
+    noted: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda number, frame: noted.append(number)) for number in numbers]
+    try:
+        yield noted
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
+    """One option per field of the spec; what is allowed is the spec's to say."""
+    name = "memory-limit" if field.name == "memory_limit_bytes" else field.name.replace("_", "-")
+    default = "the model's or the engine's own" if field.default is None else field.default
+    if str(field.type) == "bool":
+        parser.add_argument(f"--{name}", dest=field.name, action=BooleanOptionalAction, default=None)
+        return
+    kinds = {"int": int, "int | None": int, "float": float}
+    kind = str if field.name == "memory_limit_bytes" else kinds.get(str(field.type), str)
+    parser.add_argument(f"--{name}", dest=field.name, type=kind, default=None, help=f"default: {default}")
+
+
+def _chosen_device(name: str) -> Device:
+    if name == "auto":
+        return devices_register(accelerators_or_cpu(devices_find()))[0]
+    return device_of_this_host("cuda:0" if name == "cuda" else "xpu:0" if name == "xpu" else name)
+
+
+def _summary(run: Run) -> str:
+    if run.largest_batch_size:
+        kind = "certified" if run.certified else run.boundary_reason.replace("_", " ")
+        return f"largest batch size {run.largest_batch_size} ({kind}), recommended {run.recommended_batch_size}"
+    return run.error_message or run.boundary_reason.replace("_", " ") or run.state

@@ -1,0 +1,181 @@
+"""`python manage.py up`: everything on this machine, from an empty folder to a page that answers."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connections
+
+from analysis.accounts import administrator_create_first
+from analysis.devices import accelerators_or_cpu, devices_find, devices_refresh, devices_register
+from analysis.models import Device
+from analysis.processes import Child, Keeper
+from engine.errors import EngineError
+
+_REFRESH_SECONDS = 3.0
+_STOP_SECONDS = 4.0
+_READY_SECONDS = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    """Sets up what is missing, then keeps the web server and a worker per device running until Ctrl-C."""
+
+    help = "Set up and start MemoryMark here: database, static files, administrator, web server, workers."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to serve on (default: this machine alone)")
+        parser.add_argument("--port", type=int, default=5001)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        host, port = options["host"], options["port"]
+        refuse_taken_port(host, port)
+        self._keeper, self._stops = Keeper(), 0
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_stop)
+        devices = self._set_up()
+        self._keeper.start([web_server(host, port), *map(worker, devices)])
+        try:
+            self._keep(devices, address(host, port))
+        finally:
+            self._say("stopping ...")
+            self._keeper.stop(seconds=_STOP_SECONDS)
+            self._say("stopped")
+
+    def _set_up(self) -> list[Device]:
+        """Everything that must be there before a child starts. Each step may be repeated without harm."""
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        self._create_administrator()
+        self._say("looking for devices ...")
+        try:
+            found = devices_register(accelerators_or_cpu(devices_find()))
+        except EngineError as exc:
+            raise CommandError(str(exc)) from exc
+        for device in found:
+            self._say(f"device {device.device}: {device.name}{'' if device.enabled else ' (disabled)'}")
+        return [device for device in found if device.enabled]
+
+    def _create_administrator(self) -> None:
+        given = os.environ.get("MEMORYMARK_ADMIN_PASSWORD", "")
+        password = given or secrets.token_urlsafe(12)
+        if name := administrator_create_first(password=password):
+            shown = "as given in MEMORYMARK_ADMIN_PASSWORD" if given else f"{password}   (shown only now)"
+            self._say(f"first administrator: {name}   password: {shown}")
+
+    def _keep(self, devices: Sequence[Device], url: str) -> None:
+        refresh_at, ready_until = 0.0, time.monotonic() + _READY_SECONDS
+        is_announced = False
+        while not self._stops:
+            now = time.monotonic()
+            self._keeper.look()
+            if now >= refresh_at:
+                refresh(devices)
+                refresh_at = now + _REFRESH_SECONDS
+            is_announced = is_announced or self._announce(url)
+            if not is_announced and now >= ready_until:
+                raise CommandError(f"{url}/health did not answer within {_READY_SECONDS:.0f} s")
+            time.sleep(0.2)
+
+    def _announce(self, url: str) -> bool:
+        """Print the address once the server answers there."""
+        is_ready = answers(f"{url}/health")
+        if is_ready:
+            self._say(f"MemoryMark is at {url}   (Ctrl-C stops it)")
+        return is_ready
+
+    def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        self._stops += 1
+        if self._stops > 1:
+            self._keeper.kill()
+            os._exit(130)
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """Raise CommandError, before anything is changed, when nothing can listen there."""
+    if not 1 <= port <= 65_535:
+        raise CommandError(f"--port {port}: must be from 1 to 65535")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as exc:
+        reason = "is taken by another program" if exc.errno == errno.EADDRINUSE else f"cannot be used: {exc}"
+        raise CommandError(f"port {port} on {host} {reason}; choose another with --port") from exc
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server bound to `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def address(host: str, port: int) -> str:
+    """Where a browser on this machine finds it."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  (compared with, not bound to)
+    shown = everywhere.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}"
+
+
+def web_server(host: str, port: int) -> Child:
+    """One process, many threads: a waiting POST /analyze holds a thread, never the server."""
+    bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    gunicorn = [sys.executable, "-m", "gunicorn", "memorymark_site.wsgi", "--chdir", str(settings.BASE_DIR)]
+    gunicorn += ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", "16"]
+    gunicorn += ["--graceful-timeout", "2", "--log-level", "warning"]
+    allowed = [name for name in (os.environ.get("MEMORYMARK_ALLOWED_HOSTS"), host) if name]
+    is_for_this_machine = is_loopback(host) and not settings.PRODUCTION  # there a proxy stands in front
+    environment = {"MEMORYMARK_ALLOWED_HOSTS": ",".join(allowed), "MEMORYMARK_LOCAL": str(int(is_for_this_machine))}
+    return Child("web server", gunicorn, environment)
+
+
+def worker(device: Device) -> Child:
+    manage = str(settings.BASE_DIR / "manage.py")
+    command = [sys.executable, manage, "worker", "--device", str(device.pk)]
+    return Child(f"worker {device.device}", command, {"Q_CLUSTER_NAME": device.queue_name})
+
+
+def refresh(devices: Sequence[Device]) -> None:
+    """A database that is away for a while must not end what runs."""
+    try:
+        devices_refresh(devices)
+    except DatabaseError as exc:
+        logger.warning("device readings were not stored: %s", exc)
+        connections.close_all()
+
+
+def answers(url: str) -> bool:
+    """Whether a JSON answer comes; over https elsewhere a redirect or an error would, too."""
+    try:
+        with urlopen(url, timeout=2) as response:  # noqa: S310  (our own http address)
+            return "status" in json.load(response)
+    except HTTPError:
+        return True
+    except (URLError, OSError, ValueError):
+        return False
