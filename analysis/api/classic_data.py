@@ -1,0 +1,91 @@
+"""PURE: the engine's words -> the classic contract's. Its `_gb` fields are GiB, its `_mb` fields MiB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from analysis.models import Device
+from engine.catalog import WORKLOADS
+from engine.result import Probe
+from engine.stats import decisive_probes
+from engine.units import GIB, MIB
+
+
+def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
+    """`GET /health`, of the device that a run without a wish would get. No device yet: null, not "cpu"."""
+    gpu = device if device and device.kind != "cpu" else None
+    return {
+        "status": "healthy",
+        "gpu_available": gpu is not None,
+        "gpu_name": gpu and gpu.name,
+        "gpu_memory_total_gb": gpu and _gib(gpu.capacity_bytes),
+        "device": device and device.kind,
+        "timestamp": now.isoformat(),
+    }
+
+
+def models_data() -> list[dict[str, str | None]]:
+    """What `GET /models` lists, the three of the contract first."""
+    return [
+        {
+            "id": workload.id,
+            "name": workload.name,
+            "description": workload.description,
+            "type": workload.task,
+            "huggingface_id": workload.huggingface_id,
+        }
+        for workload in WORKLOADS.values()
+    ]
+
+
+def analysis_data(result: Mapping[str, Any], *, run_id: int) -> dict[str, Any]:
+    """`RunResult.to_dict()` -> the `data` of `POST /analyze`. What was not measured is null.
+
+    The contract's waste is the memory left over at the optimal batch size; `current_waste_*`, its
+    companion here, is what is left over today.
+    """
+    device, waste, savings = result["device"], result["waste"], result["savings"]
+    optimal, current = result["recommended"] or {}, result["current"] or {}
+    probes = decisive_probes(map(Probe.from_dict, result["probes"]))
+    return {
+        "run_id": run_id,
+        "model_name": result["spec"]["model"],
+        "device": device["kind"],
+        "gpu_total_gb": _gib(waste["capacity_bytes"]),
+        "results": [_size(probe) for probe in probes.values()],
+        "optimal_batch_size": optimal.get("batch_size"),
+        "optimal_memory_gb": _gib(optimal.get("memory_bytes")),
+        "current_batch_size": result["spec"]["current_batch_size"],
+        "current_memory_gb": _gib(current.get("memory_bytes")),
+        "waste_gb": _gib(waste["at_recommended_bytes"]),
+        "waste_percent": _percent(waste["at_recommended_fraction"]),
+        "current_waste_gb": _gib(waste["at_current_bytes"]),
+        "current_waste_percent": _percent(waste["at_current_fraction"]),
+        "speedup": result["speedup"],
+        "batch_size_ratio": result["batch_size_ratio"],
+        "cost_savings_per_run": savings["per_run_usd"],
+        "cost_savings_annual": savings["per_year_usd"],
+        "certified": result["boundary"]["certified"],
+    }
+
+
+def _size(probe: Probe) -> dict[str, Any]:
+    size = probe.memory_bytes
+    error = probe.error_message or probe.outcome.value.replace("_", " ")
+    return {
+        "batch_size": probe.batch_size,
+        "memory_mb": None if size is None else size / MIB,
+        "memory_gb": _gib(size),
+        "success": probe.fits,
+        "error": None if probe.fits else error,
+    }
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else size / GIB
+
+
+def _percent(fraction: float | None) -> float | None:
+    return None if fraction is None else 100 * fraction
