@@ -1,0 +1,57 @@
+"""Rows of the list of runs: what one line says of each run, from columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.db.models.fields.json import KeyTransform
+
+from analysis.models import Run
+from analysis.presentation import states, words
+from engine.result import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One run of the list."""
+
+    run: Run
+    model_name: str
+    device_name: str
+    settings: str
+    chip: states.Chip
+    took_seconds: float | None
+
+    @property
+    def does_not_fit(self) -> bool:
+        return self.run.boundary_reason == Reason.DOES_NOT_FIT
+
+    @property
+    def used_percent(self) -> str | None:
+        """How much of the limit the recommended size takes, for the small bar."""
+        used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
+        return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
+
+
+def with_limit(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """Read what the run was allowed of its device out of the result, without loading the result."""
+    return runs.annotate(limit_bytes=KeyTransform("capacity_bytes", KeyTransform("waste", "result")))
+
+
+def history_rows(runs: Iterable[Run]) -> list[HistoryRow]:
+    """In the order given."""
+    return [_row(run) for run in runs]
+
+
+def _row(run: Run) -> HistoryRow:
+    ended = run.finished_at and run.started_at
+    return HistoryRow(
+        run=run,
+        model_name=words.model_name(run.model),
+        device_name=words.short_device_name(run.device_name or run.device.name),
+        settings=" · ".join(words.settings_words(run.spec)),
+        chip=states.chip(run),
+        took_seconds=(run.finished_at - run.started_at).total_seconds() if ended else None,
+    )

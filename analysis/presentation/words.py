@@ -1,0 +1,101 @@
+"""Names and phrases that several pages share: the model, its settings, the place it ran, why a search ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.templatetags.units import duration, round_bytes
+from engine.catalog import WORKLOADS
+from engine.result import Boundary, DeviceFacts, Reason
+
+PRECISIONS = {
+    "fp32": "fp32",
+    "tf32": "tf32 (matrix products in TensorFloat-32)",
+    "bf16": "bf16 autocast",
+    "fp16": "fp16 autocast with gradient scaling",
+}
+OPTIMIZERS = {
+    "none": "none (forward and backward only)",
+    "sgd": "SGD",
+    "momentum": "SGD with momentum",
+    "adamw": "AdamW",
+}
+MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
+
+
+def model_name(model: str) -> str:
+    """ "bert" -> "BERT base"; a model no longer offered keeps its id."""
+    return WORKLOADS[model].name if model in WORKLOADS else model
+
+
+def settings_words(spec: Mapping[str, Any]) -> list[str]:
+    """The settings of a run, short, in the order a reader asks for them."""
+    words = [spec["precision"], _optimizer_words(spec["optimizer"]), input_words(spec)]
+    if spec.get("gradient_checkpointing"):
+        words.append("gradient checkpointing")
+    if spec.get("mode") == "eval":
+        words.append("eval mode")
+    if spec.get("pretrained"):
+        words.append("pretrained weights")
+    return [word for word in words if word]
+
+
+def input_words(spec: Mapping[str, Any]) -> str:
+    """ "128 tokens" or "224 px"."""
+    workload = WORKLOADS.get(spec["model"])
+    if workload is None:
+        return ""
+    size = spec.get(workload.input_field) or workload.default_input_size
+    return f"{size} tokens" if workload.is_text else f"{size} px"
+
+
+def trains(spec: Mapping[str, Any]) -> str:
+    """The verb for what was run: without an optimizer it is no training."""
+    return "runs forward and backward" if spec["optimizer"] == "none" else "trains"
+
+
+def place(device: DeviceFacts, limit_bytes: int) -> str:
+    """ "On this A100-SXM4-40GB,", with the limit where the run was held below the device."""
+    name = "CPU" if device.kind == "cpu" else short_device_name(device.name)
+    held = f" held to {round_bytes(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
+    return f"On this {name},{held}"
+
+
+def short_device_name(name: str) -> str:
+    """Without the maker where the rest says enough: "A100-SXM4-40GB"."""
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None:
+    """Why no larger size is known to fail, in a sentence; None where the boundary is certified."""
+    if boundary.certified:
+        return None
+    return {
+        Reason.TIME_BUDGET: (
+            f"Not certified: the time budget of {duration(spec['time_budget_seconds'])} was spent before the limit "
+            "was found. Larger sizes may fit."
+        ),
+        Reason.MAX_BATCH_SIZE: (
+            f"Not certified: {spec['max_batch_size']:,} was the largest size allowed, and memory did not run out."
+        ),
+        Reason.SIZE_LIMIT: (
+            "Not certified by memory: larger sizes hit a limit of the library, not of the device, and memory did "
+            "not run out."
+        ),
+    }.get(boundary.reason, "Not certified: the next size was not refused in a fresh process.")
+
+
+def unsteady_words(batch_sizes: list[int]) -> str | None:
+    """What to think of a speed-up whose timings were still moving; None where they were steady."""
+    if not batch_sizes:
+        return None
+    which = " and ".join(f"batch {size:,}" for size in batch_sizes)
+    return (
+        f"The step times of {which} were still moving when the timed pass ended, so the speed-up is rough. "
+        "Run it again when nothing else is busy on this machine."
+    )
+
+
+def _optimizer_words(optimizer: str) -> str:
+    return "no optimizer" if optimizer == "none" else OPTIMIZERS.get(optimizer, optimizer)

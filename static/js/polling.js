@@ -1,0 +1,29 @@
+// Live pages: no polling in hidden tabs, and a clock between two answers.
+"use strict";
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden) event.preventDefault();
+});
+
+// logged out meanwhile: the answer is the login page, which belongs into the whole window
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const asked = event.detail.pathInfo.requestPath.split("?")[0];
+  if (new URL(event.detail.xhr.responseURL).pathname === asked) return;
+  event.detail.shouldSwap = false;
+  location.reload();
+});
+
+function elapsedText(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  const two = (value) => String(value).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`;
+  return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`;
+}
+
+setInterval(() => {
+  for (const element of document.querySelectorAll("[data-elapsed-since]")) {
+    const since = Date.parse(element.dataset.elapsedSince);
+    element.textContent = elapsedText((Date.now() - since) / 1000);
+  }
+}, 1000);
