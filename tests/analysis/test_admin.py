@@ -1,0 +1,51 @@
+"""The admin panel shows everything and lets nobody edit what was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis import services
+from analysis.models import Device, Measurement, Run, RunLog
+from analysis.services import LogLine
+from tests.factories import make_claimed_run, make_device, make_probe
+
+pytestmark = pytest.mark.django_db
+
+MEASURED = ("run", "measurement", "runlog")
+
+
+@pytest.fixture
+def rows() -> dict[str, int]:
+    run = make_claimed_run()
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe())
+    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("info", "hello")])
+    return {"run": run.pk, "measurement": Measurement.objects.get().pk, "runlog": RunLog.objects.get().pk}
+
+
+@pytest.mark.parametrize("model", ["device", *MEASURED])
+def test_every_row_can_be_read(root_client, rows, model):
+    number = rows.get(model, Device.objects.get().pk)
+    assert root_client.get(f"/admin/analysis/{model}/").status_code == 200
+    assert root_client.get(f"/admin/analysis/{model}/{number}/change/").status_code == 200
+
+
+@pytest.mark.parametrize("model", MEASURED)
+def test_what_was_measured_can_be_neither_added_nor_changed_nor_deleted(root_client, rows, model):
+    base = f"/admin/analysis/{model}"
+    number = rows[model]
+    answers = [root_client.post(f"{base}/{path}") for path in ("add/", f"{number}/change/", f"{number}/delete/")]
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert Run.objects.count() == Measurement.objects.count() == RunLog.objects.count() == 1
+
+
+def test_price_and_use_of_a_device_are_for_people_to_decide(root_client):
+    device = make_device()
+    change = {"price_per_hour_usd": "2.5", "capacity_bytes": "1"}
+    assert root_client.post(f"/admin/analysis/device/{device.pk}/change/", change).status_code == 302
+    device.refresh_from_db()
+    assert (device.price_per_hour_usd, device.enabled) == (2.5, False)
+    assert device.capacity_bytes > 1
+
+
+def test_an_ordinary_user_stays_outside(alice_client):
+    assert alice_client.get("/admin/analysis/run/").status_code == 302

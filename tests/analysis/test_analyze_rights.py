@@ -1,0 +1,94 @@
+"""Who may start a run through the classic endpoint."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from tests.factories import make_device
+
+pytestmark = pytest.mark.django_db
+
+BODY = '{"model_name": "bert"}'
+
+
+def post(client: Client, *, content_type: str = "application/json", remote: str = "127.0.0.1", **headers: str) -> int:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    answer = client.post(
+        "/analyze", BODY, content_type=content_type, headers={"prefer": "respond-async", **named}, REMOTE_ADDR=remote
+    )
+    assert answer.status_code == 202 or answer.json()["status"] == "error"
+    return answer.status_code
+
+
+@pytest.fixture
+def local(settings) -> None:
+    """A server that was started for this machine alone."""
+    settings.SERVES_THIS_MACHINE_ONLY = True
+    make_device()
+
+
+def test_a_program_on_this_machine_needs_no_login(client, local):
+    assert post(client) == 202
+    assert Run.objects.get().requested_by is None
+
+
+@pytest.mark.parametrize("remote", ["127.0.0.1", "::1", "127.8.8.8"])
+def test_every_loopback_address_is_this_machine(client, local, remote):
+    assert post(client, remote=remote) == 202
+
+
+@pytest.mark.parametrize(
+    "circumstances",
+    [
+        {"remote": "192.0.2.7"},
+        {"remote": ""},
+        {"x_forwarded_for": "192.0.2.7"},
+        {"forwarded": "for=192.0.2.7"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"origin": "https://elsewhere.example"},
+        {"origin": "null"},
+        {"content_type": "text/plain"},
+        {"content_type": "application/x-www-form-urlencoded"},
+    ],
+)
+def test_whatever_may_come_from_elsewhere_needs_a_login(client, local, circumstances):
+    assert post(client, **circumstances) == 401
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "circumstances",
+    [{"sec_fetch_site": "same-origin"}, {"sec_fetch_site": "none"}, {"origin": "http://testserver"}],
+)
+def test_the_servers_own_pages_need_no_login_here(client, local, circumstances):
+    assert post(client, **circumstances) == 202
+
+
+def test_a_server_for_others_asks_everybody_to_sign_in(client):
+    answer = client.post("/analyze", BODY, content_type="application/json")
+    assert answer.status_code == 401
+    assert answer.json() == {"status": "error", "error": "Authentication credentials were not provided."}
+    assert answer.headers["WWW-Authenticate"].startswith("Basic")
+
+
+def test_a_name_and_a_password_will_do(client, alice):
+    make_device()
+    credentials = b64encode(b"alice:alice's password").decode()
+    assert post(client, authorization=f"Basic {credentials}", remote="192.0.2.7") == 202
+    assert Run.objects.get().requested_by == alice
+
+
+def test_a_wrong_password_will_not(client, alice, local):
+    credentials = b64encode(b"alice:bob's password").decode()
+    assert post(client, authorization=f"Basic {credentials}") == 401
+
+
+def test_a_session_without_its_csrf_token_will_not(alice, local):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert post(client) == 403

@@ -1,0 +1,142 @@
+"""Which devices this host has, how they are kept, and how one is chosen."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.utils import timezone
+
+from analysis import devices
+from analysis.models import Device
+from engine.errors import DeviceUnavailable, SpecError
+from engine.result import DeviceFacts
+from engine.units import GIB
+from tests.factories import make_device
+from tests.fake_engine import FAKE_ENGINE
+
+CPU = DeviceFacts("cpu", "cpu", "A CPU", 32 * GIB)
+CARD = DeviceFacts("cuda:0", "cuda", "A card", 80 * GIB, uuid="GPU-1", driver="600.1", compute_capability="9.0")
+
+
+def test_the_engine_is_asked_in_a_child():
+    found = devices.devices_find([*FAKE_ENGINE, "ok"])
+    assert [(facts.device, facts.name) for facts in found] == [("cpu", "Fake CPU")]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [(["false"], "cannot list"), (["/nowhere/python"], "No such file"), (["echo", "no json"], "cannot list")],
+)
+def test_an_engine_that_cannot_answer_is_an_error_with_its_words(command, words):
+    with pytest.raises(DeviceUnavailable, match=words):
+        devices.devices_find(command)
+
+
+def test_an_engine_that_hangs_is_an_error(monkeypatch):
+    monkeypatch.setattr(devices, "_FIND_SECONDS", 0.05)
+    with pytest.raises(DeviceUnavailable, match="timed out"):
+        devices.devices_find(["sh", "-c", "exec sleep 5"])
+
+
+@pytest.mark.parametrize(("found", "offered"), [([CPU], [CPU]), ([CARD, CPU], [CARD]), ([], [])])
+def test_the_cpu_is_offered_where_there_is_no_accelerator(found, offered):
+    assert devices.accelerators_or_cpu(found) == offered
+
+
+@pytest.mark.django_db
+def test_registering_again_renews_the_facts_and_keeps_what_people_decided():
+    [card] = devices.devices_register([CARD])
+    Device.objects.update(price_per_hour_usd=2.5, enabled=False)
+    [again] = devices.devices_register([DeviceFacts("cuda:0", "cuda", "A card", 80 * GIB, driver="601.0")])
+    assert (again.pk, again.driver, again.price_per_hour_usd, again.enabled) == (card.pk, "601.0", 2.5, False)
+    assert again.host == devices.host_name()
+
+
+@pytest.mark.django_db
+def test_a_device_of_this_host_is_registered_when_it_is_first_asked_for(monkeypatch):
+    monkeypatch.setattr(devices, "devices_find", lambda: [CPU, CARD])
+    assert devices.device_of_this_host("cuda:0").name == "A card"
+    with pytest.raises(DeviceUnavailable, match="cuda:1 is not a device of this host; it has cpu, cuda:0"):
+        devices.device_of_this_host("cuda:1")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("asked", "chosen"), [("auto", "cuda:1"), ("cuda", "cuda:1"), ("cuda:0", "cuda:0"), ("cpu", "cpu")]
+)
+def test_a_run_without_a_wish_gets_the_largest_accelerator(asked, chosen):
+    make_device(capacity_bytes=500 * GIB)
+    make_device(device="cuda:0", kind="cuda", capacity_bytes=24 * GIB)
+    make_device(device="cuda:1", kind="cuda", capacity_bytes=80 * GIB)
+    assert devices.device_choose(asked).device == chosen
+
+
+@pytest.mark.django_db
+def test_a_host_that_is_up_is_preferred_to_one_that_is_away():
+    now = timezone.now()
+    make_device(host="away", device="cuda:0", kind="cuda", last_seen_at=now - timedelta(hours=1))
+    make_device(host="up", last_seen_at=now)
+    assert devices.device_choose("auto").host == "up"
+
+
+@pytest.mark.django_db
+def test_a_device_that_is_not_there_is_refused_with_what_is():
+    make_device()
+    make_device(device="cuda:0", kind="cuda", enabled=False)
+    with pytest.raises(SpecError, match="no enabled device cuda; there are: cpu"):
+        devices.device_choose("cuda")
+
+
+@pytest.mark.django_db
+def test_without_any_device_the_error_says_how_to_get_one():
+    with pytest.raises(SpecError, match="manage.py up"):
+        devices.device_choose("auto")
+
+
+@pytest.mark.django_db
+def test_a_refresh_stores_what_is_in_use_and_when(monkeypatch):
+    monkeypatch.setattr(devices, "memory_used_bytes", lambda device: 3 * GIB)
+    device = make_device()
+    devices.devices_refresh([device])
+    device.refresh_from_db()
+    assert device.memory_used_bytes == 3 * GIB
+    assert device.memory_read_at
+    assert device.last_seen_at
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_read_is_unknown_and_not_zero():
+    card = make_device(device="mps", kind="mps")
+    devices.devices_refresh([card])
+    card.refresh_from_db()
+    assert (card.memory_used_bytes, card.memory_read_at) == (None, None)
+    assert card.last_seen_at
+
+
+def test_memory_in_use_is_total_minus_available(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       1000 kB\nMemFree:  10 kB\nMemAvailable:    400 kB\nHugePages_Total: 0\n")
+    assert devices.host_used_bytes(meminfo) == 600 * 1024
+
+
+@pytest.mark.parametrize("text", ["", "MemTotal: 1000 kB\n", "MemTotal: many kB\nMemAvailable: 1 kB\n"])
+def test_a_meminfo_that_says_nothing_gives_nothing(tmp_path, text):
+    (tmp_path / "meminfo").write_text(text)
+    assert devices.host_used_bytes(tmp_path / "meminfo") is None
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("GPU-1", "GPU-1"), ("1", "GPU-1"), ("MIG-2", "MIG-2")])
+def test_a_card_is_read_by_its_uuid_as_the_driver_writes_it(monkeypatch, stored, asked):
+    monkeypatch.setattr(devices.pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(devices.pynvml, "nvmlDeviceGetHandleByUUID", lambda uuid: {asked: "handle"}[uuid])
+    monkeypatch.setattr(devices.pynvml, "nvmlDeviceGetMemoryInfo", lambda handle: SimpleNamespace(used=3 * GIB))
+    assert devices.memory_used_bytes(Device(device="cuda:0", kind="cuda", uuid=stored)) == 3 * GIB
+
+
+def test_a_card_without_a_driver_gives_nothing():
+    if subprocess.run(["sh", "-c", "command -v nvidia-smi"], capture_output=True).returncode == 0:
+        pytest.skip("this host has a driver")
+    assert devices.memory_used_bytes(Device(device="cuda:0", kind="cuda", uuid="GPU-1")) is None

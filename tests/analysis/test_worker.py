@@ -1,0 +1,73 @@
+"""How a device's worker starts, and that it fails as a whole; that it really runs is in test_up_really_starts.py."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django_q import cluster as q2
+from django_q.models import OrmQ, Schedule
+
+from analysis import worker
+from analysis.device_lock import device_lock
+from analysis.models import Run, State
+from analysis.worker import DIED_EXIT_STATUS, DeviceWorker, FailFastSentinel, wake_regularly
+from tests.factories import make_claimed_run, make_device, make_run
+
+
+class Ended(Exception):
+    """In place of the process's end."""
+
+
+@pytest.fixture
+def sentinel(monkeypatch: pytest.MonkeyPatch) -> FailFastSentinel:
+    """A sentinel that guards nothing; what django-q2 would replace is listed in `replaced`."""
+
+    def end(status: int) -> None:
+        raise Ended(status)
+
+    sentinel = FailFastSentinel.__new__(FailFastSentinel)
+    sentinel.replaced = []
+    monkeypatch.setattr(worker.os, "_exit", end)
+    monkeypatch.setattr(q2.Sentinel, "reincarnate", lambda self, process: self.replaced.append(process))
+    return sentinel
+
+
+@pytest.mark.parametrize("exitcode", [-9, -11, None], ids=["killed", "crashed", "out of time"])
+def test_a_process_that_may_hold_a_lock_for_ever_ends_the_cluster(sentinel, exitcode):
+    with pytest.raises(Ended, match=str(DIED_EXIT_STATUS)):
+        sentinel.reincarnate(SimpleNamespace(exitcode=exitcode, pid=1))
+
+
+@pytest.mark.parametrize("exitcode", [0, 1])
+def test_a_process_that_left_in_order_is_replaced(sentinel, exitcode):
+    process = SimpleNamespace(exitcode=exitcode, pid=1)
+    sentinel.reincarnate(process)
+    assert sentinel.replaced == [process]
+
+
+@pytest.mark.django_db
+def test_starting_again_leaves_one_schedule_and_one_message_per_device():
+    device, other = make_device(), make_device(device="cuda:0")
+    make_run(device), make_run(other)
+    for _ in range(2):
+        wake_regularly(device)
+    assert OrmQ.objects.filter(key=device.queue_name).count() == 1
+    assert OrmQ.objects.filter(key=other.queue_name).count() == 1
+    assert list(Schedule.objects.values_list("cluster", "minutes", "repeats")) == [(device.queue_name, 1, -1)]
+
+
+@pytest.mark.django_db
+def test_a_starting_worker_interrupts_what_a_dead_one_left():
+    run = make_claimed_run()
+    DeviceWorker(run.device)._recover(wait_seconds=0)
+    assert Run.objects.get(pk=run.pk).state == State.INTERRUPTED
+
+
+@pytest.mark.django_db
+def test_a_run_that_somebody_still_works_on_is_left_alone(caplog):
+    run = make_claimed_run()
+    with device_lock(run.device):
+        DeviceWorker(run.device)._recover(wait_seconds=0)
+    assert Run.objects.get(pk=run.pk).state == State.RUNNING
+    assert "still in use" in caplog.text
