@@ -33,7 +33,7 @@ from engine.units import format_bytes
 from engine.workloads import Built
 
 MEMORY_STEPS = 3
-MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 4.0
+MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
 MESSAGE_LENGTH = 1_000
 _MARK = "memorymark."
 

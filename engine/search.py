@@ -9,7 +9,7 @@ How it finds the boundary:
 2. Geometric growth (x8) while the limit is far. Peak memory against batch size is convex and piecewise
    linear (first the optimizer step holds the peak, then the backward pass), so a line through two small
    batches aims too high: it is followed only once three trials lie on one line, or the last two reach past
-   half of its prediction; before that the search stops short of it, at 85 %.
+   half of its prediction; before that the search goes half-way only.
 3. The line through the two largest fitting trials predicts the boundary N. N fits, N+1 is asked for in a
    fresh process and is refused: certified. A prediction that misses is corrected by galloping away from it,
    then by halving.
@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 GROWTH = 8
-STOP_SHORT = 0.85
-COLLINEAR_TOLERANCE = 0.005
-NEAR = 0.02
-FAR = 32
+CLOSE = 0.85  # two sizes closer than this share make a line of the noise between them
+COLLINEAR_TOLERANCE = 0.005  # of the rise over the three trials
+NEAR = 0.02  # of a size: what counts as a small correction
+FAR = 32  # a straight line is followed to so many times its largest size
 PATIENCE = 2  # probes beyond 2 log2(size), short of the bound by a first try and a confirmation
 
 
@@ -140,9 +140,8 @@ def _step_down(refused: list[int]) -> int:
 
 def _short_of(line: _Line, low: int) -> int:
     """A size between, that most likely fits and makes the next line a better one."""
-    if low * 2 < line.meets_limit_at:
-        return round(line.meets_limit_at * 0.6)
-    return round(low + 0.5 * (line.meets_limit_at - low))
+    half = line.meets_limit_at // 2
+    return half if half > low else (low + line.meets_limit_at) // 2
 
 
 def _try(size: int, low: int, limits: Limits) -> Try:
@@ -177,7 +176,7 @@ def _line(trials: Sequence[Trial], limits: Limits) -> _Line | None:
     for lower_size, lower_used in reversed(lower):
         length = size - lower_size
         ahead = int((limits.memory_bytes - used) * length / (used - lower_used))
-        if line is None or lower_size > size * STOP_SHORT or ahead <= 2 * length:
+        if line is None or lower_size > size * CLOSE or ahead <= 2 * length:
             is_near = ahead <= length and lower_size * 2.5 >= size
             line = _Line(min(size + ahead, limits.maximum), is_near, _is_straight([*below, (size, used)]))
         if ahead <= 2 * length:
