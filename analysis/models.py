@@ -22,7 +22,7 @@ class Device(models.Model):
     """One place to run on: a card, or the CPU, of one host. Registered by that host's `manage.py up`."""
 
     host = models.CharField(max_length=200)
-    device = models.CharField(max_length=20, help_text="As the engine names it: cuda:0, xpu:0, mps, cpu.")
+    device = models.CharField(max_length=20, help_text="As the engine names it: cuda:0, xpu:0, mps:0, cpu.")
     kind = models.CharField(max_length=10)
     name = models.CharField(max_length=200)
     uuid = models.CharField(max_length=100, blank=True, default="")

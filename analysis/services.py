@@ -23,6 +23,7 @@ from analysis.results import probe_columns, result_columns, storable_text
 from engine.errors import SpecError
 from engine.result import Probe
 from engine.spec import RunSpec
+from engine.units import format_bytes
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -169,6 +170,12 @@ def runs_recover(*, device: Device) -> int:
 def _refuse_what_cannot_run(spec: RunSpec, device: Device) -> None:
     if not device.enabled:
         raise SpecError("device", f"{device} takes no runs: it is disabled")
+    if spec.memory_limit_bytes is not None and spec.memory_limit_bytes > device.capacity_bytes:
+        limit, capacity = format_bytes(spec.memory_limit_bytes), format_bytes(device.capacity_bytes)
+        raise SpecError("memory_limit_bytes", f"{limit} is above what {device} has ({capacity})")
+    if spec.precision == "bf16" and device.compute_capability and float(device.compute_capability) < 8:
+        capability = device.compute_capability
+        raise SpecError("precision", f"bf16 needs compute capability 8.0 or later; {device} has {capability}")
     longest = settings.RUN_TIME_BUDGET_MAX_SECONDS
     if spec.time_budget_seconds > longest:
         raise SpecError("time_budget_seconds", f"this server allows at most {longest:,.0f}")

@@ -1,7 +1,7 @@
 """What finding the largest batch size costs: MemoryMark beside the ways in use, same workload, same limit.
 
     pip install -r requirements.txt -r benchmarks/requirements.txt
-    python benchmarks/search_cost.py [--model bert-tiny] [--memory-limit 1GiB] [--output FILE]
+    python benchmarks/search_cost.py [--model bert-tiny] [--memory-limit 1836MiB] [--output FILE]
 
 Every method trains the same model with AdamW on the CPU under the same budget: a step whose tensors exceed
 it raises what a GPU raises (torch.OutOfMemoryError), measured by the same meter (allocator events). Each
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -31,9 +32,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine import Purpose, RunSpec, format_bytes, measure, parse_bytes  # noqa: E402
-from engine.runner import MEMORY_STEPS  # noqa: E402
+from engine import Purpose, RunSpec, measure, parse_bytes  # noqa: E402
+from engine.spec import MEMORY_STEPS  # noqa: E402
 
+CHECK = "check"
 METHODS = ("memorymark", "lightning", "lightning-exact", "accelerate", "eights", "autobatch")
 
 
@@ -208,7 +210,8 @@ def run_memorymark(spec: RunSpec) -> dict[str, Any]:
         "probes": len(searched),
         "out_of_memory": sum(not p.fits for p in searched),
         "samples": sum(p.batch_size * (p.steps + len(p.timed_step_seconds)) for p in searched),
-        "wall_seconds": timings.import_seconds + timings.model_seconds + timings.search_seconds,
+        "wall_seconds": timings.total_seconds - timings.soak_seconds - timings.curve_seconds,
+        "of_which_throughput_seconds": sum(sum(p.timed_step_seconds) for p in searched),
         "whole_run": {"probes": len(result.probes), "wall_seconds": timings.total_seconds},
         "sequence": [f"{p.batch_size}{'' if p.fits else 'x'}" for p in searched],
     }
@@ -231,37 +234,48 @@ def table(rows: list[dict[str, Any]], exact: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="bert-tiny")
-    parser.add_argument("--memory-limit", default="1GiB")
+    parser.add_argument("--memory-limit", default="1836MiB")
     parser.add_argument("--output", default=str(ROOT / "benchmarks" / "results" / "search_cost.cpu.json"))
-    parser.add_argument("--method", choices=METHODS, help="run one, print its JSON")
+    parser.add_argument("--method", choices=(*METHODS, CHECK), help="run one, print its JSON")
+    parser.add_argument("--size", type=int, default=0, help="what `check` looks at")
     options = parser.parse_args()
     spec = RunSpec(options.model, device="cpu", memory_limit_bytes=parse_bytes(options.memory_limit))
+    if options.method == CHECK:
+        meter = Meter(spec)
+        sys.stdout.write("\n" + json.dumps([meter.fits(options.size), meter.fits(options.size + 1)]) + "\n")
+        return
     if options.method:
         row = run_memorymark(spec) if options.method == "memorymark" else run_incumbent(options.method, spec)
         sys.stdout.write("\n" + json.dumps(row) + "\n")
         return
+    base = [sys.executable, __file__, "--model", options.model, "--memory-limit", options.memory_limit]
     rows = []
     for method in METHODS:
-        command = [sys.executable, __file__, "--method", method, "--model", options.model]
-        done = subprocess.run(
-            [*command, "--memory-limit", options.memory_limit],
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            sys.exit(f"{method} failed: {done.stderr.decode()[-2000:]}")
-        rows.append(json.loads(done.stdout.splitlines()[-1]))
+        rows.append(last_line([*base, "--method", method]))
         print(json.dumps(rows[-1]), flush=True)
-    machine = {"platform": platform.platform(), "cpu_count": len(__import__("os").sched_getaffinity(0))}
+    exact = int(rows[0]["answer"])
+    # the yardstick is checked by the meter all the others use, in a process of its own
+    checked = last_line([*base, "--method", CHECK, "--size", str(exact)])
     report = {
         "model": spec.model,
-        "memory_limit": format_bytes(spec.memory_limit_bytes or 0),
+        "memory_limit_bytes": spec.memory_limit_bytes,
+        "exact": exact,
+        "exact_fits_and_next_does_not": checked,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "machine": machine,
+        "machine": {"platform": platform.platform(), "cpu_count": len(os.sched_getaffinity(0))},
         "rows": rows,
     }
     Path(options.output).write_text(json.dumps(report, indent=1) + "\n")
-    print(table(rows, exact=rows[0]["answer"]))
+    print(table(rows, exact))
+    if checked != [True, False]:
+        sys.exit(f"{exact} is not the boundary: {checked}")
+
+
+def last_line(command: list[str]) -> Any:
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed: {done.stderr.decode()[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

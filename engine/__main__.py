@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] in (["devices"], ["models"]):
-        return _listing(arguments[0], "--json" in arguments[1:])
+        return _listing(*arguments)
     options = _parser().parse_args(arguments)
     try:
         if options.validate is not None or options.validate_backward is not None:
@@ -66,43 +66,53 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _exit_status(result: RunResult) -> int:
-    statuses = {Reason.DOES_NOT_FIT: EXIT_DOES_NOT_FIT, Reason.TIME_BUDGET: EXIT_TIME_BUDGET}
-    return statuses.get(result.boundary.reason, 0)
+    if result.boundary.reason is Reason.TIME_BUDGET:
+        return EXIT_TIME_BUDGET
+    return 0 if result.boundary.largest_batch_size else EXIT_DOES_NOT_FIT
 
 
 def _spec(options: argparse.Namespace) -> RunSpec:
     """The spec from `--spec`, or from the single options. What is not given keeps RunSpec's default."""
-    if options.spec is not None:
-        try:
-            return RunSpec.from_dict(json.loads(options.spec))
-        except json.JSONDecodeError as exc:
-            raise SpecError("spec", f"is not valid JSON: {exc}") from exc
-    if options.model is None:
-        raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
+    given = _given(options)
+    if options.spec is None:
+        return RunSpec.from_dict(given)
+    if given:
+        raise SpecError("spec", f"stands for all settings; leave out {', '.join(given)}")
+    try:
+        return RunSpec.from_dict(json.loads(options.spec))
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings named on the command line."""
     if options.device_name and options.device and options.device_name != options.device:
         raise SpecError("device", f"given twice: {options.device_name} and {options.device}")
-    given = {name: getattr(options, name) for name in RunSpec.__dataclass_fields__ if hasattr(options, name)}
-    given = {name: value for name, value in given.items() if value is not None}
-    if options.device_name:
-        given["device"] = options.device_name
-    if options.memory_limit is not None:
-        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
-    return RunSpec(**given)
+    named = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}
+    named |= {"device": options.device_name or options.device, "memory_limit_bytes": options.memory_limit}
+    given = {name: value for name, value in named.items() if value is not None}
+    if "memory_limit_bytes" in given:
+        given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
+    return given
 
 
 def _validate(options: argparse.Namespace) -> int:
     from engine import validate  # imports torch
 
     is_backward = options.validate_backward is not None
+    if options.json or options.events or options.spec:
+        raise SpecError("validate", "prints rows; it takes no --json, --events or --spec")
     asked = (options.validate_backward if is_backward else options.validate) or options.model
-    models = (asked,) if asked else VALIDATED_MODELS
-    specs = [RunSpec(model=model, device=options.device_name or options.device or "auto") for model in models]
+    specs = [RunSpec(**{**_given(options), "model": model}) for model in ((asked,) if asked else VALIDATED_MODELS)]
     return validate.backward(specs, print) if is_backward else validate.compiled(specs, print)
 
 
-def _listing(what: str, as_json: bool) -> int:
+def _listing(what: str, *options: str) -> int:
+    if options not in ((), ("--json",)):
+        sys.stderr.write(f"error: {what} takes --json and nothing else\n")
+        return SpecError.exit_status
     rows = _devices() if what == "devices" else _models()
-    if as_json:
+    if options:
         _print_json(rows)
     else:
         for row in rows:

@@ -22,7 +22,7 @@ def answer(
     """The result of a run whose search is over. Only sizes that trained appear as points of the answer."""
     decisive = stats.decisive_probes(probes)
     fitting = [p for size, p in decisive.items() if p.fits and size <= (boundary.largest_batch_size or 0)]
-    points = {p.batch_size: Point.of(p) for p in fitting}
+    points = {p.batch_size: Point.of(p, device) for p in fitting}
 
     def point(probe: Probe | None) -> Point | None:
         return None if probe is None else points[probe.batch_size]

@@ -23,6 +23,7 @@ from engine.errors import EngineError, WorkerFailed
 from engine.result import DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
 
+WORKER_COMMAND = (sys.executable, "-m", "engine.worker")
 START_SECONDS = 300.0
 OPEN_SECONDS = 900.0
 END_SECONDS = 30.0
@@ -65,14 +66,22 @@ class Worker:
         """Make sure a session is open. Raises the EngineError with which the worker refused."""
         if self._session_pid is not None:
             return
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self._end_process()
+        if self._process is None:
             self._start()
-        opened = self._ask({"do": "open", "spec": self.spec.to_dict()}, "opened", OPEN_SECONDS)
+        request = {"do": "open", "spec": self.spec.to_dict(), "describe": not self.environment}
+        try:
+            opened = self._ask(request, "opened", OPEN_SECONDS)
+        except TimeIsUp as exc:
+            raise WorkerFailed(f"the model was not ready within {OPEN_SECONDS:.0f} s") from exc
         self._session_pid, self._session_probes = opened["pid"], 0
         self.sessions += 1
         self.model_seconds += opened["model_seconds"]
-        self.device = DeviceFacts.from_dict(opened["device"])
-        self.environment = opened["environment"]
+        self.environment = opened.get("environment") or self.environment
+        found = DeviceFacts.from_dict(opened["device"])
+        if self.device is None or (found.is_shared and not self.device.is_shared):
+            self.device = found  # as it was before this run used it, or as soon as somebody else does
 
     def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe:
         """Run one probe in the open session, within `seconds`. A refused probe ends the session.
@@ -86,8 +95,8 @@ class Worker:
         request = {"do": "probe", "batch_size": batch_size, "steps": steps, "is_timed": is_timed}
         try:
             probe = Probe.from_dict(self._ask(request, "probe", seconds)["probe"])
-        except WorkerFailed:
-            if _oom_kills() <= kills:
+        except WorkerFailed as error:
+            if error.status != -signal.SIGKILL or _oom_kills() <= kills:
                 raise
             probe = _killed_by_kernel(batch_size, time.monotonic() - started)
         if not probe.fits:
@@ -99,21 +108,20 @@ class Worker:
         if self._session_pid is None:
             return
         self._kill_session()
-        self._read("ended", END_SECONDS)
-        self._forget_session()
+        self._await_end()
 
     def stop(self) -> None:
         """End everything. Safe to call at any time."""
         self._kill_session()
         self._forget_session()
-        if self._process is not None:
-            self._end_process(self._process)
-            self._process = None
+        self._end_process()
         self._stderr.close()
 
-    @staticmethod
-    def _end_process(process: subprocess.Popen[bytes]) -> None:
+    def _end_process(self) -> None:
         """Let the waiting process see that its input ended, so that it reaps its session; kill it if it does not."""
+        process, self._process = self._process, None
+        if process is None:
+            return
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):
@@ -127,13 +135,18 @@ class Worker:
     def _start(self) -> None:
         self._pending = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "engine.worker", self.spec.model],
+            [*WORKER_COMMAND, self.spec.model],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
+            # counting cards must not start CUDA in the process that sessions are forked from
+            env={**os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
             cwd=Path(__file__).resolve().parent.parent,
         )
-        self.import_seconds += self._read("ready", START_SECONDS)["import_seconds"]
+        try:
+            self.import_seconds += self._read("ready", START_SECONDS)["import_seconds"]
+        except TimeIsUp as exc:
+            raise WorkerFailed(f"the worker had not imported torch after {START_SECONDS:.0f} s") from exc
 
     def _ask(self, request: dict[str, Any], answer: str, seconds: float) -> dict[str, Any]:
         assert self._process is not None
@@ -150,9 +163,7 @@ class Worker:
         line = self._read_line(time.monotonic() + seconds)
         if line is None:
             self._kill_session()
-            if self._session_pid is not None:
-                self._read("ended", END_SECONDS)
-            self._forget_session()
+            self._await_end()
             raise TimeIsUp(f"no answer within {seconds:.0f} s")
         message: dict[str, Any] = json.loads(line) if line else {"event": "gone"}
         if message["event"] == wanted:
@@ -162,7 +173,10 @@ class Worker:
             self._end_after_error()
             raise error
         self._forget_session()
-        raise WorkerFailed(f"the worker process {self._how_it_ended(message)}{self._last_words()}")
+        status = self._status_of(message)
+        error = WorkerFailed(f"the worker process {_how_it_ended(status)}{self._last_words()}")
+        error.status = status
+        raise error
 
     def _read_line(self, deadline: float) -> bytes | None:
         """One line; empty when the worker closed its end, None when the deadline passed first."""
@@ -180,6 +194,20 @@ class Worker:
         line, _, self._pending = self._pending.partition(b"\n")
         return line
 
+    def _await_end(self) -> None:
+        """After a kill: read on until the session is said to have ended, past an answer that came just before.
+
+        Where sessions are not forked, the session was the worker itself: its output ends, and the next
+        session needs a new one.
+        """
+        deadline = time.monotonic() + END_SECONDS
+        while self._session_pid is not None:
+            line = self._read_line(deadline)
+            if not line:
+                self._end_process()
+            if not line or json.loads(line)["event"] == "ended":
+                self._forget_session()
+
     def _end_after_error(self) -> None:
         """A session that reported an error ends by itself; a worker that could not start just ends."""
         self._read_line(time.monotonic() + END_SECONDS)
@@ -195,13 +223,13 @@ class Worker:
     def _forget_session(self) -> None:
         self._session_pid, self._session_probes = None, 0
 
-    def _how_it_ended(self, message: dict[str, Any]) -> str:
+    def _status_of(self, message: dict[str, Any]) -> int | None:
+        """The exit status of what ended; negative: the signal. None when it is not known."""
         status = message.get("status")
         if status is None and self._process is not None:
-            status = self._process.poll()
-        if isinstance(status, int) and status < 0:
-            return f"was ended by {signal.Signals(-status).name}"
-        return f"ended with status {status}" if status is not None else "said something unexpected"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = self._process.wait(STOP_SECONDS)
+        return status
 
     def _last_words(self) -> str:
         self._stderr.seek(0, os.SEEK_END)
@@ -209,6 +237,12 @@ class Worker:
         lines = self._stderr.read().decode(errors="replace").splitlines()
         kept = [line for line in lines if line.strip() and not line.startswith("USDT:")]
         return f"; its last words: {' | '.join(kept[-3:])}" if kept else ""
+
+
+def _how_it_ended(status: int | None) -> str:
+    if status is None:
+        return "said something unexpected"
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
 def _killed_by_kernel(batch_size: int, wall_seconds: float) -> Probe:

@@ -163,8 +163,9 @@ class Accelerator(Device):
     def apply_limit(self, limit_bytes: int | None) -> None:
         super().apply_limit(limit_bytes)
         if limit_bytes is not None:
-            fraction = limit_bytes / self.capacity_bytes
-            self.module.set_per_process_memory_fraction(fraction, self.torch_device)
+            if not hasattr(self.module, "set_per_process_memory_fraction"):
+                raise SpecError("memory_limit_bytes", f"torch {torch.__version__} cannot limit {self.torch_device}")
+            self.module.set_per_process_memory_fraction(limit_bytes / self.capacity_bytes, self.torch_device)
 
     def synchronize(self) -> None:
         self.module.synchronize(self.torch_device)
@@ -180,6 +181,8 @@ class Accelerator(Device):
         return int(self.module.max_memory_reserved(self.torch_device))
 
     def used_bytes(self) -> int | None:
+        if not hasattr(self.module, "mem_get_info"):
+            return None
         free, total = self.module.mem_get_info(self.torch_device)
         return int(total - free)
 
@@ -249,7 +252,7 @@ class Cpu(Device):
         return _host_memory_bytes()
 
     def apply_limit(self, limit_bytes: int | None) -> None:
-        super().apply_limit(limit_bytes if limit_bytes is not None else CPU_DEFAULT_LIMIT_BYTES)
+        super().apply_limit(limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, self.capacity_bytes))
         _guard_host()
 
     def start_from_clean(self) -> None:
@@ -275,10 +278,11 @@ def _nvml_facts(uuid: str | None) -> dict[str, Any]:
             for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
             if p.pid != os.getpid()
         ]
+        held = [p["used_bytes"] for p in others]  # None where the driver does not say, in containers
         return {
             "driver": pynvml.nvmlSystemGetDriverVersion(),
             "foreign_processes": tuple(others),
-            "foreign_used_bytes": sum(p["used_bytes"] or 0 for p in others),
+            "foreign_used_bytes": None if None in held else sum(held),
         }
     except pynvml.NVMLError:
         return {}

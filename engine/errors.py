@@ -79,3 +79,5 @@ class WorkerFailed(EngineError):
     """The worker process ended, stopped answering, or said something that is not the protocol."""
 
     code = "worker_failed"
+    status: int | None = None
+    """The exit status of the process, negative for a signal; None where it is not known."""

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -26,13 +27,12 @@ from engine.device import Device
 from engine.errors import WorkloadFailed
 from engine.oom import classify
 from engine.result import Outcome, Probe, Purpose
-from engine.spec import RunSpec
+from engine.spec import MEMORY_STEPS, RunSpec
 from engine.stats import ENOUGH_STEPS, is_steady, samples_per_second
 from engine.step import TrainingStep
 from engine.units import format_bytes
 from engine.workloads import Built
 
-MEMORY_STEPS = 3
 MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
 MESSAGE_LENGTH = 1_000
 _MARK = "memorymark."
@@ -96,6 +96,8 @@ class BudgetMeter(Meter):
 
     def run(self, step: TrainingStep, batch_size: int) -> None:
         peak = profiled_step(self.bench, step, batch_size, self)
+        if peak is None:
+            raise WorkloadFailed("the CPU allocator reported no events: this torch cannot be measured")
         self.steps += 1
         if peak.allocated_bytes > (self.allocated_bytes or -1):
             self.peak, self.allocated_bytes, self.peak_phase = peak, peak.allocated_bytes, peak.phase
@@ -127,15 +129,16 @@ def run_probe(bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_ti
         device.synchronize()
         used_bytes, retries_after = device.used_bytes(), device.allocator_retries()
         if is_timed:
+            meter.phase = "timing"
             seconds = timed_steps(device, step, batch_size)
-        if meter.peak is None:
-            meter.peak = profiled_step(bench, step, batch_size, BudgetMeter(bench))
     except Exception as exc:  # noqa: BLE001 - told apart by the classifier; everything unknown is raised on
         outcome, error = _outcome_of(exc), exc
         meter.read()
         used_bytes, retries_after = None, device.allocator_retries()
+    if outcome is Outcome.FITS and is_timed and meter.peak is None:
+        meter.peak = _peak_by_kind(bench, step, batch_size)
     step.clear_gradients()
-    median_seconds = sorted(seconds)[len(seconds) // 2] if seconds else None
+    median_seconds = median(seconds) if seconds else None
     return Probe(
         batch_size=batch_size,
         outcome=outcome,
@@ -158,6 +161,19 @@ def run_probe(bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_ti
     )
 
 
+def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.Peak | None:
+    """What held the memory, by one more step under the profiler; None where that says nothing.
+
+    It decides nothing: the size has trained, so memory that the profiler itself lacks is no refusal.
+    """
+    try:
+        return profiled_step(bench, step, batch_size, BudgetMeter(bench))
+    except RuntimeError as exc:
+        if classify(type(exc).__name__, str(exc)) is None:
+            raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {_first_lines(exc)}") from exc
+        return None
+
+
 def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[float]:
     """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached."""
     seconds: list[float] = []
@@ -176,14 +192,16 @@ def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[flo
     return seconds
 
 
-def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, meter: Meter) -> ledger.Peak:
-    """One step under the profiler: its peak and what held it, from the allocator's events."""
+def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, meter: Meter) -> ledger.Peak | None:
+    """One step under the profiler: its peak and what held it; None where the allocator reports no events."""
     step.clear_gradients()
     state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
     had_state = state_bytes > 0
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, meter.marked)
     events, phases = read_trace(trace, bench.device.torch_device.type)
+    if not events:
+        return None
     model = bench.built.model
     return ledger.replay(
         events,
@@ -200,10 +218,10 @@ def read_trace(trace: profile, device_type: str) -> tuple[list[ledger.Event], li
     events, phases = [], []
     assert trace.profiler is not None
     assert trace.profiler.kineto_results is not None
-    waiting = list(trace.profiler.kineto_results.experimental_event_tree())
+    waiting = list(reversed(trace.profiler.kineto_results.experimental_event_tree()))
     while waiting:
         node = waiting.pop()
-        waiting.extend(node.children)
+        waiting.extend(reversed(node.children))  # events of one instant stay in their order
         if node.tag.name == "Allocation":
             fields: Any = node.extra_fields
             if fields.device.type == device_type:

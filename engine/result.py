@@ -49,7 +49,12 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryByKind:
-    """What held the device's memory at the instant of the peak, in bytes. The five add up to the peak."""
+    """What held the device's memory at the instant of the peak, in bytes.
+
+    On the CPU of the very step that holds the peak: the five add up to `peak_allocated_bytes`. On an
+    accelerator of one further step under the profiler: tensors alone, without the allocator's rounding and
+    the libraries' workspaces, so the sum is somewhat below it.
+    """
 
     parameters_bytes: int
     gradients_bytes: int
@@ -64,7 +69,8 @@ class Probe:
 
     `peak_*` are maxima over the `steps` of the memory pass. `timed_step_seconds` are the raw times of a
     separate pass, each measured between two device synchronisations; `step_seconds` is their median.
-    `required_bytes` of a refused probe is what the peak had reached when it was stopped (CPU budget only).
+    `peak_*` of a refused probe is what was reached before it was refused. `failed_phase` is where: a phase
+    of the step, "timing", or "loading the model".
     """
 
     batch_size: int
@@ -175,14 +181,19 @@ class Point:
     memory_bytes: int | None
 
     @classmethod
-    def of(cls, probe: Probe) -> Point:
+    def of(cls, probe: Probe, device: DeviceFacts) -> Point:
+        """On a whole card of one's own the memory is what the driver counts, context and all."""
+        memory_bytes = probe.memory_bytes
+        is_whole = device.limit_bytes in (None, device.capacity_bytes)
+        if is_whole and not device.is_shared and probe.device_used_bytes is not None:
+            memory_bytes = probe.device_used_bytes
         return cls(
             batch_size=probe.batch_size,
             samples_per_second=probe.samples_per_second,
             step_seconds=probe.step_seconds,
             peak_allocated_bytes=probe.peak_allocated_bytes,
             peak_reserved_bytes=probe.peak_reserved_bytes,
-            memory_bytes=probe.memory_bytes,
+            memory_bytes=memory_bytes,
         )
 
 
@@ -211,7 +222,11 @@ class Savings:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Where the run's seconds went. `processes` counts the worker processes that touched the device."""
+    """Where the run's seconds went. `processes` counts the worker processes that touched the device.
+
+    `model_seconds` is the sum over those processes; all but the first were made within the search, the soak
+    and the curve, whose seconds hold them too.
+    """
 
     total_seconds: float = 0.0
     import_seconds: float = 0.0

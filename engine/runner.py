@@ -14,10 +14,9 @@ from engine.answer import answer
 from engine.child import TimeIsUp, Worker
 from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from engine.search import Found, Limits, Trial, curve_sizes, decide, next_soak
-from engine.spec import SCHEMA, RunSpec
+from engine.spec import MEMORY_STEPS, SCHEMA, RunSpec
 from engine.stats import decisive_probes
 
-MEMORY_STEPS = 3
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 
 Emit = Callable[[dict[str, Any]], None]
@@ -148,21 +147,32 @@ class _Sweep:
                 self.worker.close()
                 soaks.append(self._probe(size, Purpose.SOAK, steps=steps))
         except TimeIsUp:
-            note = f"the time budget ended before {largest} had trained {steps} steps in a row"
-            return replace(boundary, certified=False, reason=Reason.TIME_BUDGET, note=note)
+            return self._soak_cut_short(boundary, soaks, steps)
         survived = max((p.batch_size for p in soaks if p.fits), default=0)
         if survived == largest:
             return replace(boundary, soak_steps=steps)
         refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
+        is_memory = refusal.outcome is Outcome.OUT_OF_MEMORY
+        reason = Reason.OUT_OF_MEMORY if survived else Reason.DOES_NOT_FIT
         return Boundary(
             survived,
-            certified=refusal.outcome is Outcome.OUT_OF_MEMORY,
+            certified=is_memory,
             refused_batch_size=refusal.batch_size,
-            reason=Reason.OUT_OF_MEMORY if survived else Reason.DOES_NOT_FIT,
+            reason=reason if is_memory else Reason.SIZE_LIMIT,
             refusal=refusal.error_message,
             soak_steps=steps if survived else 0,
             note=f"{largest} trained {MEMORY_STEPS} steps, but not {steps} in a row: the boundary moved down",
         )
+
+    def _soak_cut_short(self, boundary: Boundary, soaks: Sequence[Probe], steps: int) -> Boundary:
+        """The time budget ended in the soak: what fitted stands, less what already failed its soak."""
+        failed = min((p.batch_size for p in soaks if not p.fits), default=None)
+        largest = boundary.largest_batch_size
+        note = f"the time budget ended before {largest} had trained {steps} steps in a row"
+        if failed is not None:
+            largest = max((p.batch_size for p in self.probes if p.fits and p.batch_size < failed), default=0)
+            note = f"{failed} failed its soak of {steps} steps, and the time budget ended before a size survived one"
+        return replace(boundary, largest_batch_size=largest, certified=False, reason=Reason.TIME_BUDGET, note=note)
 
     def _curve(self, boundary: Boundary) -> None:
         """Smaller sizes, so that memory and throughput can be drawn and the fastest one is not missed."""
@@ -172,7 +182,7 @@ class _Sweep:
         wanted = {*curve_sizes(sorted(timed), largest), *({largest} - timed - {0})}
         try:
             for size in sorted(wanted | ({self.spec.current_batch_size} - tried)):
-                self._probe(size, Purpose.CURVE)
+                self._probe_again_if_spoiled(size, Purpose.CURVE, largest)
             self._time_again(boundary)
         except TimeIsUp:
             self.log("the time budget ended before the curve was complete", "warning")
@@ -190,7 +200,13 @@ class _Sweep:
             self.log(f"timing again, because it was not steady: batch {', '.join(map(str, unsteady))}")
             for size in unsteady:
                 repeated.add(size)
-                self._probe(size, Purpose.TIMING)
+                self._probe_again_if_spoiled(size, Purpose.TIMING, boundary.largest_batch_size or 0)
+
+    def _probe_again_if_spoiled(self, batch_size: int, purpose: Purpose, largest: int) -> None:
+        """A size known to fit that a used process refuses gets one fresh process: what ran before was in its way."""
+        probe = self._probe(batch_size, purpose)
+        if not probe.fits and not probe.fresh_process and batch_size <= largest:
+            self._probe(batch_size, purpose)
 
     def _probe(self, batch_size: int, purpose: Purpose, steps: int = MEMORY_STEPS) -> Probe:
         """Run one probe and keep it. Raises TimeIsUp when the run's time budget is spent."""

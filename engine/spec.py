@@ -5,7 +5,6 @@ A `RunSpec` is validated once, when it is made, and is everything needed to repe
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -15,6 +14,7 @@ from engine.errors import SpecError
 from engine.units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
 SCHEMA = 1
+MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one holds more than the first
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 OPTIMIZERS = ("none", "sgd", "momentum", "adamw")
@@ -26,7 +26,7 @@ MAX_BATCH_SIZE = 1_048_576
 CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
 """The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
 
-# bytes kept per parameter beside the activations: the weights, their gradients, the optimizer's state
+# copies of the weights that the optimizer keeps as its state
 _STATE_COPIES = {"none": 0, "sgd": 0, "momentum": 1, "adamw": 2}
 BYTES_PER_PARAMETER = 4  # weights, gradients and state stay fp32 under autocast
 
@@ -166,7 +166,7 @@ def _check_device(spec: RunSpec) -> None:
 def _check_numbers(spec: RunSpec) -> None:
     for name, (low, high) in _RANGES.items():
         value = getattr(spec, name)
-        if value is not None and not (math.isfinite(value) and low <= value <= high):
+        if value is not None and not low <= value <= high:  # NaN and the infinities are not, either
             raise SpecError(name, f"{str(value)[:40]} is out of range; from {low:g} to {high:,.0f}")
     if spec.start_batch_size is not None and spec.start_batch_size > spec.max_batch_size:
         raise SpecError("start_batch_size", f"must not be above max_batch_size ({spec.max_batch_size})")

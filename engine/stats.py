@@ -34,13 +34,16 @@ def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> b
 def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:
     """The probe that counts for each batch size: the latest verdict, with its timing where one was taken.
 
-    A soak repeats the boundary without timing it; the timed probe of the same size then stands.
+    A soak repeats the boundary without timing it; the timed probe of the same size then stands. So does a
+    fit against a later refusal in a used process: what ran before fragmented its memory.
     """
     chosen: dict[int, Probe] = {}
     for probe in probes:
         earlier = chosen.get(probe.batch_size)
-        is_untimed_repeat = earlier is not None and earlier.fits and probe.fits and probe.step_seconds is None
-        if not is_untimed_repeat:
+        had_fitted = earlier is not None and earlier.fits
+        is_untimed_repeat = probe.fits and probe.step_seconds is None
+        is_spoiled = not probe.fits and not probe.fresh_process
+        if not (had_fitted and (is_untimed_repeat or is_spoiled)):
             chosen[probe.batch_size] = probe
     return dict(sorted(chosen.items()))
 

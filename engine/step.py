@@ -46,7 +46,9 @@ class TrainingStep:
         self.device = device
         self.optimizer = make_optimizer(spec.optimizer, built.model)
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
-        self.scaler = torch.amp.GradScaler(device.type) if spec.precision == "fp16" else None
+        # scale 1: with the usual start of 65,536 the first steps overflow, and the optimizer would not run in them
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
+        self.keeps_state = spec.optimizer in ("momentum", "adamw")
 
     def clear_gradients(self) -> None:
         self.built.model.zero_grad(set_to_none=True)
@@ -78,9 +80,11 @@ class TrainingStep:
             return
         if self.scaler is None:
             self.optimizer.step()
-            return
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        if self.keeps_state and not self.optimizer.state:
+            raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
     def state_tensors(self) -> list[Tensor]:
         """Every tensor of the optimizer's state (after the first step)."""

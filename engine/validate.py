@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 import torch
 
@@ -18,7 +19,7 @@ from engine.console import RULE
 from engine.device import open_device
 from engine.errors import WorkloadFailed
 from engine.probe import Bench, BudgetMeter, Meter, run_probe, timed_steps
-from engine.spec import RunSpec
+from engine.spec import MEMORY_STEPS, RunSpec
 from engine.step import PhaseMarker, TrainingStep, apply_precision
 from engine.units import format_bytes
 from engine.workloads import build
@@ -69,13 +70,13 @@ def _measure(bench: Bench, step: TrainingStep) -> tuple[int, float]:
     """Peak bytes of three steps, and the median seconds of timed ones."""
     bench.device.start_from_clean()
     meter = Meter(bench) if bench.device.has_caching_allocator else BudgetMeter(bench)
-    for _ in range(3):
+    for _ in range(MEMORY_STEPS):
         meter.run(step, BATCH_SIZE)
-    seconds = sorted(timed_steps(bench.device, step, BATCH_SIZE))
+    seconds = timed_steps(bench.device, step, BATCH_SIZE)
     step.clear_gradients()
     if meter.allocated_bytes is None:
         raise WorkloadFailed(f"{bench.device.name} does not report its peak memory")
-    return meter.allocated_bytes, seconds[len(seconds) // 2]
+    return meter.allocated_bytes, median(seconds)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 It imports everything its workload needs and touches no device: it is the spare that waits. Each `open`
 is served by a fork of it, a process that has run nothing yet, made in milliseconds instead of the seconds
 that imports take; when that one is given up (after an out-of-memory, or for a clean start) the next `open`
-gets another. Where forking is not safe (macOS, Windows) it serves one `open` itself and ends.
+gets another. Where forking is not safe (macOS, XPU) it serves one `open` itself and ends.
 
-    in   {"do": "open", "spec": {...}}                             -> opened | error
+    in   {"do": "open", "spec": {...}, "describe": true}           -> opened | error
          {"do": "probe", "batch_size": 16, "steps": 3, "is_timed": true} -> probe | error
          {"do": "close"}                                           -> (the session ends)
     out  ready, opened, probe, error, and {"event": "ended", "status": ...} when a session's process is gone
@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TextIO
@@ -28,7 +29,6 @@ from engine.result import Outcome, Probe
 from engine.spec import RunSpec
 
 SEED = 0
-CAN_FORK = sys.platform.startswith("linux")
 
 
 def main(model_id: str) -> None:
@@ -45,10 +45,17 @@ def main(model_id: str) -> None:
         return
     _say(out, event="ready", import_seconds=time.perf_counter() - started)
     while line := sys.stdin.readline():
-        if not CAN_FORK:
+        if not _can_fork():
             _session(json.loads(line), out)
             return
         _fork_session(json.loads(line), out)
+
+
+def _can_fork() -> bool:
+    """Linux, and no XPU build: its imports may open the driver, which does not survive a fork."""
+    import torch
+
+    return sys.platform.startswith("linux") and not torch._C._has_xpu
 
 
 def _fork_session(first: dict[str, Any], out: TextIO) -> None:
@@ -60,8 +67,11 @@ def _fork_session(first: dict[str, Any], out: TextIO) -> None:
         try:
             _session(first, out)
             status = 0
+        except BaseException:  # noqa: BLE001 - its last words are all that is left of it
+            traceback.print_exc()  # nothing above here would: the process ends below
         finally:
             out.flush()
+            sys.stderr.flush()
             os._exit(status)  # no exit handlers: they belong to the process that was forked
     _, status = os.waitpid(pid, 0)
     _say(out, event="ended", status=os.waitstatus_to_exitcode(status))
@@ -70,7 +80,7 @@ def _fork_session(first: dict[str, Any], out: TextIO) -> None:
 def _session(first: dict[str, Any], out: TextIO) -> None:
     """Open the device and the model once, then run probes until told to close."""
     try:
-        probe, opened = _open(RunSpec.from_dict(first["spec"]))
+        probe, opened = _open(RunSpec.from_dict(first["spec"]), describe=first["describe"])
         _say(out, event="opened", pid=os.getpid(), **opened)
         while (line := sys.stdin.readline()) and (request := json.loads(line)).pop("do") == "probe":
             _say(out, event="probe", probe=probe(**request).to_dict())
@@ -78,7 +88,7 @@ def _session(first: dict[str, Any], out: TextIO) -> None:
         _say(out, event="error", error=exc.to_dict())
 
 
-def _open(spec: RunSpec) -> tuple[Callable[..., Probe], dict[str, Any]]:
+def _open(spec: RunSpec, *, describe: bool) -> tuple[Callable[..., Probe], dict[str, Any]]:
     """The function that runs a probe on the opened device, and what there is to say about it."""
     import torch
 
@@ -93,7 +103,7 @@ def _open(spec: RunSpec) -> tuple[Callable[..., Probe], dict[str, Any]]:
     torch.manual_seed(SEED)
     apply_precision(spec.precision)
     device = open_device(spec)
-    facts = {"device": device.facts().to_dict(), "environment": environment(spec)}
+    facts = {"device": device.facts().to_dict(), **({"environment": environment(spec)} if describe else {})}
     try:
         probe = partial(run_probe, Bench(spec, device, build(spec, device.torch_device)))
     except EngineError:

@@ -80,10 +80,6 @@ def build(spec: RunSpec, device: torch.device) -> Built:
     )
 
 
-def parameter_count(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
-
-
 def _from_configuration(spec: RunSpec) -> nn.Module:
     import_torchvision()
     if spec.model not in _TRANSFORMERS:

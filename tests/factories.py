@@ -66,6 +66,9 @@ def make_refusal(batch_size: int = 9, **fields: Any) -> Probe:
     return Probe(**{"batch_size": batch_size, **defaults, **fields})
 
 
+FACTS = DeviceFacts("cpu", "cpu", "Test CPU", CAPACITY_BYTES, limit_bytes=GIB)
+
+
 def make_result(**fields: Any) -> RunResult:
     """Eight fit, nine do not; four is used today."""
     current, largest = make_probe(4), make_probe(8)
@@ -73,12 +76,12 @@ def make_result(**fields: Any) -> RunResult:
     confirmed = make_refusal(9, purpose=Purpose.CONFIRM, fresh_process=True)
     defaults: dict[str, Any] = {
         "spec": make_spec(current_batch_size=4),
-        "device": DeviceFacts("cpu", "cpu", "Test CPU", CAPACITY_BYTES, limit_bytes=GIB),
+        "device": FACTS,
         "boundary": Boundary(8, True, 9, Reason.OUT_OF_MEMORY, "over the limit", 5),
-        "largest": Point.of(largest),
-        "fastest": Point.of(largest),
-        "recommended": Point.of(largest),
-        "current": Point.of(current),
+        "largest": Point.of(largest, FACTS),
+        "fastest": Point.of(largest, FACTS),
+        "recommended": Point.of(largest, FACTS),
+        "current": Point.of(current, FACTS),
         "waste": Waste(GIB, 624 * MIB, 624 / 1024, 224 * MIB, 224 / 1024),
         "speedup": 2.0,
         "batch_size_ratio": 2.0,
@@ -92,7 +95,7 @@ def make_result(**fields: Any) -> RunResult:
 def make_result_that_does_not_fit() -> RunResult:
     refused = make_refusal(1)
     return make_result(
-        boundary=Boundary(None, True, 1, Reason.DOES_NOT_FIT, "over the limit"),
+        boundary=Boundary(0, True, 1, Reason.DOES_NOT_FIT, "over the limit"),
         largest=None,
         fastest=None,
         recommended=None,

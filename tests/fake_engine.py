@@ -47,17 +47,17 @@ def probe(batch_size: int, outcome: Outcome = Outcome.FITS) -> Probe:
 
 def result(spec: RunSpec, *probes: Probe) -> RunResult:
     fitting = [p for p in probes if p.fits]
-    best = Point.of(fitting[-1]) if fitting else None
+    best = Point.of(fitting[-1], FACTS) if fitting else None
     refused = probes[-1].batch_size
     reason = Reason.OUT_OF_MEMORY if fitting else Reason.DOES_NOT_FIT
     return RunResult(
         spec=spec,
         device=FACTS,
-        boundary=Boundary(best and best.batch_size, True, refused, reason, "over the limit", 5),
+        boundary=Boundary(best.batch_size if best else 0, True, refused, reason, "over the limit", 5),
         largest=best,
         fastest=best,
         recommended=best,
-        current=Point.of(fitting[0]) if fitting else None,
+        current=Point.of(fitting[0], FACTS) if fitting else None,
         waste=Waste(GIB, None, None, None, None),
         speedup=1.5 if fitting else None,
         batch_size_ratio=2.0 if fitting else None,

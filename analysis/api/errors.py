@@ -64,7 +64,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, status: int, message: str) -> JsonResponse | None:
-    return JsonResponse(error_body(message), status=status) if wants_json(request) else None
+    """Our form for every client that does not name HTML, as browsers do; None: a page."""
+    is_for_a_page = "text/html" in request.headers.get("Accept", "") and not wants_json(request)
+    return None if is_for_a_page else JsonResponse(error_body(message), status=status)
 
 
 def _text(data: Any) -> str:

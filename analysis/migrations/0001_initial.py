@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 ("host", models.CharField(max_length=200)),
                 (
                     "device",
-                    models.CharField(help_text="As the engine names it: cuda:0, xpu:0, mps, cpu.", max_length=20),
+                    models.CharField(help_text="As the engine names it: cuda:0, xpu:0, mps:0, cpu.", max_length=20),
                 ),
                 ("kind", models.CharField(max_length=10)),
                 ("name", models.CharField(max_length=200)),

@@ -81,7 +81,7 @@ def certificate(result: StoredResult) -> list[Evidence]:
         lines.append(Evidence("fits", "fits", _fits_words(result)))
     if boundary.refused_batch_size:
         lines.append(Evidence("refused", "refused", _refused_words(result)))
-    if not boundary.certified:
+    if not boundary.certified and not boundary.refused_batch_size:
         lines.append(Evidence("open", "open", "No larger size is known to run out of memory."))
     if boundary.note:
         lines.append(Evidence("open", "note", boundary.note))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from engine.result import Boundary, DeviceFacts, Point, Probe, Reason, Savings, Timings, Waste
+from engine.stats import decisive_probes
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class StoredResult:
     def unsteady_batch_sizes(self) -> list[int]:
         """Of the two sizes that the speed-up compares, those whose timing did not become steady."""
         compared = {point.batch_size for point in (self.current, self.recommended) if point is not None}
-        unsteady = {probe.batch_size for probe in self.probes if probe.timing_is_steady is False}
+        unsteady = {size for size, probe in decisive_probes(self.probes).items() if probe.timing_is_steady is False}
         return sorted(compared & unsteady)
 
     @property

@@ -71,10 +71,11 @@ def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None
     """Why no larger size is known to fail, in a sentence; None where the boundary is certified."""
     if boundary.certified:
         return None
+    spent = f"Not certified: the time budget of {duration(spec['time_budget_seconds'])} was spent"
+    still_open = "the size had run for longer" if boundary.refused_batch_size else "the limit was found"
     return {
         Reason.TIME_BUDGET: (
-            f"Not certified: the time budget of {duration(spec['time_budget_seconds'])} was spent before the limit "
-            "was found. Larger sizes may fit."
+            f"{spent} before {still_open}.{'' if boundary.refused_batch_size else ' Larger sizes may fit.'}"
         ),
         Reason.MAX_BATCH_SIZE: (
             f"Not certified: {spec['max_batch_size']:,} was the largest size allowed, and memory did not run out."

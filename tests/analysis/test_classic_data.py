@@ -74,7 +74,7 @@ def test_reserved_memory_is_what_a_training_took_where_it_is_known():
             [make_probe(8), make_probe(1), make_probe(8, purpose=Purpose.SOAK, step_seconds=None)],
             [(1, True), (8, True)],
         ),
-        ([make_probe(8), make_refusal(8, purpose=Purpose.SOAK)], [(8, False)]),
+        ([make_probe(8), make_refusal(8, purpose=Purpose.SOAK, fresh_process=True)], [(8, False)]),
         ([make_refusal(8), make_probe(8, purpose=Purpose.CONFIRM, fresh_process=True)], [(8, True)]),
     ],
     ids=["once and smallest first", "a failed soak is a failure", "a fresh process has the last word"],

@@ -62,10 +62,18 @@ def test_analyze_waits_for_the_run_and_answers_its_data(alice_client, work):
 
 def test_the_run_is_kept_with_who_asked_and_what_was_asked(alice_client, alice, work):
     work(finish)
-    analyze(alice_client, {"model_name": "gpt2", "precision": "bf16", "memory_limit_bytes": "24GiB"})
+    analyze(alice_client, {"model_name": "gpt2", "precision": "bf16", "memory_limit_bytes": "3GiB"})
     run = Run.objects.get()
     assert (run.model, run.precision, run.requested_by, run.state) == ("gpt2", "bf16", alice, State.FINISHED)
-    assert run.spec["memory_limit_bytes"] == 24 * 1024**3
+    assert run.spec["memory_limit_bytes"] == 3 * 1024**3
+
+
+def test_a_limit_above_the_device_is_a_400_and_stores_nothing(alice_client):
+    make_device()
+    answer = analyze(alice_client, {"model_name": "gpt2", "memory_limit_bytes": "900GiB"})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("memory_limit_bytes: 900.0 GiB is above what")
+    assert not Run.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +215,9 @@ def test_a_form_without_its_token_is_refused_with_a_page_of_ours(alice):
 
 
 def test_an_unknown_address_is_a_page_to_a_browser(client):
-    assert client.get("/nowhere").headers["Content-Type"].startswith("text/html")
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    assert client.get("/nowhere", headers=browser).headers["Content-Type"].startswith("text/html")
+    assert client.get("/nowhere", headers={"Accept": "*/*"}).json() == {"status": "error", "error": "Not found"}
 
 
 def test_a_bug_is_a_500_of_the_same_form_and_shows_nothing_of_it(monkeypatch):

@@ -23,7 +23,7 @@ def stored(result: RunResult | None = None, **fields: Any) -> StoredResult:
 
 
 def point(batch_size: int) -> Point:
-    return Point.of(make_probe(batch_size))
+    return Point.of(make_probe(batch_size), CARD)
 
 
 def uncertified(reason: Reason) -> Boundary:

@@ -210,7 +210,7 @@ def test_a_model_that_does_not_fit_is_a_finished_run_without_figures():
     assert services.run_finish(**lease(run), result=make_result_that_does_not_fit().to_dict(), exit_status=3)
     run.refresh_from_db()
     assert (run.state, run.exit_status, run.boundary_reason) == (State.FINISHED, 3, "does_not_fit")
-    assert (run.largest_batch_size, run.recommended_batch_size, run.speedup) == (None, None, None)
+    assert (run.largest_batch_size, run.recommended_batch_size, run.speedup) == (0, None, None)
 
 
 def test_a_failed_run_says_why():

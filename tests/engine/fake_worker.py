@@ -13,7 +13,8 @@ from engine.result import DeviceFacts, Outcome, Probe
 class FakeWorker:
     """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`.
 
-    The timing of the sizes in `unsteady` never is.
+    The timing of the sizes in `unsteady` never is. A size in `refuses_when_used` that has fitted is refused
+    by a process that has run others.
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class FakeWorker:
         step_seconds: Callable[[int], float] = lambda size: 0.01 + 0.001 * size,
         time_is_up_after: int = 10_000,
         unsteady: frozenset[int] = frozenset(),
+        refuses_when_used: frozenset[int] = frozenset(),
     ) -> None:
         limit = 1000 + 10 * boundary + 5
         self.device: DeviceFacts | None = DeviceFacts("cpu", "cpu", "Made-up device", 10 * limit, limit_bytes=limit)
@@ -37,6 +39,7 @@ class FakeWorker:
         self.step_seconds = step_seconds
         self.time_is_up_after = time_is_up_after
         self.unsteady = unsteady
+        self.refuses_when_used = refuses_when_used
         self.sizes: list[int] = []
         self.is_fresh = True
 
@@ -49,8 +52,10 @@ class FakeWorker:
     def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe:
         if len(self.sizes) >= self.time_is_up_after:
             raise TimeIsUp("made up")
+        is_spoiled = batch_size in self.refuses_when_used and batch_size in self.sizes and not self.is_fresh
         self.sizes.append(batch_size)
-        fresh, fits = self.is_fresh, batch_size <= (self.boundary if is_timed else self.soak_boundary)
+        fresh, boundary = self.is_fresh, self.boundary if is_timed else self.soak_boundary
+        fits = batch_size <= boundary and not is_spoiled
         self.is_fresh = not fits
         if not fits:
             return Probe(

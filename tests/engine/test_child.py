@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -88,6 +89,31 @@ def test_a_probe_that_outlasts_its_time_is_killed(session):
         session.probe(8, steps=10_000, is_timed=False, seconds=0.5)
     assert not os.path.exists(f"/proc/{pid}")
     assert probe(session, 2).fits
+
+
+def test_where_forking_is_not_safe_every_session_is_a_process_of_its_own(monkeypatch):
+    code = "import sys, engine.worker as w; w._can_fork = lambda: False; w.main(sys.argv[1])"
+    monkeypatch.setattr(child, "WORKER_COMMAND", (sys.executable, "-c", code))
+    with Worker(SPEC) as worker:
+        assert probe(worker, 2).fits
+        assert probe(worker, 512).outcome is Outcome.OUT_OF_MEMORY
+        assert probe(worker, 2).fresh_process
+        with pytest.raises(TimeIsUp):
+            worker.probe(8, steps=10_000, is_timed=False, seconds=0.5)
+        assert probe(worker, 2).fits
+
+
+def test_a_crash_while_the_kernel_kills_somebody_else_is_no_out_of_memory(session, monkeypatch):
+    kills = iter([3, 4])
+    monkeypatch.setattr(child, "_oom_kills", lambda: next(kills))
+    threading.Timer(0.2, os.kill, (session._session_pid, signal.SIGSEGV)).start()
+    with pytest.raises(WorkerFailed, match="SIGSEGV"):
+        session.probe(8, steps=10_000, is_timed=False, seconds=60)
+
+
+def test_what_a_dying_session_printed_is_in_its_error(session):
+    with pytest.raises(WorkerFailed, match="TypeError.*batch_size"):
+        session._ask({"do": "probe"}, "probe", 60)
 
 
 def test_a_device_that_is_not_there_is_the_engine_s_own_error():

@@ -86,6 +86,9 @@ def test_the_devices_of_this_machine_are_listed_as_json():
         (["bert", "--current-batch-size", "-1"], "out of range"),
         (["--spec", "{nope"], "spec: is not valid JSON"),
         (["--spec", '{"model": "bert", "colour": 1}'], "colour: unknown key"),
+        (["bert", "--spec", '{"model": "gpt2"}'], "spec: stands for all settings; leave out model"),
+        (["devices", "--jsn"], "devices takes --json and nothing else"),
+        (["--validate", "bert", "--json"], "takes no --json"),
     ],
 )
 def test_bad_input_exits_with_2_and_names_the_field(arguments, words, capsys):

@@ -63,6 +63,24 @@ def test_every_precision_and_mode_trains(precision, mode):
     assert run_probe(bench(precision=precision, mode=mode), 2, is_timed=False).fits
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_the_optimizer_really_steps_from_the_first_step_on(precision):
+    one = bench(precision=precision)
+    step = TrainingStep(one.spec, one.built, torch.device("cpu"))
+    before = [p.detach().clone() for p in one.built.model.parameters()]
+    step(2)
+    assert len(step.state_tensors()) == 3 * len(before)
+    assert any(not torch.equal(a, b) for a, b in zip(before, one.built.model.parameters(), strict=True))
+
+
+def test_a_step_that_the_optimizer_skips_is_no_measurement():
+    one = bench(precision="fp16")
+    step = TrainingStep(one.spec, one.built, torch.device("cpu"))
+    object.__setattr__(one.built, "loss", lambda batch: sum(p.sum() for p in one.built.model.parameters()) * torch.inf)
+    with pytest.raises(WorkloadFailed, match="skipped its step"):
+        step(2)
+
+
 def test_checkpointing_takes_fewer_activation_bytes():
     plain, saved = (
         run_probe(bench(gradient_checkpointing=on, optimizer="sgd"), 128, is_timed=False) for on in (False, True)

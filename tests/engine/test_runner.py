@@ -111,6 +111,23 @@ def test_a_spent_time_budget_keeps_what_was_measured_and_certifies_nothing(probe
     assert (result.boundary.largest_batch_size, result.boundary.certified) == (largest, False)
 
 
+def test_a_soak_that_failed_before_the_time_was_up_takes_the_size_away():
+    result = run(FakeWorker(528, soak_boundary=400, time_is_up_after=7))
+    assert [p.batch_size for p in result.probes if p.purpose is Purpose.SOAK and not p.fits] == [528, 527]
+    assert (result.boundary.certified, result.boundary.reason) == (False, Reason.TIME_BUDGET)
+    assert result.boundary.largest_batch_size == result.largest.batch_size < 528
+    assert "527 failed its soak" in result.boundary.note
+
+
+def test_a_certified_size_that_a_used_process_refuses_later_gets_a_fresh_one():
+    worker = FakeWorker(528, unsteady=frozenset({528}), refuses_when_used=frozenset({528}))
+    result = run(worker, current_batch_size=528)
+    assert result.boundary.certified
+    assert result.largest.batch_size == 528
+    timed = [p for p in result.probes if p.batch_size == 528 and p.purpose is Purpose.TIMING]
+    assert [(p.fits, p.fresh_process) for p in timed] == [(False, False), (True, True)]
+
+
 def test_a_time_budget_spent_on_the_curve_leaves_the_certificate():
     result = run(FakeWorker(528, time_is_up_after=6))
     assert result.boundary.certified

@@ -1,8 +1,10 @@
 """Waste, speed-up and money follow their stated formulas, and nothing is made up where a figure is missing."""
 
+from dataclasses import replace
+
 import pytest
 
-from engine.result import Point
+from engine.result import DeviceFacts, Outcome, Point, Probe
 from engine.savings import savings, speedup, waste
 from engine.spec import RunSpec
 
@@ -35,3 +37,11 @@ def test_waste_is_capacity_minus_memory_at_both_sizes():
 
 def test_waste_at_a_size_that_was_not_measured_is_unknown():
     assert waste(1000, None, point(1, None)).at_current_bytes is None
+
+
+def test_on_a_whole_card_of_one_s_own_the_context_counts_as_used():
+    probe = Probe(16, Outcome.FITS, peak_allocated_bytes=80, peak_reserved_bytes=90, device_used_bytes=95)
+    alone = DeviceFacts("cuda:0", "cuda", "card", 100, limit_bytes=100)
+    assert Point.of(probe, alone).memory_bytes == 95
+    assert Point.of(probe, replace(alone, foreign_used_bytes=3)).memory_bytes == 90
+    assert Point.of(probe, replace(alone, limit_bytes=92)).memory_bytes == 90

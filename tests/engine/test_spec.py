@@ -23,6 +23,7 @@ WRONG = [
     ({"model": "bert", "current_batch_size": 0}, "current_batch_size", "from 1 to"),
     ({"model": "bert", "current_batch_size": -3}, "current_batch_size", "from 1 to"),
     ({"model": "bert", "current_batch_size": 10**30}, "current_batch_size", "from 1 to"),
+    ({"model": "bert", "current_batch_size": 10**400}, "current_batch_size", "from 1 to"),
     ({"model": "bert", "current_batch_size": "16"}, "current_batch_size", "must be a whole number"),
     ({"model": "bert", "current_batch_size": 1.5}, "current_batch_size", "must be a whole number"),
     ({"model": "bert", "current_batch_size": True}, "current_batch_size", "must be a whole number"),

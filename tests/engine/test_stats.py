@@ -50,6 +50,11 @@ def test_a_soak_that_fits_leaves_the_timed_probe_standing():
     assert decisive_probes([timed, soak])[64] is timed
 
 
+def test_a_refusal_in_a_used_process_does_not_overrule_a_fit():
+    fitted, spoiled = probe(64, 100), probe(64, outcome=Outcome.OUT_OF_MEMORY)
+    assert decisive_probes([fitted, spoiled])[64] is fitted
+
+
 def test_a_soak_that_fails_overrules_the_probe_that_fitted():
-    failed = probe(64, purpose=Purpose.SOAK, outcome=Outcome.OUT_OF_MEMORY)
+    failed = probe(64, purpose=Purpose.SOAK, outcome=Outcome.OUT_OF_MEMORY, fresh_process=True)
     assert decisive_probes([probe(64, 100), failed])[64] is failed

@@ -101,7 +101,7 @@ def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
 def _chosen_device(name: str) -> Device:
     if name == "auto":
         return devices_register(accelerators_or_cpu(devices_find()))[0]
-    return device_of_this_host("cuda:0" if name == "cuda" else "xpu:0" if name == "xpu" else name)
+    return device_of_this_host(f"{name}:0" if name in ("cuda", "xpu", "mps") else name)
 
 
 def _summary(run: Run) -> str:
