@@ -178,6 +178,9 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "loggers": {
         "analysis": {"handlers": ["console"], "level": "INFO", "propagate": True},
+        # without DEBUG Django would mail an exception in a view, and print nothing
+        "django": {"handlers": ["console"], "level": "WARNING", "propagate": True},
+        "django.request": {"handlers": ["console"], "level": "ERROR", "propagate": False},
         "django-q": {"handlers": ["console"], "level": "WARNING", "propagate": False},
     },
 }

@@ -59,3 +59,12 @@ def test_only_the_chart_library_itself_is_collected_from_its_wheel(tmp_path):
     done = python("manage.py", "collectstatic", "--noinput", "--dry-run", "--verbosity", "2", folder=tmp_path)
     copied = [line for line in done.stdout.splitlines() if "package_data" in line]
     assert [line.rsplit("/", 1)[1].strip("'") for line in copied] == ["plotly.min.js"], done.stderr
+
+
+def test_an_exception_in_a_view_is_printed_where_the_server_runs(tmp_path):
+    code = (
+        "import django, logging; django.setup(); "
+        "logging.getLogger('django.request').error('Internal Server Error: /runs/', exc_info=ValueError('the cause'))"
+    )
+    done = python("-c", code, folder=tmp_path, DJANGO_SETTINGS_MODULE="memorymark_site.settings")
+    assert "ValueError: the cause" in done.stderr
