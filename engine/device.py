@@ -14,6 +14,7 @@ import ctypes
 import importlib
 import os
 import platform
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def _device(name: str) -> Device:
     return kinds.get(device.type, Accelerator)(device)
 
 
-class Device:
+class Device(ABC):
     """What the probe needs of a device. The base says "not measured" to everything a device may lack."""
 
     has_caching_allocator = False
@@ -92,16 +93,20 @@ class Device:
         self.limit_bytes = limit_bytes or self.capacity_bytes
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        raise NotImplementedError
+        """The vendor's name."""
 
     @property
+    @abstractmethod
     def capacity_bytes(self) -> int:
-        raise NotImplementedError
+        """All the memory there is."""
 
+    @abstractmethod
     def synchronize(self) -> None:
         """Wait until everything queued on the device is done."""
 
+    @abstractmethod
     def start_from_clean(self) -> None:
         """Give cached blocks back and forget earlier peaks."""
 
@@ -254,6 +259,9 @@ class Cpu(Device):
     def apply_limit(self, limit_bytes: int | None) -> None:
         super().apply_limit(limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, self.capacity_bytes))
         _guard_host()
+
+    def synchronize(self) -> None:
+        """Nothing is queued: the CPU computes as it is called."""
 
     def start_from_clean(self) -> None:
         """Give what earlier probes left in the C library's heap back to the system."""

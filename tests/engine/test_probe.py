@@ -121,6 +121,8 @@ class CountingDevice(Device):
     """A made-up accelerator with a caching allocator: counts as one does, refuses above `refuse_above`."""
 
     has_caching_allocator = True
+    name = "Made-up card"
+    capacity_bytes = 10**9
 
     def __init__(self, refuse_above: int) -> None:
         super().__init__(torch.device("cpu"))
