@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -29,7 +29,7 @@ from engine.oom import classify
 from engine.result import Outcome, Probe, Purpose
 from engine.spec import MEMORY_STEPS, RunSpec
 from engine.stats import ENOUGH_STEPS, is_steady, samples_per_second
-from engine.step import TrainingStep
+from engine.step import PhaseMarker, TrainingStep
 from engine.units import format_bytes
 from engine.workloads import Built
 
@@ -70,10 +70,14 @@ class Meter:
         self.steps += 1
 
     @contextmanager
-    def marked(self, phase: str) -> Iterator[None]:
+    def _counted(self, phase: str) -> Iterator[None]:
         self.phase = phase
         yield
         self.read()
+
+    def marked(self, phase: str) -> AbstractContextManager[Any]:
+        """What surrounds a phase of the step while it is measured."""
+        return self._counted(phase)
 
     def read(self) -> None:
         """Take the counters over; the phase in which the highest value first appears holds the peak."""
@@ -88,14 +92,12 @@ class Meter:
 class BudgetMeter(Meter):
     """Peak memory on the CPU, by replaying the allocator's events, held against the memory limit."""
 
-    @contextmanager
-    def marked(self, phase: str) -> Iterator[None]:
+    def marked(self, phase: str) -> AbstractContextManager[Any]:
         self.phase = phase
-        with record_function(_MARK + phase):
-            yield
+        return recorded(phase)
 
     def run(self, step: TrainingStep, batch_size: int) -> None:
-        peak = profiled_step(self.bench, step, batch_size, self)
+        peak = profiled_step(self.bench, step, batch_size, self.marked)
         if peak is None:
             raise WorkloadFailed("the CPU allocator reported no events: this torch cannot be measured")
         self.steps += 1
@@ -167,7 +169,7 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.P
     It decides nothing: the size has trained, so memory that the profiler itself lacks is no refusal.
     """
     try:
-        return profiled_step(bench, step, batch_size, BudgetMeter(bench))
+        return profiled_step(bench, step, batch_size, recorded)
     except RuntimeError as exc:
         if classify(type(exc).__name__, str(exc)) is None:
             raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {_first_lines(exc)}") from exc
@@ -192,13 +194,18 @@ def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[flo
     return seconds
 
 
-def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, meter: Meter) -> ledger.Peak | None:
+def recorded(phase: str) -> AbstractContextManager[Any]:
+    """Names a phase in the profiler's trace, where `read_trace` finds it."""
+    return record_function(_MARK + phase)
+
+
+def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker) -> ledger.Peak | None:
     """One step under the profiler: its peak and what held it; None where the allocator reports no events."""
     step.clear_gradients()
     state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
     had_state = state_bytes > 0
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
-        step(batch_size, meter.marked)
+        step(batch_size, marked)
     events, phases = read_trace(trace, bench.device.torch_device.type)
     if not events:
         return None

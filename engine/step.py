@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from engine.errors import WorkloadFailed
 from engine.spec import RunSpec
 from engine.workloads import Built
 
-PhaseMarker = Callable[[str], AbstractContextManager[None]]
+PhaseMarker = Callable[[str], AbstractContextManager[Any]]
 
 FORWARD, BACKWARD, OPTIMIZER_STEP = "forward", "backward", "optimizer_step"
 LEARNING_RATE = 1e-5
