@@ -5,6 +5,7 @@ Knows PyTorch (in the worker process only) and nothing of Django. Importing this
 
 from engine.catalog import WORKLOADS, Workload, workload_ids
 from engine.errors import DeviceUnavailable, EngineError, SpecError, WeightsUnavailable, WorkerFailed, WorkloadFailed
+from engine.known import Known
 from engine.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult
 from engine.runner import measure
 from engine.spec import SCHEMA, RunSpec
@@ -17,6 +18,7 @@ __all__ = [
     "DeviceFacts",
     "DeviceUnavailable",
     "EngineError",
+    "Known",
     "Outcome",
     "Point",
     "Probe",

@@ -8,6 +8,9 @@
     python -m engine --validate [model]              eager against torch.compile
     python -m engine --validate-backward [model]     forward only against forward + backward
 
+`--known -` reads what an interrupted attempt measured from standard input; `--result-file` keeps the result
+where it outlives whoever reads the output. docs/api.md describes both, and every event.
+
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available,
 5 time budget spent, 6 pretrained weights not available, 130 interrupted.
 """
@@ -18,12 +21,17 @@ import argparse
 import json
 import signal
 import sys
+import time
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.catalog import WORKLOADS, workload_ids
 from engine.console import Console, details, summary
 from engine.errors import EngineError, SpecError
+from engine.known import Known
 from engine.result import Reason, RunResult
+from engine.result_file import write_result
 from engine.runner import measure
 from engine.spec import MODES, OPTIMIZERS, PRECISIONS, RunSpec, memory_limit_bytes
 
@@ -33,6 +41,7 @@ VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit status."""
+    started = time.monotonic()
     signal.signal(signal.SIGTERM, _stop)
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] in (["devices"], ["models"]):
@@ -44,7 +53,8 @@ def main(argv: list[str] | None = None) -> int:
         return _measure(options)
     except EngineError as error:
         if options.events:
-            _print_json({"event": "error", "error": error.to_dict()})
+            seconds = round(time.monotonic() - started, 3)
+            _print_json({"event": "error", "seconds": seconds, "error": error.to_dict()})
         sys.stderr.write(f"error: {error}\n")
         return error.exit_status
     except KeyboardInterrupt:
@@ -54,15 +64,39 @@ def main(argv: list[str] | None = None) -> int:
 
 def _measure(options: argparse.Namespace) -> int:
     spec = _spec(options)
-    if options.events:
-        result = measure(spec, _print_json)
-    elif options.json:
-        result = measure(spec, Console(sys.stderr))
-        _print_json(result.to_dict())
+    if options.events or options.json:
+        emit = _print_json if options.events else Console(sys.stderr)
+        result = measure(spec, emit, known=_known(options), keep=partial(_keep, options.result_file))
+        if options.json:
+            _print_json(result.to_dict())
     else:
+        _refuse_tools_options(options)
         result = measure(spec, Console(sys.stdout))
         print(f"\n{details(result)}\n\n{summary(result)}")
     return _exit_status(result)
+
+
+def _refuse_tools_options(options: argparse.Namespace) -> None:
+    for name in ("known", "result_file"):
+        if getattr(options, name) is not None:
+            raise SpecError(name, "is for tools: it needs --events or --json")
+
+
+def _known(options: argparse.Namespace) -> Known | None:
+    """What standard input holds, if it was announced."""
+    if options.known is None:
+        return None
+    if options.known != "-":
+        raise SpecError("known", "takes - and nothing else: the probes come on standard input")
+    try:
+        return Known.from_dict(json.load(sys.stdin))
+    except (ValueError, RecursionError) as exc:  # no JSON, or no UTF-8
+        raise SpecError("known", f"is not valid JSON: {exc}") from exc
+
+
+def _keep(path: Path | None, result: RunResult) -> None:
+    if path is not None:
+        write_result(path, _exit_status(result), result)
 
 
 def _exit_status(result: RunResult) -> int:
@@ -102,6 +136,7 @@ def _validate(options: argparse.Namespace) -> int:
     is_backward = options.validate_backward is not None
     if options.json or options.events or options.spec:
         raise SpecError("validate", "prints rows; it takes no --json, --events or --spec")
+    _refuse_tools_options(options)
     asked = (options.validate_backward if is_backward else options.validate) or options.model
     specs = [RunSpec(**{**_given(options), "model": model}) for model in ((asked,) if asked else VALIDATED_MODELS)]
     return validate.backward(specs, print) if is_backward else validate.compiled(specs, print)
@@ -123,7 +158,7 @@ def _listing(what: str, *options: str) -> int:
 def _devices() -> list[dict[str, Any]]:
     from engine import device  # imports torch
 
-    return [device.facts_of(name).to_dict() for name in device.available()]
+    return [facts.to_dict() for facts in device.listed()]
 
 
 def _models() -> list[dict[str, Any]]:
@@ -171,6 +206,8 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the result as one JSON document")
     output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    add("--known", metavar="-", help="read an interrupted attempt's probes from standard input")
+    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
     checks = parser.add_mutually_exclusive_group()
     checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
     checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")

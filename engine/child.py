@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import EngineError, WorkerFailed
+from engine.progress import Progress, unheard
 from engine.result import DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
 
@@ -83,7 +84,9 @@ class Worker:
         if self.device is None or (found.is_shared and not self.device.is_shared):
             self.device = found  # as it was before this run used it, or as soon as somebody else does
 
-    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe:
+    def probe(
+        self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress = unheard
+    ) -> Probe:
         """Run one probe in the open session, within `seconds`. A refused probe ends the session.
 
         Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when it went wrong.
@@ -94,7 +97,7 @@ class Worker:
         kills, started = _oom_kills(), time.monotonic()
         request = {"do": "probe", "batch_size": batch_size, "steps": steps, "is_timed": is_timed}
         try:
-            probe = Probe.from_dict(self._ask(request, "probe", seconds)["probe"])
+            probe = Probe.from_dict(self._ask(request, "probe", seconds, progress)["probe"])
         except WorkerFailed as error:
             if error.status != -signal.SIGKILL or _oom_kills() <= kills:
                 raise
@@ -148,7 +151,9 @@ class Worker:
         except TimeIsUp as exc:
             raise WorkerFailed(f"the worker had not imported torch after {START_SECONDS:.0f} s") from exc
 
-    def _ask(self, request: dict[str, Any], answer: str, seconds: float) -> dict[str, Any]:
+    def _ask(
+        self, request: dict[str, Any], answer: str, seconds: float, progress: Progress = unheard
+    ) -> dict[str, Any]:
         assert self._process is not None
         assert self._process.stdin is not None
         try:
@@ -156,16 +161,17 @@ class Worker:
             self._process.stdin.flush()
         except BrokenPipeError as exc:
             raise WorkerFailed(f"the worker is gone{self._last_words()}") from exc
-        return self._read(answer, seconds)
+        return self._read(answer, seconds, progress)
 
-    def _read(self, wanted: str, seconds: float) -> dict[str, Any]:
-        """The next message, which must be `wanted`. Kills the session when the seconds are over."""
-        line = self._read_line(time.monotonic() + seconds)
-        if line is None:
+    def _read(self, wanted: str, seconds: float, progress: Progress = unheard) -> dict[str, Any]:
+        """The next message that is not progress; it must be `wanted`. Kills the session when the seconds are over."""
+        deadline = time.monotonic() + seconds
+        while (message := self._read_message(deadline)) is not None and message["event"] == "progress":
+            progress(message["stage"], message["step"])
+        if message is None:
             self._kill_session()
             self._await_end()
             raise TimeIsUp(f"no answer within {seconds:.0f} s")
-        message: dict[str, Any] = json.loads(line) if line else {"event": "gone"}
         if message["event"] == wanted:
             return message
         if message["event"] == "error":
@@ -177,6 +183,14 @@ class Worker:
         error = WorkerFailed(f"the worker process {_how_it_ended(status)}{self._last_words()}")
         error.status = status
         raise error
+
+    def _read_message(self, deadline: float) -> dict[str, Any] | None:
+        """The next message; one of the event "gone" when the worker closed its end, None when it is too late."""
+        line = self._read_line(deadline)
+        if line is None:
+            return None
+        message: dict[str, Any] = json.loads(line) if line else {"event": "gone"}
+        return message
 
     def _read_line(self, deadline: float) -> bytes | None:
         """One line; empty when the worker closed its end, None when the deadline passed first."""

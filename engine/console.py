@@ -19,8 +19,8 @@ class Console:
         self.is_terminal = stream.isatty()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        if event["event"] == "probe_started" and self.is_terminal:
-            self._write(f"{CLEAR_LINE}  batch {event['batch_size']} ({event['purpose']}) ...", end="")
+        if event["event"] in ("probe_started", "progress") and self.is_terminal:
+            self._write(f"{CLEAR_LINE}{live_line(event)}", end="")
         line = event_line(event)
         if line is not None:
             self._write(f"{CLEAR_LINE if self.is_terminal else ''}{event['seconds']:7.1f}s  {line}")
@@ -28,6 +28,12 @@ class Console:
     def _write(self, text: str, end: str = "\n") -> None:
         self.stream.write(text + end)
         self.stream.flush()
+
+
+def live_line(event: dict[str, Any]) -> str:
+    """What stands on the terminal until the probe has ended: ``  batch 16 (search) ... timing, step 7``."""
+    where = f" {event['stage']}, step {event['step']}" if event["event"] == "progress" else ""
+    return f"  batch {event['batch_size']} ({event['purpose']}) ...{where}"
 
 
 def event_line(event: dict[str, Any]) -> str | None:

@@ -18,8 +18,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import torch
 
+from engine import nvml
 from engine.errors import DeviceUnavailable, SpecError
 from engine.result import DeviceFacts
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
@@ -61,6 +63,16 @@ def open_device(spec: RunSpec) -> Device:
 def facts_of(name: str) -> DeviceFacts:
     """What there is to know of a device without using it."""
     return _device(name).facts()
+
+
+def listed() -> list[DeviceFacts]:
+    """Every device of this machine with its facts, MIG instances as devices of their own; `cpu` last."""
+    with_instances = None
+    if torch.cuda.is_available() and not torch.version.hip:
+        with_instances = nvml.devices_with_instances(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if with_instances is None:
+        return [facts_of(name) for name in available()]
+    return with_instances + [facts_of(name) for name in available() if not name.startswith("cuda")]
 
 
 def _device(name: str) -> Device:
@@ -154,7 +166,7 @@ class Accelerator(Device):
     @property
     def compute_capability(self) -> tuple[int, int] | None:
         """(8, 0) for an A100; None where there is no such thing (ROCm, XPU)."""
-        if self.torch_device.type != "cuda" or torch.version.hip:
+        if not self._is_nvidia:
             return None
         return int(self.properties.major), int(self.properties.minor)
 
@@ -196,7 +208,6 @@ class Accelerator(Device):
         return None if retries is None else int(retries)
 
     def facts(self) -> DeviceFacts:
-        nvml = _nvml_facts(self._uuid()) if self.torch_device.type == "cuda" and not torch.version.hip else {}
         capability = self.compute_capability
         return DeviceFacts(
             device=str(self.torch_device),
@@ -206,12 +217,17 @@ class Accelerator(Device):
             limit_bytes=self.limit_bytes or None,
             uuid=self._uuid(),
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
-            **nvml,
+            **(nvml.driver_facts(pynvml, self._uuid()) if self._is_nvidia else {}),
         )
 
+    @property
+    def _is_nvidia(self) -> bool:
+        return self.torch_device.type == "cuda" and not torch.version.hip
+
     def _uuid(self) -> str | None:
+        confined_to = nvml.mig_uuid(os.environ.get("CUDA_VISIBLE_DEVICES")) if self._is_nvidia else None
         uuid = getattr(self.properties, "uuid", None)
-        return None if uuid is None else f"GPU-{uuid}"
+        return confined_to or (None if uuid is None else f"GPU-{uuid}")
 
 
 class Mps(Device):
@@ -274,28 +290,6 @@ def _count(kind: str) -> int:
     return int(module.device_count()) if module is not None and module.is_available() else 0
 
 
-def _nvml_facts(uuid: str | None) -> dict[str, Any]:
-    """Driver and what other processes hold, by NVML; empty where NVML has no answer for this card."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-        others = [
-            {"pid": p.pid, "used_bytes": p.usedGpuMemory}
-            for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-            if p.pid != os.getpid()
-        ]
-        held = [p["used_bytes"] for p in others]  # None where the driver does not say, in containers
-        return {
-            "driver": pynvml.nvmlSystemGetDriverVersion(),
-            "foreign_processes": tuple(others),
-            "foreign_used_bytes": None if None in held else sum(held),
-        }
-    except pynvml.NVMLError:
-        return {}
-
-
 def _cpu_model() -> str | None:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -318,8 +312,7 @@ def _guard_host() -> None:
     """Let this process have no more memory than the host has to spare, so that a runaway probe cannot take it down.
 
     The guard is far above any budget: heap fragmentation makes a process hold two or three times the bytes of
-    its tensors, and a guard near the budget would refuse sizes that fit. In a real shortage the kernel is asked
-    to take this process first.
+    its tensors, and a guard near the budget would refuse sizes that fit.
     """
     try:
         resource = importlib.import_module("resource")
@@ -327,7 +320,6 @@ def _guard_host() -> None:
             _kib_field("/proc/self/status", "VmData") + _kib_field("/proc/meminfo", "MemAvailable") - HOST_RESERVE_BYTES
         )
         resource.setrlimit(resource.RLIMIT_DATA, (guard, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-        Path("/proc/self/oom_score_adj").write_text("500")
     except (ImportError, OSError, ValueError, AttributeError):
         return  # not Linux, or not allowed: the budget still decides, only the guard is missing
 

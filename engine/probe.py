@@ -26,6 +26,7 @@ from engine import ledger
 from engine.device import Device
 from engine.errors import WorkloadFailed
 from engine.oom import classify
+from engine.progress import Progress, unheard
 from engine.result import Outcome, Probe, Purpose
 from engine.spec import MEMORY_STEPS, RunSpec
 from engine.stats import ENOUGH_STEPS, is_steady, samples_per_second
@@ -111,7 +112,9 @@ class BudgetMeter(Meter):
             )
 
 
-def run_probe(bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_timed: bool = True) -> Probe:
+def run_probe(
+    bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_timed: bool = True, progress: Progress = unheard
+) -> Probe:
     """Train `steps` full steps of `batch_size` and, if `is_timed`, time further ones.
 
     Out-of-memory and size limits are outcomes; anything else raises WorkloadFailed. After an outcome other
@@ -126,18 +129,20 @@ def run_probe(bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_ti
     seconds: list[float] = []
     outcome, error = Outcome.FITS, None
     try:
-        for _ in range(steps):
+        for number in range(1, steps + 1):
+            progress("memory", number)
             meter.run(step, batch_size)
         device.synchronize()
         used_bytes, retries_after = device.used_bytes(), device.allocator_retries()
         if is_timed:
             meter.phase = "timing"
-            seconds = timed_steps(device, step, batch_size)
+            seconds = timed_steps(device, step, batch_size, progress)
     except Exception as exc:  # noqa: BLE001 - told apart by the classifier; everything unknown is raised on
         outcome, error = _outcome_of(exc), exc
         meter.read()
         used_bytes, retries_after = None, device.allocator_retries()
     if outcome is Outcome.FITS and is_timed and meter.peak is None:
+        progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
     step.clear_gradients()
     median_seconds = median(seconds) if seconds else None
@@ -176,8 +181,11 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.P
         return None
 
 
-def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[float]:
-    """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached."""
+def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> list[float]:
+    """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
+
+    Progress is said between two steps, where no clock runs.
+    """
     seconds: list[float] = []
     deadline = time.perf_counter() + TIMING_SECONDS
     device.synchronize()
@@ -186,6 +194,7 @@ def timed_steps(device: Device, step: TrainingStep, batch_size: int) -> list[flo
         and len(seconds) < MAX_TIMED_STEPS
         and not (len(seconds) >= ENOUGH_STEPS and is_steady(seconds))
     ):
+        progress("timing", len(seconds) + 1)
         before = time.perf_counter()
         step.clear_gradients()
         step(batch_size)

@@ -225,7 +225,8 @@ class Timings:
     """Where the run's seconds went. `processes` counts the worker processes that touched the device.
 
     `model_seconds` is the sum over those processes; all but the first were made within the search, the soak
-    and the curve, whose seconds hold them too.
+    and the curve, whose seconds hold them too. All of it is this attempt's; `carried_seconds` is what the probes
+    carried over from an earlier one took there.
     """
 
     total_seconds: float = 0.0
@@ -235,6 +236,7 @@ class Timings:
     soak_seconds: float = 0.0
     curve_seconds: float = 0.0
     processes: int = 0
+    carried_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

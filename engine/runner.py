@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from engine.answer import answer
 from engine.child import TimeIsUp, Worker
+from engine.known import Known
+from engine.progress import Progress
 from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from engine.search import Found, Limits, Trial, curve_sizes, decide, next_soak
 from engine.spec import MEMORY_STEPS, SCHEMA, RunSpec
@@ -20,6 +22,7 @@ from engine.stats import decisive_probes
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 
 Emit = Callable[[dict[str, Any]], None]
+Keep = Callable[[RunResult], None]
 
 
 class Prober(Protocol):
@@ -34,25 +37,39 @@ class Prober(Protocol):
     @property
     def is_fresh(self) -> bool: ...
     def open(self) -> None: ...
-    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe: ...
+    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress) -> Probe: ...
     def close(self) -> None: ...
 
 
-def measure(spec: RunSpec, emit: Emit = lambda _: None, *, worker: Prober | None = None) -> RunResult:
-    """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through."""
+def measure(
+    spec: RunSpec,
+    emit: Emit = lambda _: None,
+    *,
+    worker: Prober | None = None,
+    known: Known | None = None,
+    keep: Keep = lambda _: None,
+) -> RunResult:
+    """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
+
+    `known` is what an interrupted attempt measured: taken over where device and environment are the same.
+    `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
+    """
     if worker is not None:
-        return _Sweep(spec, worker, emit).run()
+        return _Sweep(spec, worker, emit, known, keep).run()
     with Worker(spec) as own:
-        return _Sweep(spec, own, emit).run()
+        return _Sweep(spec, own, emit, known, keep).run()
 
 
 @dataclass
 class _Sweep:
-    """One run in progress: its probes so far and its clock."""
+    """One run in progress: its probes so far, of which the first `carried` are an earlier attempt's, and its clock."""
 
     spec: RunSpec
     worker: Prober
     emit: Emit
+    known: Known | None
+    keep: Keep
+    carried: int = 0
     started: float = field(default_factory=time.monotonic)
     probes: list[Probe] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -65,6 +82,10 @@ class _Sweep:
             boundary = self._timed("soaking", lambda: self._soak(boundary))
             self._timed("curve", lambda: self._curve(boundary))
         result = self._answer(boundary)
+        try:
+            self.keep(result)
+        except OSError as exc:
+            self.log(f"the result could not be kept in a file: {exc}", "warning")
         self.say("phase", phase="finished")
         self.say("result", result=result.to_dict())
         return result
@@ -90,9 +111,28 @@ class _Sweep:
 
     def _open(self) -> None:
         self.worker.open()
-        self.say("device", device=self._device.to_dict())
+        self.say("device", device=self._device.to_dict(), environment=self.worker.environment)
         if self._device.is_shared:
             self.log("other processes hold memory on this device: the run is marked as shared", "warning")
+        if self.known is not None:
+            self._carry(self.known)
+
+    def _carry(self, known: Known) -> None:
+        """Take over what an earlier attempt measured, if it was measured here and with this."""
+        changed = known.differences(self._device, self.worker.environment)
+        if changed:
+            self.log(f"starting afresh: {' and '.join(changed)} is not what it was")
+            return
+        self.probes = known.carried()
+        self.carried = len(self.probes)
+        for probe in self.probes:
+            self.say("probe", probe=probe.to_dict(), is_carried=True)
+        self.log(f"{self.carried} probes of an earlier attempt are carried over: same device, same environment")
+
+    @property
+    def _searched(self) -> list[Probe]:
+        """The probes that the search rests on. Carried ones of the curve were never meant to bound it."""
+        return [p for p in self.probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
 
     def _search(self) -> Boundary:
         """The largest size that trains, and the next one refused in a fresh process."""
@@ -102,20 +142,20 @@ class _Sweep:
             maximum=self.spec.max_batch_size,
         )
         try:
-            while not isinstance(step := decide(_trials(self.probes), self._with_overhead(limits)), Found):
+            while not isinstance(step := decide(_trials(self._searched), self._with_overhead(limits)), Found):
                 if step.fresh_process and not self.worker.is_fresh:
                     self.log(f"batch {step.batch_size} would be the first refused: a fresh process decides")
                     self.worker.close()
-                is_repeat = any(p.batch_size == step.batch_size for p in self.probes)
+                is_repeat = any(p.batch_size == step.batch_size for p in self._searched)
                 self._probe(step.batch_size, Purpose.CONFIRM if is_repeat else Purpose.SEARCH)
         except TimeIsUp:
-            largest = max((p.batch_size for p in self.probes if p.fits), default=None)
+            largest = max((p.batch_size for p in self._searched if p.fits), default=None)
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
         return self._boundary(step)
 
     def _with_overhead(self, limits: Limits) -> Limits:
         """The limit less what the device holds beside the allocator's reserve (context, other processes)."""
-        last = next((p for p in reversed(self.probes) if p.fits and p.device_used_bytes is not None), None)
+        last = next((p for p in reversed(self._searched) if p.fits and p.device_used_bytes is not None), None)
         if last is None or last.device_used_bytes is None or self.spec.memory_limit_bytes is not None:
             return limits
         overhead = max(last.device_used_bytes - (last.peak_reserved_bytes or 0), 0)
@@ -124,7 +164,7 @@ class _Sweep:
     def _boundary(self, found: Found) -> Boundary:
         if found.refused is None:
             return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
-        refusal = next(p for p in reversed(self.probes) if p.batch_size == found.refused and not p.fits)
+        refusal = next(p for p in reversed(self._searched) if p.batch_size == found.refused and not p.fits)
         is_memory = refusal.outcome is Outcome.OUT_OF_MEMORY
         is_by_host = is_memory and self._device.kind == "cpu" and refusal.error_type != "BudgetExceeded"
         reason = Reason.OUT_OF_MEMORY if found.largest else Reason.DOES_NOT_FIT
@@ -161,8 +201,14 @@ class _Sweep:
             reason=reason if is_memory else Reason.SIZE_LIMIT,
             refusal=refusal.error_message,
             soak_steps=steps if survived else 0,
-            note=f"{largest} trained {MEMORY_STEPS} steps, but not {steps} in a row: the boundary moved down",
+            note=f"{largest} trained {MEMORY_STEPS} steps{self._when(largest)}, but not {steps} in a row: "
+            "the boundary moved down",
         )
+
+    def _when(self, batch_size: int) -> str:
+        """Words for a size that fitted in an earlier attempt only."""
+        has_fitted_now = any(p.fits and p.batch_size == batch_size for p in self.probes[self.carried :])
+        return "" if has_fitted_now else " in an earlier attempt"
 
     def _soak_cut_short(self, boundary: Boundary, soaks: Sequence[Probe], steps: int) -> Boundary:
         """The time budget ended in the soak: what fitted stands, less what already failed its soak."""
@@ -170,18 +216,19 @@ class _Sweep:
         largest = boundary.largest_batch_size
         note = f"the time budget ended before {largest} had trained {steps} steps in a row"
         if failed is not None:
-            largest = max((p.batch_size for p in self.probes if p.fits and p.batch_size < failed), default=0)
+            largest = max((p.batch_size for p in self._searched if p.fits and p.batch_size < failed), default=0)
             note = f"{failed} failed its soak of {steps} steps, and the time budget ended before a size survived one"
         return replace(boundary, largest_batch_size=largest, certified=False, reason=Reason.TIME_BUDGET, note=note)
 
     def _curve(self, boundary: Boundary) -> None:
         """Smaller sizes, so that memory and throughput can be drawn and the fastest one is not missed."""
         largest = boundary.largest_batch_size or 0
-        timed = {p.batch_size for p in self.probes if p.step_seconds is not None}
-        tried = {p.batch_size for p in self.probes}
-        wanted = {*curve_sizes(sorted(timed), largest), *({largest} - timed - {0})}
+        of_search = {p.batch_size for p in self._searched if p.step_seconds is not None}
+        known = {p.batch_size for p in self.probes if p.step_seconds is not None}
+        known |= {p.batch_size for p in self.probes if not p.fits and p.batch_size > largest}
+        wanted = {*curve_sizes(sorted(of_search), largest), self.spec.current_batch_size, largest}
         try:
-            for size in sorted(wanted | ({self.spec.current_batch_size} - tried)):
+            for size in sorted(wanted - known - {0}):
                 self._probe_again_if_spoiled(size, Purpose.CURVE, largest)
             self._time_again(boundary)
         except TimeIsUp:
@@ -189,7 +236,7 @@ class _Sweep:
 
     def _time_again(self, boundary: Boundary) -> None:
         """Repeat, once each, the sizes the answer names whose timing was not steady: they are what it rests on."""
-        repeated: set[int] = set()
+        repeated = {p.batch_size for p in self.probes if p.purpose is Purpose.TIMING and p.fits}
         while True:
             result = self._answer(boundary)
             named = {p.batch_size for p in (result.current, result.recommended, result.fastest) if p is not None}
@@ -214,7 +261,12 @@ class _Sweep:
             raise TimeIsUp("the time budget is spent")
         self.say("probe_started", batch_size=batch_size, purpose=purpose)
         is_timed = purpose is not Purpose.SOAK
-        probe = self.worker.probe(batch_size, steps=steps, is_timed=is_timed, seconds=self._seconds_left)
+
+        def progress(stage: str, step: int) -> None:
+            self.say("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
+
+        seconds = self._seconds_left
+        probe = self.worker.probe(batch_size, steps=steps, is_timed=is_timed, seconds=seconds, progress=progress)
         probe = replace(probe, purpose=purpose)
         self.probes.append(probe)
         self.say("probe", probe=probe.to_dict())
@@ -236,6 +288,7 @@ class _Sweep:
             soak_seconds=self.seconds.get("soaking", 0.0),
             curve_seconds=self.seconds.get("curve", 0.0),
             processes=self.worker.sessions,
+            carried_seconds=sum(p.wall_seconds for p in self.probes[: self.carried]),
         )
 
 

@@ -19,7 +19,8 @@ An example, a boundary of 528 on a straight line (sizes in order, ``x`` marks a 
     1  16  128  528  529x
 
 A refusal counts for the certificate only from a fresh process: what ran before leaves the allocator
-fragmented. A refusal that a later trial of the same size disproves is dropped.
+fragmented. A refusal that a later trial of the same size disproves is dropped. The probes it cost may be more
+than the bound of 4 + 2 log2(N) allows; from there on the search gallops, for caution has nothing left to save.
 """
 
 from __future__ import annotations
@@ -92,9 +93,11 @@ def _grow(trials: Sequence[Trial], fitted: list[int], limits: Limits) -> Try:
     low = fitted[-1]
     if low < limits.start:
         return _try(limits.start, low, limits)
-    affordable = low + int(2 ** math.floor(PATIENCE + 2 * math.log2(low) - len(trials)))
+    halvings_left = math.floor(PATIENCE + 2 * math.log2(low) - len(trials))
+    is_past_bound = halvings_left < -1
+    affordable = limits.maximum if is_past_bound else low + int(2**halvings_left)
     line = _line(trials, limits)
-    if line is None or len(trials) > math.log2(low) + 0.5:
+    if line is None or (len(trials) > math.log2(low) + 0.5 and not is_past_bound):
         size = low * GROWTH
     elif line.meets_limit_at <= low or low - fitted[-2] == 1:
         size = max(low + _step_up(trials, fitted, limits), line.meets_limit_at)

@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -17,8 +18,10 @@ import torch
 
 from engine.console import RULE
 from engine.device import open_device
-from engine.errors import WorkloadFailed
+from engine.errors import EngineError, WorkloadFailed
+from engine.oom import classify
 from engine.probe import Bench, BudgetMeter, Meter, run_probe, timed_steps
+from engine.result import Outcome
 from engine.spec import MEMORY_STEPS, RunSpec
 from engine.step import PhaseMarker, TrainingStep, apply_precision
 from engine.units import format_bytes
@@ -35,11 +38,28 @@ def verdict(ratio: float) -> str:
     return "PASS" if 2.0 <= ratio <= 3.0 else "WARN"
 
 
+@contextmanager
+def _named_failure(spec: RunSpec) -> Iterator[None]:
+    """Turns whatever goes wrong with one model into the engine's own error, in a sentence."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception as exc:
+        name, text = type(exc).__name__, str(exc).strip()[:1_000]
+        is_memory = classify(name, text) is Outcome.OUT_OF_MEMORY
+        why = "does not fit the memory there is" if is_memory else "cannot be checked"
+        raise WorkloadFailed(f"{spec.model} at batch {BATCH_SIZE} {why}: {name}: {text}") from exc
+
+
 def backward(specs: Sequence[RunSpec], say: Print) -> int:
     """Print a row per model; 1 if any of them fails, else 0."""
     say(f"Forward only (no_grad) against forward + backward, batch {BATCH_SIZE}")
     say(RULE)
-    ratios = [_backward_row(replace(spec, optimizer="none"), say) for spec in specs]
+    ratios = []
+    for spec in specs:
+        with _named_failure(spec):
+            ratios.append(_backward_row(replace(spec, optimizer="none"), say))
     say(RULE)
     return int(any(verdict(ratio) == "FAIL" for ratio in ratios))
 
@@ -92,7 +112,10 @@ def compiled(specs: Sequence[RunSpec], say: Print) -> int:
     """Print a row per model; 1 if torch.compile cannot run one of them, else 0."""
     say(f"Eager against torch.compile, batch {BATCH_SIZE}")
     say(RULE)
-    failures = [_compiled_row(spec, say) for spec in specs]
+    failures = []
+    for spec in specs:
+        with _named_failure(spec):
+            failures.append(_compiled_row(spec, say))
     say(RULE)
     return int(any(failures))
 

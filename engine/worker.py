@@ -8,11 +8,12 @@ gets another. Where forking is not safe (macOS, XPU) it serves one `open` itself
     in   {"do": "open", "spec": {...}, "describe": true}           -> opened | error
          {"do": "probe", "batch_size": 16, "steps": 3, "is_timed": true} -> probe | error
          {"do": "close"}                                           -> (the session ends)
-    out  ready, opened, probe, error, and {"event": "ended", "status": ...} when a session's process is gone
+    out  ready, opened, progress, probe, error, and {"event": "ended", "status": ...} when a session's process is gone
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -22,13 +23,16 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TextIO
 
 from engine.errors import EngineError, WorkloadFailed
+from engine.progress import Paced
 from engine.result import Outcome, Probe
 from engine.spec import RunSpec
 
 SEED = 0
+OOM_SCORE_ADJ = 500  # of 1,000
 
 
 def main(model_id: str) -> None:
@@ -36,6 +40,7 @@ def main(model_id: str) -> None:
     started = time.perf_counter()
     out = _private_stdout()
     _die_with_parent()
+    _be_the_first_victim()
     from engine.workloads import preload
 
     try:
@@ -83,7 +88,7 @@ def _session(first: dict[str, Any], out: TextIO) -> None:
         probe, opened = _open(RunSpec.from_dict(first["spec"]), describe=first["describe"])
         _say(out, event="opened", pid=os.getpid(), **opened)
         while (line := sys.stdin.readline()) and (request := json.loads(line)).pop("do") == "probe":
-            _say(out, event="probe", probe=probe(**request).to_dict())
+            _say(out, event="probe", probe=probe(**request, progress=Paced(partial(_say_progress, out))).to_dict())
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
 
@@ -133,6 +138,18 @@ def _private_stdout() -> TextIO:
 def _say(out: TextIO, **message: Any) -> None:
     out.write(json.dumps(message) + "\n")
     out.flush()
+
+
+def _say_progress(out: TextIO, stage: str, step: int) -> None:
+    _say(out, event="progress", stage=stage, step=step)
+
+
+def _be_the_first_victim() -> None:
+    """Ask the kernel to end this process, and those forked from it, before others when the host's memory is out."""
+    score = Path("/proc/self/oom_score_adj")
+    with contextlib.suppress(OSError, ValueError):  # not Linux: the kernel chooses by itself
+        if int(score.read_text()) < OOM_SCORE_ADJ:
+            score.write_text(str(OOM_SCORE_ADJ))
 
 
 def _die_with_parent() -> None:

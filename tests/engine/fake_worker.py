@@ -7,20 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.child import TimeIsUp
+from engine.progress import Progress
 from engine.result import DeviceFacts, Outcome, Probe
+from tests.engine.made_up_devices import Device
 
 
 class FakeWorker:
     """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`.
 
     The timing of the sizes in `unsteady` never is. A size in `refuses_when_used` that has fitted is refused
-    by a process that has run others.
+    by a process that has run others. `made_up` is another curve than the straight one.
     """
 
     def __init__(
         self,
         boundary: int,
         *,
+        made_up: Device | None = None,
         soak_boundary: int | None = None,
         refusal: Outcome = Outcome.OUT_OF_MEMORY,
         step_seconds: Callable[[int], float] = lambda size: 0.01 + 0.001 * size,
@@ -29,12 +32,13 @@ class FakeWorker:
         refuses_when_used: frozenset[int] = frozenset(),
     ) -> None:
         limit = 1000 + 10 * boundary + 5
+        self.curve = made_up or Device(lambda size: 1000 + 10 * size, lambda size: size <= boundary, limit, boundary)
+        limit = self.curve.limit_bytes
         self.device: DeviceFacts | None = DeviceFacts("cpu", "cpu", "Made-up device", 10 * limit, limit_bytes=limit)
         self.environment: dict[str, Any] = {"torch": "none"}
         self.import_seconds = self.model_seconds = 0.0
         self.sessions = 0
-        self.boundary = boundary
-        self.soak_boundary = boundary if soak_boundary is None else soak_boundary
+        self.soak_boundary = soak_boundary
         self.refusal = refusal
         self.step_seconds = step_seconds
         self.time_is_up_after = time_is_up_after
@@ -49,13 +53,13 @@ class FakeWorker:
     def close(self) -> None:
         self.is_fresh = True
 
-    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float) -> Probe:
+    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress) -> Probe:
         if len(self.sizes) >= self.time_is_up_after:
             raise TimeIsUp("made up")
         is_spoiled = batch_size in self.refuses_when_used and batch_size in self.sizes and not self.is_fresh
         self.sizes.append(batch_size)
-        fresh, boundary = self.is_fresh, self.boundary if is_timed else self.soak_boundary
-        fits = batch_size <= boundary and not is_spoiled
+        progress("memory", steps)
+        fresh, fits = self.is_fresh, self._fits(batch_size, is_soak=not is_timed) and not is_spoiled
         self.is_fresh = not fits
         if not fits:
             return Probe(
@@ -64,6 +68,7 @@ class FakeWorker:
                 fresh_process=fresh,
                 error_type="BudgetExceeded",
                 error_message=f"{batch_size} refused",
+                wall_seconds=1.0,
             )
         step = self.step_seconds(batch_size)
         return Probe(
@@ -71,8 +76,14 @@ class FakeWorker:
             Outcome.FITS,
             fresh_process=fresh,
             steps=steps,
-            peak_allocated_bytes=1000 + 10 * batch_size,
+            peak_allocated_bytes=self.curve.memory(batch_size),
             step_seconds=step if is_timed else None,
             timing_is_steady=batch_size not in self.unsteady if is_timed else None,
             samples_per_second=batch_size / step if is_timed else None,
+            wall_seconds=1.0,
         )
+
+    def _fits(self, batch_size: int, *, is_soak: bool) -> bool:
+        if is_soak and self.soak_boundary is not None:
+            return batch_size <= self.soak_boundary
+        return self.curve.fits(batch_size)

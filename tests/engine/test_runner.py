@@ -1,18 +1,11 @@
 """A run goes from search to soak to curve to answer, and always ends in a true statement."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from engine.result import Outcome, Purpose, Reason, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
-
-_SPEC = importlib.util.spec_from_file_location("fake_worker", Path(__file__).with_name("fake_worker.py"))
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-FakeWorker = _MODULE.FakeWorker
+from tests.engine.fake_worker import FakeWorker
 
 
 def run(worker, events=None, **settings) -> RunResult:

@@ -1,0 +1,24 @@
+"""A result in a file of its own, written so that it is there whole or not at all, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from engine.result import RunResult
+
+
+def write_result(path: Path, exit_status: int, result: RunResult) -> None:
+    """Write, force to the disk, rename, force the rename to the disk. Raises OSError when one of them fails."""
+    partial = Path(f"{path}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(json.dumps({"exit_status": exit_status, "result": result.to_dict()}))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
