@@ -6,17 +6,32 @@ analysis.E003   the queue is not in the runs' database: a run and its wake-up co
 analysis.E004   a queue's name from the environment would be ignored (ALT_CLUSTERS is missing)
 analysis.E005   more than one queue worker per device
 analysis.E006   SQLite whose transactions do not take the write lock at their start
+analysis.E007   SQLite on a network file system: its locks do not hold there, and runs would be lost
+analysis.E008   a lease that a few late heartbeats would end
+analysis.E009   a suspect run that could not clear itself in time
+analysis.E010   a queue of another name than every other process uses
 analysis.W001   served to this machine alone, yet in production
+analysis.W002   a database for several hosts, and a SECRET_KEY that this host made for itself
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
+
+QUEUE_NAME = "memorymark"
+_SQLITE = "django.db.backends.sqlite3"
+_MOUNTS = Path("/proc/mounts")
+_NETWORK_FILE_SYSTEM = re.compile(
+    r"(fuse\.)?(nfs4?|cifs|smb(\d|fs|netfs)?|9p|afs|afpfs|lustre|ceph(-fuse)?|gpfs|beegfs|glusterfs|ocfs2|gfs2"
+    r"|pvfs2|davfs2?|ncpfs|sshfs|s3fs|rclone|gcsfuse|juicefs|goofys|mount-s3)"
+)
 
 
 @register
@@ -30,6 +45,7 @@ def check_queue(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -
         (queue.get("orm") == "default", "E003", "Q_CLUSTER['orm'] must be 'default'."),
         ("ALT_CLUSTERS" in queue, "E004", "Q_CLUSTER needs the key ALT_CLUSTERS; {} will do."),
         (queue.get("workers") == 1, "E005", "Q_CLUSTER['workers'] must be 1: one run at a time on a device."),
+        (queue.get("name") == QUEUE_NAME, "E010", f"Q_CLUSTER['name'] must be '{QUEUE_NAME}' on every host."),
     )
     return [Error(message, id=f"analysis.{number}") for holds, number, message in rules if not holds]
 
@@ -37,11 +53,65 @@ def check_queue(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -
 @register
 def check_database(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
-    is_sqlite = database["ENGINE"] == "django.db.backends.sqlite3"
-    if not is_sqlite or database.get("OPTIONS", {}).get("transaction_mode") == "IMMEDIATE":
+    if database["ENGINE"] != _SQLITE or database.get("OPTIONS", {}).get("transaction_mode") == "IMMEDIATE":
         return []
     hint = "Set OPTIONS['transaction_mode'] = 'IMMEDIATE' and a timeout of 20 s."
     return [Error("SQLite would answer 'database is locked' under load.", hint=hint, id="analysis.E006")]
+
+
+@register
+def check_file_system(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] != _SQLITE or not _MOUNTS.exists():
+        return []
+    path = Path(database["NAME"]).resolve()
+    file_system = file_system_of(path, _MOUNTS.read_text(errors="replace"))
+    if not _NETWORK_FILE_SYSTEM.fullmatch(file_system):
+        return []
+    hint = "Set MEMORYMARK_DATA_DIR to a folder on a local disk, or DATABASE_URL to a PostgreSQL."
+    return [Error(f"SQLite on {file_system} ({path}) would lose runs.", hint=hint, id="analysis.E007")]
+
+
+def file_system_of(path: Path, mounts: str) -> str:
+    """Its type in /proc/mounts: of the longest mount point above `path`, the last if one is mounted over another.
+
+    `nas:/lab /srv nfs4 ...`  and /srv/var/db   ->  nfs4
+    `nas:/lab /srv nfs4 ...`  and /srv2/db      ->  what `/` is
+    """
+    found, depth = "", 0
+    for fields in (line.split() for line in mounts.splitlines()):
+        if len(fields) >= 3:
+            point = Path(_unescaped(fields[1]))
+            if path.is_relative_to(point) and len(point.parts) >= depth:
+                found, depth = fields[2], len(point.parts)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    """The kernel writes a blank in a mount point as \\040, and so on."""
+    for code in ("040", "011", "012", "134"):
+        text = text.replace(f"\\{code}", chr(int(code, 8)))
+    return text
+
+
+@register
+def check_lease(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    heartbeat, lease = settings.RUN_HEARTBEAT_SECONDS, settings.RUN_LEASE_SECONDS
+    suspect = settings.RUN_SUSPECT_SECONDS
+    rules = (
+        (lease > 3 * heartbeat, "E008", f"RUN_LEASE_SECONDS must be above three heartbeats ({3 * heartbeat:g} s)."),
+        (suspect > 2 * heartbeat, "E009", f"RUN_SUSPECT_SECONDS must be above two heartbeats ({2 * heartbeat:g} s)."),
+    )
+    return [Error(message, id=f"analysis.{number}") for holds, number, message in rules if not holds]
+
+
+@register
+def check_secret(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    if settings.DATABASES["default"]["ENGINE"] == _SQLITE or settings.SECRET_KEY_IS_GIVEN:
+        return []
+    hint = "Set SECRET_KEY to the same value on every host that uses this database."
+    message = "This host made its own SECRET_KEY: workers on other hosts could not read what it queues."
+    return [Warning(message, hint=hint, id="analysis.W002")]
 
 
 @register

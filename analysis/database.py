@@ -1,10 +1,20 @@
-"""Whether the database is ready for this code."""
+"""Whether the database is ready for this code, and what to do while it is away."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
 from django.core.management.base import CommandError
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
+
+DATABASE_AWAY = (OperationalError, InterfaceError)
+"""What a write raises when the server is gone, the file locked or the disk full: later it may go through."""
+
+_RETRY_SECONDS = 2.0
+T = TypeVar("T")
 
 
 def refuse_unmigrated() -> None:
@@ -16,3 +26,28 @@ def refuse_unmigrated() -> None:
         raise CommandError(f"the database cannot be used: {exc}") from exc
     if missing:
         raise CommandError("the database is not set up; run: python manage.py migrate (`manage.py up` does it, too)")
+
+
+def connections_let_go() -> None:
+    """After an error: a broken connection would fail every later use, too."""
+    for each in connections.all(initialized_only=True):
+        each.close()
+
+
+def written_in_time(
+    write: Callable[[], T], *, seconds: float, between: Callable[[], None], retry_seconds: float = _RETRY_SECONDS
+) -> T:
+    """Repeat a write that may be repeated until it goes through. After `seconds` its error is raised.
+
+    `between` is called before each further try; what it raises ends the waiting.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return write()
+        except DATABASE_AWAY:
+            connections_let_go()
+            if time.monotonic() >= until:
+                raise
+        between()
+        time.sleep(retry_seconds)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import socket
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -17,11 +16,12 @@ from pathlib import Path
 
 import pynvml
 from django.conf import settings
+from django.db.models import Q
 from django.db.models.functions import Now
 
-from analysis.engine_process import ENGINE_COMMAND, engine_environment
-from analysis.models import Device
-from engine.errors import DeviceUnavailable, SpecError
+from analysis.engine_process import engine_environment
+from analysis.models import Device, Host
+from engine.errors import DeviceUnavailable
 from engine.result import DeviceFacts
 
 logger = logging.getLogger(__name__)
@@ -30,15 +30,11 @@ _FIND_SECONDS = 120
 _MEMINFO = Path("/proc/meminfo")
 
 
-def host_name() -> str:
-    return socket.gethostname()
-
-
-def devices_find(command: Sequence[str] = ENGINE_COMMAND) -> list[DeviceFacts]:
+def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
     """Ask the engine what this host has. Raises DeviceUnavailable when it cannot say."""
     try:
         answer = subprocess.run(
-            [*command, "devices", "--json"],
+            [*(command or settings.ENGINE_COMMAND), "devices", "--json"],
             capture_output=True,
             text=True,
             check=True,
@@ -66,25 +62,19 @@ def devices_register(found: Iterable[DeviceFacts]) -> list[Device]:
 
 
 def device_of_this_host(name: str) -> Device:
-    """The row of `cuda:0`, `cpu`, ... here; found and registered when there is none yet. Raises DeviceUnavailable."""
-    known = Device.objects.on_host(host_name()).filter(device=name).first()
-    if known:
-        return known
-    found = {facts.device: facts for facts in devices_find()}
-    if name not in found:
-        raise DeviceUnavailable(f"{name} is not a device of this host; it has {', '.join(found) or 'none'}")
-    return _register(found[name])
+    """The row of `cuda:0`, `cpu`, ... or of a UUID here; registered when there is none. Raises DeviceUnavailable."""
+    known = Device.objects.on_host(settings.HOST_NAME).filter(Q(device=name) | Q(uuid=name)).first()
+    return known or device_register(name)
 
 
-def device_choose(name: str) -> Device:
-    """The enabled device for `auto`, a kind (`cuda`) or a name (`cuda:1`). Raises SpecError, naming what there is."""
-    enabled = Device.objects.enabled().best_first()
-    kind, _, number = name.partition(":")
-    asked = enabled.filter(device=name) if number else enabled.filter(kind=kind)
-    if device := (enabled if name == "auto" else asked).first():
-        return device
-    there_are = ", ".join(sorted({device.device for device in enabled}))
-    raise SpecError("device", f"no enabled device {name}; there are: {there_are or 'none (start `manage.py up`)'}")
+def device_register(name: str) -> Device:
+    """Look for this device, by the engine's name or by UUID, and keep its row. Raises DeviceUnavailable."""
+    found = devices_find()
+    for facts in found:
+        if name in (facts.device, facts.uuid):
+            return _register(facts)
+    there_are = ", ".join(f"{facts.device} {facts.uuid or ''}".strip() for facts in found)
+    raise DeviceUnavailable(f"{name} is not a device of this host; it has {there_are or 'none'}")
 
 
 def devices_refresh(devices: Iterable[Device]) -> None:
@@ -111,6 +101,14 @@ def host_used_bytes(meminfo: Path = _MEMINFO) -> int | None:
     return None
 
 
+def foreign_use_read(device: Device) -> None:
+    """Note what others hold of a card that this host is about to use. The caller holds its lock: none of it is ours."""
+    used = _card_used_bytes(device) if device.kind == "cuda" else None
+    if used != device.foreign_used_bytes:
+        device.foreign_used_bytes = used
+        device.save(update_fields=["foreign_used_bytes"])
+
+
 def _card_used_bytes(device: Device) -> int | None:
     """As `nvidia-smi --query-gpu=memory.used` says."""
     try:
@@ -123,13 +121,16 @@ def _card_used_bytes(device: Device) -> int | None:
 
 
 def _register(facts: DeviceFacts) -> Device:
+    """A card is found by its UUID, and its row moves with it; what has none is found by host and name."""
+    host, _ = Host.objects.get_or_create(name=settings.HOST_NAME)
+    place = {"host": host, "device": facts.device}
+    identity = {"uuid": facts.uuid} if facts.uuid else {**place, "uuid": ""}
     device, _ = Device.objects.update_or_create(
-        host=host_name(),
-        device=facts.device,
+        **identity,
         defaults={
+            **place,
             "kind": facts.kind,
             "name": facts.name,
-            "uuid": facts.uuid or "",
             "capacity_bytes": facts.capacity_bytes,
             "driver": facts.driver or "",
             "compute_capability": facts.compute_capability or "",

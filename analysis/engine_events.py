@@ -9,7 +9,7 @@ from analysis.services import LogLine
 from engine.result import Outcome, Probe
 from engine.units import format_bytes
 
-EVENTS = ("started", "phase", "device", "probe_started", "probe", "log", "result", "error")
+EVENTS = ("started", "phase", "device", "probe_started", "progress", "probe", "log", "result", "error")
 _SHOWN_OF_GARBAGE = 200
 
 

@@ -12,7 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +25,6 @@ from django.conf import settings
 from analysis.engine_events import garbage_event, parse_event
 from analysis.services import LOG_LINES_PER_ATTEMPT
 
-ENGINE_COMMAND = (sys.executable, "-m", "engine")
 _LINE_BYTES_MAX = 1024 * 1024
 _LAST_WORDS = 50
 _PRIVATE_PREFIXES = ("DJANGO_", "MEMORYMARK_", "SECRET_KEY", "DATABASE_", "PGPASS", "Q_CLUSTER_NAME")
@@ -32,17 +33,30 @@ _PRIVATE_PREFIXES = ("DJANGO_", "MEMORYMARK_", "SECRET_KEY", "DATABASE_", "PGPAS
 class EngineProcess:
     """One child. `keep_open` are descriptors it inherits: the device's lock stays held while it lives."""
 
-    def __init__(self, command: Sequence[str], *, keep_open: Sequence[int] = ()) -> None:
-        self._process = subprocess.Popen(
-            [*dies_with_its_parent(), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=engine_environment(os.environ),
-            cwd=settings.BASE_DIR,
-            start_new_session=True,
-            pass_fds=keep_open,
-        )
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        told: str = "",
+        environment: Mapping[str, str] | None = None,
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        """`told` is what it reads on standard input; `environment` comes on top of what it inherits."""
+        with tempfile.TemporaryFile("w+") as stdin:
+            stdin.write(told)
+            stdin.seek(0)
+            self._process = subprocess.Popen(
+                [*dies_with_its_parent(), *command],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=engine_environment(os.environ) | dict(environment or {}),
+                cwd=settings.BASE_DIR,
+                start_new_session=True,
+                pass_fds=keep_open,
+            )
+        self.progress: dict[str, Any] | None = None  # the newest one; older ones are of no use
+        self.heard_at = time.monotonic()
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_words))
@@ -68,12 +82,19 @@ class EngineProcess:
         with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
             os.killpg(self._process.pid, number)
 
-    def end(self) -> None:
-        """Kill whatever is left of the group, and read to the end what it had said."""
+    def end(self, wait_seconds: float = 30.0) -> bool:
+        """Kill whatever is left of the group, and read to the end what it had said.
+
+        False: it is still there, held by the kernel in a driver call. It keeps the device's lock, too.
+        """
         self.signal(signal.SIGKILL)
-        self._process.wait()
+        try:
+            self._process.wait(wait_seconds)
+        except subprocess.TimeoutExpired:
+            return False
         for reader in self._readers:
             reader.join(timeout=2)
+        return True
 
     def _read_with(self, target: Any) -> threading.Thread:
         reader = threading.Thread(target=target, daemon=True)
@@ -83,7 +104,13 @@ class EngineProcess:
     def _read_events(self) -> None:
         log_events = 0
         for line in _lines(self._process.stdout):
-            event = parse_event(line) or garbage_event(line)
+            event = parse_event(line)
+            if event is not None:
+                self.heard_at = time.monotonic()
+                if event["event"] == "progress":
+                    self.progress = event
+                    continue
+            event = event or garbage_event(line)
             # what the log has no room for is dropped here, so that a flood cannot fill this process either
             log_events += event["event"] == "log"
             if event["event"] != "log" or log_events <= LOG_LINES_PER_ATTEMPT:

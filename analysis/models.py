@@ -18,10 +18,38 @@ from engine.result import Probe
 from engine.spec import RunSpec
 
 
-class Device(models.Model):
-    """One place to run on: a card, or the CPU, of one host. Registered by that host's `manage.py up`."""
+class Upkeep(models.Model):
+    """What keeps a host or a device from taking new runs for a while. A run under way is left to end."""
 
-    host = models.CharField(max_length=200)
+    drained = models.BooleanField(default=False, help_text="Takes no new run; what runs now is left to end.")
+    maintenance_from = models.DateTimeField(null=True, blank=True)
+    maintenance_until = models.DateTimeField(null=True, blank=True, help_text="Empty: until further notice.")
+    maintenance_note = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        abstract = True
+
+
+class Host(Upkeep):
+    """A machine with devices. Registered by its workers, under the name they run with."""
+
+    name = models.CharField(max_length=200, unique=True)
+    registered_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Device(Upkeep):
+    """One place to run on: a card, a MIG instance of one, or the CPU, of one host. Registered by its worker.
+
+    A card is known by its UUID and keeps its row when it moves; what has none is known by host and name.
+    """
+
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="devices")
     device = models.CharField(max_length=20, help_text="As the engine names it: cuda:0, xpu:0, mps:0, cpu.")
     kind = models.CharField(max_length=10)
     name = models.CharField(max_length=200)
@@ -33,15 +61,25 @@ class Device(models.Model):
         null=True, blank=True, validators=[MinValueValidator(0)], help_text="Assumed in the savings of new runs."
     )
     enabled = models.BooleanField(default=True, help_text="Only enabled devices take new runs.")
-    last_seen_at = models.DateTimeField(null=True, blank=True)
+    allowed_users = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, blank=True, related_name="+", help_text="Empty, with no group either: everybody."
+    )
+    allowed_groups = models.ManyToManyField("auth.Group", blank=True, related_name="+")
+    last_seen_at = models.DateTimeField(null=True, blank=True, help_text="When its worker last gave a sign of life.")
     memory_used_bytes = models.BigIntegerField(null=True, blank=True)
     memory_read_at = models.DateTimeField(null=True, blank=True)
+    foreign_used_bytes = models.BigIntegerField(
+        null=True, blank=True, help_text="What other processes held when a worker last wanted to start a run."
+    )
 
     objects = DeviceQuerySet.as_manager()
 
     class Meta:
-        ordering = ("host", "device")
-        constraints = (models.UniqueConstraint(fields=("host", "device"), name="device_once_per_host"),)
+        ordering = ("host__name", "device")
+        constraints = (
+            models.UniqueConstraint(fields=("uuid",), condition=~Q(uuid=""), name="device_once_per_uuid"),
+            models.UniqueConstraint(fields=("host", "device"), condition=Q(uuid=""), name="device_once_per_host"),
+        )
 
     def __str__(self) -> str:
         return f"{self.name} ({self.host} {self.device})"
@@ -70,18 +108,42 @@ class Run(models.Model):
     """One stored analysis: a spec, its state, its probes, its result.
 
         queued ──claim──> running ──the engine gave a result────────────> finished
-          │                  ├─────the engine said no, died, timed out──> failed
-          │                  ├─────cancel_requested was seen────────────> cancelled
-          │                  └─────its worker stopped or vanished───────> interrupted
-          └──cancel──> cancelled
+        │  ^                 ├─────the engine said no, timed out─────────> failed
+        │  └──worth another──┤  attempt (see `analysis.blame`), else:
+        │                    ├─────the engine died, stood still─────────> failed
+        │                    ├─────its worker or host died, 3 times─────> interrupted
+        │                    └─────cancel_requested was seen────────────> cancelled
+        └──cancel──> cancelled
 
     A claim raises `attempt` and draws a fresh `token`; whoever writes to a running run must show that
     token, so a worker that lost its run cannot touch it any more. A model that does not fit at batch 1,
     or a spent time budget, is a result: finished, with `exit_status` 3 or 5. One device runs one run.
+
+    `asks_*` is where it wants to run: a device; or any of a kind, of a class ("A100") if one is named.
+    `device` is where it runs or ran last.
     """
 
+    class Priority(models.IntegerChoices):
+        """The higher goes first."""
+
+        LOW = -1, "Low"
+        NORMAL = 0, "Normal"
+        HIGH = 1, "High"
+
     model = models.CharField(max_length=40)
-    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="runs")
+    device = models.ForeignKey(Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
+    asks_device = models.ForeignKey(
+        Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_asking_for_it"
+    )
+    asks_kind = models.CharField(max_length=10, blank=True, default="")
+    asks_device_class = models.CharField(max_length=100, blank=True, default="", help_text="Part of the card's name.")
+    uses_device_price = models.BooleanField(
+        default=True, help_text="Whether the device's own price stands in for the spec's."
+    )
+    needs_bytes = models.BigIntegerField(null=True, blank=True, help_text="The memory limit it asks to be held to.")
+    needs_compute_capability = models.FloatField(null=True, blank=True)
+    accepts_shared_device = models.BooleanField(default=False)
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
@@ -100,6 +162,7 @@ class Run(models.Model):
     token = models.CharField(max_length=32, blank=True, default="")
     owner = models.CharField(max_length=250, blank=True, default="")
     heartbeat_at = models.DateTimeField(null=True, blank=True)
+    suspect_at = models.DateTimeField(null=True, blank=True, help_text="When its heartbeat was first found missing.")
     cancel_requested = models.BooleanField(default=False)
 
     error_code = models.CharField(max_length=40, blank=True, default="")
@@ -129,7 +192,11 @@ class Run(models.Model):
         ordering = ("-created_at", "-id")
         indexes = (
             models.Index(fields=("-created_at", "-id"), name="run_newest_first"),
-            models.Index(fields=("device", "state", "created_at"), name="run_waiting_for_device"),
+            models.Index(
+                fields=("asks_device", "-priority", "created_at"), condition=Q(state=State.QUEUED), name="run_waiting"
+            ),
+            models.Index(fields=("requested_by", "-started_at"), name="run_by_person"),
+            models.Index(fields=("-finished_at",), condition=Q(finished_at__isnull=False), name="run_latest_ended"),
             models.Index(fields=("state", "-created_at"), name="run_by_state"),
             models.Index(fields=("model", "-created_at"), name="run_by_model"),
         )
@@ -159,6 +226,34 @@ class Run(models.Model):
         return RunSpec.from_dict(self.spec)
 
 
+class Attempt(models.Model):
+    """One execution of a run by one worker. `environment` is what a later attempt compares before it resumes."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="attempts")
+    owner = models.CharField(max_length=250)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=12, choices=State.choices, blank=True, default="")
+    cause = models.CharField(max_length=40, blank=True, default="", help_text="Why it did not give a result.")
+    counted = models.BooleanField(default=True, help_text="Whether it counts against the run's attempts.")
+    message = models.TextField(blank=True, default="")
+    exit_status = models.IntegerField(null=True, blank=True)
+    environment = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("run", "number")
+        indexes = (
+            models.Index(fields=("-started_at",), name="attempt_latest_started"),
+            models.Index(fields=("device", "-ended_at"), name="attempt_latest_ended"),
+        )
+        constraints = (models.UniqueConstraint(fields=("run", "number"), name="attempt_once_per_number"),)
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of run {self.run_id}"
+
+
 class Measurement(models.Model):
     """One probe of one attempt: every field of `engine.result.Probe` is a column here."""
 
@@ -166,6 +261,7 @@ class Measurement(models.Model):
     attempt = models.PositiveIntegerField()
     sequence = models.PositiveIntegerField()
     recorded_at = models.DateTimeField(auto_now_add=True)
+    is_carried = models.BooleanField(default=False, help_text="Measured in an earlier attempt, and carried over.")
 
     batch_size = models.PositiveIntegerField()
     # the engine's words, and no choices: a new one there is no change of the table here

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
+from django.contrib.auth import get_user_model
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models import Exists, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Lower, Now, StrIndex
+
+from analysis.scheduling import FOREIGN_SHARE_MAX
 
 if TYPE_CHECKING:
-    from analysis.models import Device, Measurement, Run, RunLog  # noqa: F401
+    from django.contrib.auth.models import AnonymousUser, User
+
+    from analysis.models import Attempt, Device, Measurement, Run, RunLog  # noqa: F401
 
 
 SEEN_LATELY = timedelta(seconds=60)
@@ -22,8 +30,30 @@ class DeviceQuerySet(models.QuerySet["Device"]):
     def enabled(self) -> DeviceQuerySet:
         return self.filter(enabled=True)
 
-    def on_host(self, host: str) -> DeviceQuerySet:
-        return self.filter(host=host)
+    def on_host(self, name: str) -> DeviceQuerySet:
+        return self.filter(host__name=name)
+
+    def taking_runs(self) -> DeviceQuerySet:
+        """Enabled, and neither drained nor in maintenance, itself or its host, by the database's clock."""
+        return self.enabled().exclude(_is_kept_back("")).exclude(_is_kept_back("host__"))
+
+    def seen_lately(self) -> DeviceQuerySet:
+        return self.filter(last_seen_at__gte=Now() - SEEN_LATELY)
+
+    def idle(self) -> DeviceQuerySet:
+        """Without a running run."""
+        running = apps.get_model("analysis", "Run").objects.running()
+        return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
+
+    def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
+        """Devices without an allow-list, and those whose list has this person or a group of hers."""
+        person = user.pk if user else None
+        open_to_all = Q(allowed_users=None, allowed_groups=None)
+        return self.filter(
+            pk__in=self.model.objects.filter(
+                open_to_all | Q(allowed_users=person) | Q(allowed_groups__user=person) if person else open_to_all
+            ).values("pk")
+        )
 
     def best_first(self) -> DeviceQuerySet:
         """The order in which `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
@@ -50,15 +80,47 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(pk=run_id, token=token, state="running")
 
     def waiting_for(self, device: Device) -> RunQuerySet:
-        """What this device should run next, oldest first."""
-        return self.queued().filter(device=device, cancel_requested=False).order_by("created_at", "id")
+        """What may start on this device, oldest first: `scheduling.may_run` says the same of single runs."""
+        # most runs name no class, and every row that waits is looked at: LIKE would take three times as long
+        name = Value(device.name.lower(), output_field=models.TextField())
+        is_in_name = Q(asks_device_class="") | Q(class_at__gt=0)
+        waiting = self.queued().filter(cancel_requested=False)
+        waiting = waiting.alias(class_at=StrIndex(name, Lower("asks_device_class")))
+        waiting = waiting.filter(Q(asks_device=device) | Q(asks_device=None, asks_kind=device.kind) & is_in_name)
+        waiting = waiting.filter(Q(needs_bytes=None) | Q(needs_bytes__lte=device.capacity_bytes))
+        if (capability := compute_capability(device)) is not None:
+            enough = Q(needs_compute_capability__lte=capability)
+            waiting = waiting.filter(Q(needs_compute_capability=None) | enough)
+        if (device.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * device.capacity_bytes:
+            waiting = waiting.filter(accepts_shared_device=True)
+        return waiting.of_people_allowed_on(device).order_by("created_at", "id")
+
+    def of_people_allowed_on(self, device: Device) -> RunQuerySet:
+        """Runs of everybody where the device has no allow-list, else of those on it."""
+        users, groups = device.allowed_users.all(), device.allowed_groups.all()
+        listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
+        return self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
+
+    def last_started(self, people: Collection[int | None]) -> dict[int | None, datetime]:
+        """When each of these people was last given a device; who never was is left out. None: runs of nobody."""
+        started = self.filter(started_at__isnull=False).order_by("-started_at").values("started_at")
+        users = get_user_model().objects.filter(pk__in=[person for person in people if person is not None])
+        latest = users.annotate(latest=Subquery(started.filter(requested_by=OuterRef("pk"))[:1]))
+        found: dict[int | None, datetime] = dict(latest.values_list("pk", "latest"))
+        if None in people:
+            found[None] = started.filter(requested_by=None).values_list("started_at", flat=True).first()
+        return {person: at for person, at in found.items() if at is not None}
 
     def newest_first(self) -> RunQuerySet:
         return self.order_by("-created_at", "-id")
 
+    def with_places(self) -> RunQuerySet:
+        """With the devices that were asked for and used, and their hosts: what every page of a run names."""
+        return self.select_related("device__host", "asks_device__host", "requested_by")
+
     def for_history(self) -> RunQuerySet:
         """Rows for a list: no detail that a list does not show is loaded."""
-        return self.select_related("device", "requested_by").defer("result").newest_first()
+        return self.with_places().defer("result").newest_first()
 
 
 class MeasurementQuerySet(models.QuerySet["Measurement"]):
@@ -75,3 +137,19 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
     def of(self, run: Run) -> RunLogQuerySet:
         """Of the run's last attempt, in the order they were written."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
+
+
+def compute_capability(device: Device) -> float | None:
+    """ "9.0" as a number; None where the vendor has none, or writes it in another way."""
+    try:
+        return float(device.compute_capability)
+    except ValueError:
+        return None
+
+
+def _is_kept_back(prefix: str) -> Q:
+    """Drained, or in maintenance now: an end without a beginning began already, a beginning may have no end."""
+    begins, ends = f"{prefix}maintenance_from", f"{prefix}maintenance_until"
+    ends_later = Q(**{f"{ends}__gt": Now()})
+    has_begun = Q(**{f"{begins}__lte": Now()}) & (Q(**{ends: None}) | ends_later)
+    return Q(**{f"{prefix}drained": True}) | has_begun | (Q(**{begins: None}) & ends_later)

@@ -2,11 +2,13 @@
 
     the engine gave a result                     -> finished (exit status 3 and 5 too: a result is a result)
     it reported an error                         -> failed, its code and message
-    it ended without either                      -> failed, `engine_died`, with its last words
-    cancel requested / time is up / worker stops -> SIGTERM, SIGKILL after a grace -> cancelled / failed / interrupted
+    it ended without either, or stood still      -> as `analysis.blame` says: once more, or failed
+    cancel requested / time is up                -> SIGTERM, SIGKILL after a grace -> cancelled / failed
+    the worker stops                             -> the same, and the run goes back into the queue
     the lease is lost                            -> killed, nothing written
 
-Whatever happens, nothing leaves `supervise` while the engine lives or the run is still marked running.
+While the database is away the engine goes on: what it says is kept here, heartbeats are skipped, and the end
+is written as soon as it can be. Where even that fails, the result lies in the attempt's folder.
 """
 
 from __future__ import annotations
@@ -23,9 +25,14 @@ from typing import Any
 from django.conf import settings
 
 from analysis import services
+from analysis.attempt_folder import NOT_STORABLE, attempt_folder_remove, result_file
+from analysis.blame import Cause
+from analysis.database import DATABASE_AWAY, connections_let_go, written_in_time
 from analysis.engine_events import log_line
-from analysis.engine_process import ENGINE_COMMAND, EngineProcess
+from analysis.engine_process import EngineProcess
 from analysis.models import Run
+from analysis.outbox import Outbox
+from analysis.resume import known
 from analysis.services import Lease, LogLine
 from engine.result import Probe
 
@@ -36,12 +43,21 @@ logger = logging.getLogger(__name__)
 class Pace:
     """How often the supervisor looks and writes, and how long the engine may take to obey."""
 
-    tick_seconds: float = 0.2
+    tick_seconds: float = 0.1
     check_seconds: float = 1.0
-    heartbeat_seconds: float = 5.0
+    heartbeat_seconds: float = settings.RUN_HEARTBEAT_SECONDS
+    away_seconds: float = 2.0
     grace_seconds: float = 5.0
-    stopping_grace_seconds: float = 1.0
+    stopping_grace_seconds: float = 0.4
+    stop_heard_seconds: float = 0.5
+    kill_seconds: float = 30.0
     wall_grace_seconds: float = settings.RUN_GRACE_SECONDS
+    stall_seconds: float = settings.RUN_STALL_SECONDS
+    preparing_seconds: float = 1500.0  # the engine gives itself 1,200 for imports and the model
+    end_seconds: float = 900.0
+
+
+_TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 class Stop(StrEnum):
@@ -49,28 +65,33 @@ class Stop(StrEnum):
 
     CANCELLED = "cancelled"
     TIME_OUT = "time_out"
+    STALLED = "stalled"
     WORKER_STOPS = "worker_stops"
     LEASE_LOST = "lease_lost"
+
+
+class GivenUp(Exception):
+    """The worker stops while the database is away: the end stays unwritten, and is recovered later."""
 
 
 def supervise(
     run: Run,
     *,
-    command: Sequence[str] = ENGINE_COMMAND,
+    command: Sequence[str] | None = None,
     keep_open: Sequence[int] = (),
     should_stop: Callable[[], bool] = lambda: False,
     on_line: Callable[[LogLine], None] = lambda line: None,
+    on_tick: Callable[[], None] = lambda: None,
     pace: Pace | None = None,
 ) -> int | None:
     """Run the engine for this claimed run. Returns the engine's exit status, None when it never started."""
-    spec = json.dumps(run.spec, separators=(",", ":"))
     try:
-        process = EngineProcess([*command, "--spec", spec, "--events"], keep_open=keep_open)
+        process = start_engine(run, settings.ENGINE_COMMAND if command is None else command, keep_open)
     except OSError as exc:
         message = f"The engine could not be started: {exc}"
         services.run_fail(run_id=run.pk, token=run.token, code="engine_not_started", message=message)
         return None
-    watch = _Watch(run, process, should_stop, on_line, pace or Pace())
+    watch = _Watch(run, process, should_stop, on_line, on_tick, pace or Pace())
     try:
         watch.until_it_ends()
     except BaseException as exc:
@@ -78,7 +99,21 @@ def supervise(
         services.run_fail(run_id=run.pk, token=run.token, code="internal", message=f"The supervisor broke off: {exc!r}")
         raise
     watch.store_the_end()
+    attempt_folder_remove(run)
     return process.exit_status
+
+
+def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
+    """The engine for this attempt, seeing its own card alone, and told what an earlier attempt measured."""
+    device = run.device
+    spec, environment = dict(run.spec), {}
+    if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
+        spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
+    arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
+    measured = known(run) if run.attempt > 1 else None
+    told = "" if measured is None else json.dumps(measured)
+    arguments += ["--known", "-"] if told else []
+    return EngineProcess([*command, *arguments], told=told, environment=environment, keep_open=keep_open)
 
 
 class _Watch:
@@ -90,61 +125,90 @@ class _Watch:
         process: EngineProcess,
         should_stop: Callable[[], bool],
         on_line: Callable[[LogLine], None],
+        on_tick: Callable[[], None],
         pace: Pace,
     ) -> None:
         self._lease = Lease(run_id=run.pk, token=run.token)
-        self._process, self._should_stop, self._on_line, self._pace = process, should_stop, on_line, pace
-        self._lines: list[LogLine] = []
+        self._process, self._should_stop, self._pace = process, should_stop, pace
+        self._on_line, self._on_tick = on_line, on_tick
+        self._outbox = Outbox(self._lease)
         self._phase = ""
         self._result: dict[str, Any] | None = None
         self._error: dict[str, Any] | None = None
         self._stop: Stop | None = None
         now = time.monotonic()
         self._wall_ends_at = now + run.spec["time_budget_seconds"] + pace.wall_grace_seconds
-        self._kill_at = self._check_at = self._beat_at = now
+        self._kill_at = self._write_at = self._beat_at = now
+        self._is_held_by_kernel = False
 
     def until_it_ends(self) -> None:
         """Listen, store and look, until the engine is dead and everything it said is taken in."""
-        while self._process.exit_status is None:
+        while self._process.exit_status is None and not self._is_held_by_kernel:
             self._listen(self._pace.tick_seconds)
-            self._look()
-        self._process.end()
+            self._look(time.monotonic())
+        self._is_held_by_kernel = not self._process.end(wait_seconds=1.0)
         self._listen(0)
+        self._hear_of_a_stop()
+
+    def _hear_of_a_stop(self) -> None:
+        """A service manager says SIGTERM to all processes at once: the engine may be gone before this one knows why."""
+        until = time.monotonic() + self._pace.stop_heard_seconds
+        while self._stop is None and self._process.exit_status in _TERMINATED and time.monotonic() < until:
+            if self._should_stop():
+                self._stop = Stop.WORKER_STOPS
+            time.sleep(self._pace.tick_seconds)
 
     def store_the_end(self) -> None:
-        """Write how it ended; every branch but a lost lease leaves the run in a final state."""
+        """Write how it ended; every branch but a lost lease leaves the run in a true state."""
         if self._stop is Stop.LEASE_LOST:
             logger.warning("run %s: the lease is lost, what it measured since is discarded", self._lease["run_id"])
             return
         for words in self._process.last_words:
-            self._lines.append(LogLine("info", f"stderr: {words}"))
-        self._flush()
+            self._outbox.say(LogLine("info", f"stderr: {words}"))
+        written_in_time(self._write_the_end, seconds=self._pace.end_seconds, between=self._between)
+
+    def _between(self) -> None:
+        self._on_tick()
+        if self._should_stop():
+            raise GivenUp(f"run {self._lease['run_id']}: the database is away and the worker stops")
+
+    def _write_the_end(self) -> None:
+        self._outbox.store()
+        status = self._process.exit_status
         if self._result is not None:
-            self._store_result(self._result)
+            self._write_result(self._result)
         elif self._stop is Stop.CANCELLED:
-            services.run_mark_cancelled(**self._lease)
-        elif self._stop is Stop.WORKER_STOPS:
-            services.run_interrupt(**self._lease, message="The worker was stopped while this run was under way.")
+            services.run_mark_cancelled(**self._lease, message=self._kernel_words().strip())
         else:
             code, message = self._failure()
-            services.run_fail(**self._lease, code=code, message=message, exit_status=self._process.exit_status)
+            services.run_fail(**self._lease, code=code, message=message + self._kernel_words(), exit_status=status)
 
-    def _store_result(self, result: dict[str, Any]) -> None:
+    def _write_result(self, result: dict[str, Any]) -> None:
         status = self._process.exit_status
         try:
             services.run_finish(**self._lease, result=result, exit_status=status or 0)
-        except (KeyError, TypeError) as exc:
-            message = f"The engine's result lacks what this portal needs: {exc!r}"
+        except NOT_STORABLE as exc:
+            message = f"The engine's result is not what this portal can store: {exc!r}"
             services.run_fail(**self._lease, code="bad_result", message=message, exit_status=status)
 
     def _failure(self) -> tuple[str, str]:
-        """Code and message of a run that has no result and was not asked to stop."""
+        """Code and message of an attempt that has no result and was not cancelled."""
+        status = self._process.exit_status
+        if self._stop is Stop.WORKER_STOPS:
+            return Cause.WORKER_STOPPED, "The worker was stopped while this run was under way."
         if self._stop is Stop.TIME_OUT:
             return "time_out", "The engine was stopped: it went on long after its time budget."
+        if self._stop is Stop.STALLED:
+            return Cause.STALLED, "The engine was stopped: nothing had moved for too long."
         if self._error is not None:
             code, message = self._error.get("code"), self._error.get("message")
             return str(code or "engine_error")[:40], str(message or "no message")
-        return "engine_died", describe_death(self._process.exit_status, self._process.last_words)
+        return cause_of_death(status), describe_death(status, self._process.last_words)
+
+    def _kernel_words(self) -> str:
+        if not self._is_held_by_kernel:
+            return ""
+        return " The engine could not be killed, a driver call holds it; its device stays locked until it is gone."
 
     def _listen(self, wait_seconds: float) -> None:
         for event in self._process.events(wait_seconds):
@@ -156,10 +220,12 @@ class _Watch:
     def _take_in(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "probe":
-                probe = Probe.from_dict(event["probe"])
-                self._hold(services.measurement_add(**self._lease, probe=probe))
+                self._outbox.measured(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
+                self._write_at = min(self._write_at, time.monotonic())
+            case "device" if event.get("environment"):
+                self._outbox.environment = {"device": event["device"], "environment": event["environment"]}
             case "phase":
-                self._phase, self._beat_at = str(event["phase"]), 0.0
+                self._phase, self._beat_at, self._write_at = str(event["phase"]), 0.0, 0.0
             case "result":
                 self._result = dict(event["result"])
             case "error":
@@ -168,30 +234,42 @@ class _Watch:
             self._say(line)
 
     def _say(self, line: LogLine) -> None:
-        self._lines.append(line)
+        self._outbox.say(line)
         self._on_line(line)
 
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now >= self._beat_at:
-            self._beat_at = now + self._pace.heartbeat_seconds
-            self._hold(services.run_heartbeat(**self._lease, phase=self._phase))
-        if now >= self._check_at:
-            self._check_at = now + self._pace.check_seconds
-            self._flush()
-            if services.run_wants_cancel(run_id=self._lease["run_id"]):
-                self._end(Stop.CANCELLED)
+    def _look(self, now: float) -> None:
+        self._on_tick()
+        if now >= self._write_at:
+            self._write(now)
         if self._should_stop():
             self._end(Stop.WORKER_STOPS)
         if now >= self._wall_ends_at:
             self._end(Stop.TIME_OUT)
+        if now - self._process.heard_at >= self._patience_seconds:
+            self._end(Stop.STALLED)
         if self._stop and now >= self._kill_at:
             self._process.signal(signal.SIGKILL)
+            self._is_held_by_kernel = now >= self._kill_at + self._pace.kill_seconds
 
-    def _flush(self) -> None:
-        if self._lines:
-            lines, self._lines = self._lines, []
-            self._hold(services.log_add(**self._lease, lines=lines))
+    @property
+    def _patience_seconds(self) -> float:
+        is_preparing = self._phase in ("", "preparing")
+        return max(self._pace.preparing_seconds, self._pace.stall_seconds) if is_preparing else self._pace.stall_seconds
+
+    def _write(self, now: float) -> None:
+        """Store what came, say that the run lives, see whether it shall end; later, if the database is away."""
+        try:
+            self._hold(self._outbox.store())
+            if now >= self._beat_at:
+                self._hold(services.run_heartbeat(**self._lease, phase=self._phase))
+                self._beat_at = now + self._pace.heartbeat_seconds
+            if services.run_wants_cancel(run_id=self._lease["run_id"]):
+                self._end(Stop.CANCELLED)
+            self._write_at = now + self._pace.check_seconds
+        except DATABASE_AWAY as exc:
+            logger.warning("run %s: the database is away: %s", self._lease["run_id"], str(exc).splitlines()[:1])
+            connections_let_go()
+            self._write_at = time.monotonic() + self._pace.away_seconds
 
     def _hold(self, is_held: bool) -> None:
         if not is_held:
@@ -205,6 +283,13 @@ class _Watch:
         grace_seconds = self._pace.stopping_grace_seconds if is_urgent else self._pace.grace_seconds
         self._stop, self._kill_at = why, time.monotonic() + grace_seconds
         self._process.signal(signal.SIGTERM)
+
+
+def cause_of_death(exit_status: int | None) -> str:
+    """Of an engine that ended without a word: by whose hand."""
+    if exit_status is None or exit_status >= 0:
+        return "engine_died"
+    return Cause.ENGINE_KILLED if exit_status == -signal.SIGKILL else Cause.ENGINE_CRASHED
 
 
 def describe_death(exit_status: int | None, last_words: Sequence[str]) -> str:

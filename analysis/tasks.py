@@ -6,10 +6,12 @@ import logging
 import os
 from dataclasses import dataclass
 
-from analysis import services
-from analysis.device_lock import DeviceBusy, device_lock
+from analysis import devices, services
+from analysis.device_lock import DeviceBusy, device_lock, kill_left_behind
 from analysis.lifeline import Lifeline
 from analysis.models import Device, Run
+from analysis.pulse import Pulse
+from analysis.recovery import device_recover, folders_tidy
 from analysis.supervisor import supervise
 
 logger = logging.getLogger(__name__)
@@ -17,10 +19,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What this worker works on, and how it learns that it should stop."""
+    """What this worker works on, how it learns that it should stop, and how it shows that it lives."""
 
-    device_id: int
+    device_id: int | None
     lifeline: Lifeline
+    pulse: Pulse
 
 
 _duty: Duty | None = None
@@ -33,13 +36,14 @@ def take_up(duty: Duty) -> None:
 
 
 def wake() -> str:
-    """Run the oldest waiting run of this worker's device; then ask to be woken again while more wait."""
-    if _duty is None:
+    """Run the next waiting run of this worker's device; then ask to be woken again while more wait."""
+    if _duty is None or _duty.device_id is None:
         raise RuntimeError("this process serves no device; start workers with: python manage.py worker --device ...")
-    device = Device.objects.get(pk=_duty.device_id)
+    _duty.pulse.beat()
+    device = Device.objects.select_related("host").get(pk=_duty.device_id)
     try:
         with device_lock(device) as descriptor:
-            said = _work(device, descriptor, _duty.lifeline)
+            said = _work(device, descriptor, _duty)
     except DeviceBusy:
         return "busy"  # whoever holds the device wakes this worker when it is done
     rewake(device)
@@ -52,15 +56,27 @@ def rewake(device: Device) -> None:
         services.worker_wake(device=device)
 
 
-def _work(device: Device, descriptor: int, lifeline: Lifeline) -> str:
-    services.runs_recover(device=device)
-    if lifeline.is_cut():
+def housekeep() -> str:
+    """What needs no device, in the default queue: take the runs of dead hosts, remove folders nobody needs."""
+    if _duty is not None:
+        _duty.pulse.beat()
+    folders_tidy()
+    return f"taken from silent owners: {services.runs_reap()}"
+
+
+def _work(device: Device, descriptor: int, duty: Duty) -> str:
+    device_recover(device)
+    if duty.lifeline.is_cut():
         return "stopping"
+    devices.foreign_use_read(device)
     run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}")
     if run is None:
         return "nothing waits"
     logger.info("run %s starts on %s", run.pk, device)
-    supervise(run, keep_open=[descriptor], should_stop=lifeline.is_cut)
+    try:
+        supervise(run, keep_open=[descriptor], should_stop=duty.lifeline.is_cut, on_tick=duty.pulse.beat)
+    finally:
+        kill_left_behind(device)
     run.refresh_from_db(fields=["state"])
     logger.info("run %s: %s", run.pk, run.state)
     return f"run {run.pk}: {run.state}"

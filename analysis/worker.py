@@ -1,4 +1,4 @@
-"""One django-q2 cluster for one device: started with the device's queue name, fails fast, stops fast.
+"""One django-q2 cluster for one device, or for work that needs none: fails fast, stops fast.
 
     main (this process) ── sentinel ── worker (runs analysis.tasks.wake) ── engine
                                    ├── pusher (reads the queue's table)
@@ -6,7 +6,10 @@
 
 Each dies with its parent, so kill -9 of any of them leaves nothing behind. A process that died by a signal
 may hold one of django-q2's locks for ever; then the whole cluster ends and its keeper starts a new one,
-which interrupts what the old one left running.
+which recovers what the old one left running. The same follows when the worker process stands still.
+
+The main process looks after what the queue cannot: it says that the worker lives, reads the memory in use,
+takes the runs of silent owners, and sends a wake-up every half minute, so that a lost message costs that much.
 """
 
 from __future__ import annotations
@@ -20,20 +23,29 @@ import time
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
+from django.conf import settings
 from django.db import connections
-from django.utils import timezone
 from django_q import cluster as q2
-from django_q.models import OrmQ, Schedule
+from django_q.models import OrmQ
+from django_q.tasks import async_task
 
 from analysis import services
+from analysis.database import DATABASE_AWAY, connections_let_go
 from analysis.device_lock import DeviceBusy, device_lock
+from analysis.devices import devices_refresh
 from analysis.lifeline import Lifeline
 from analysis.models import Device
+from analysis.pulse import Pulse
+from analysis.recovery import device_recover
 from analysis.tasks import Duty, take_up
 
 logger = logging.getLogger(__name__)
 
-DIED_EXIT_STATUS = 70
+DIED_EXIT_STATUS, FROZEN_EXIT_STATUS = 70, 71
+REFRESH_SECONDS = 5.0
+LOOK_SECONDS = 30.0
+FROZEN_SECONDS = 150.0  # several looks, each of which should have made the worker give a sign
+_TICK_SECONDS = 0.05
 _STOP_SECONDS = 2.5
 _PR_SET_PDEATHSIG = 1
 
@@ -54,25 +66,32 @@ class FailFastSentinel(q2.Sentinel):
         os._exit(DIED_EXIT_STATUS)
 
 
-class DeviceWorker:
-    """The main process of a device's worker."""
+class Worker:
+    """The main process of a worker that serves the default queue; `DeviceWorker` serves a device's."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._lifeline = Lifeline()
+    queue_name: str = settings.Q_CLUSTER["name"]
+    task = "analysis.tasks.housekeep"
+    device: Device | None = None
+
+    def __init__(self) -> None:
+        self._lifeline, self._pulse = Lifeline(), Pulse()
         self._is_stopping = False
+        self._refresh_at = self._look_at = 0.0
 
     def work(self) -> int:
-        """Until asked to stop (0) or until a process of the cluster died (70)."""
-        take_up(Duty(self._device.pk, self._lifeline))
+        """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
+        take_up(Duty(self.device and self.device.pk, self._lifeline, self._pulse))
         self._recover(wait_seconds=5)
-        wake_regularly(self._device)
+        OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
         connections.close_all()  # no connection may cross a fork
         _forks_die_with_their_parent()
         sentinel = self._start_cluster()
-        logger.info("worker for %s is ready", self._device)
+        logger.info("worker for %s is ready", self.device or "work without a device")
         while not self._is_stopping and sentinel.is_alive():
-            time.sleep(0.1)
+            self._look_after(time.monotonic())
+            if self._pulse.age_seconds > FROZEN_SECONDS:
+                return self._end_frozen(sentinel)
+            time.sleep(_TICK_SECONDS)
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
 
     def _start_cluster(self) -> BaseProcess:
@@ -86,8 +105,37 @@ class DeviceWorker:
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
 
+    def _look_after(self, now: float) -> None:
+        """A database that is away for a while must not end what runs; then nobody can give a sign of life, either."""
+        try:
+            if now >= self._refresh_at:
+                self._refresh_at = now + REFRESH_SECONDS
+                self._refresh()
+            if now >= self._look_at:
+                self._look_at = now + LOOK_SECONDS
+                self._look()
+        except DATABASE_AWAY as exc:
+            logger.warning("the database is away: %s", str(exc).splitlines()[:1])
+            connections_let_go()
+            self._pulse.beat()
+
+    def _refresh(self) -> None:
+        """Nothing to read without a device."""
+
+    def _look(self) -> None:
+        services.runs_reap()
+        # a message that was sent before the clock was set back lies there unseen: it is replaced, not joined
+        OrmQ.objects.filter(key=self.queue_name).delete()
+        async_task(self.task, cluster=self.queue_name, ack_failure=True)
+
+    def _end_frozen(self, sentinel: BaseProcess) -> int:
+        logger.error("no sign of life from the worker for %.0f s: ending the cluster", self._pulse.age_seconds)
+        sentinel.kill()
+        sentinel.join()
+        return FROZEN_EXIT_STATUS
+
     def _stop(self, sentinel: BaseProcess) -> int:
-        """Let the supervisor end its engine, then the cluster; nothing is left running, in rows or processes."""
+        """Let the supervisor end its engine and give the run back; nothing is left running, in rows or processes."""
         self._lifeline.cut()
         self._recover(wait_seconds=_STOP_SECONDS)
         sentinel.kill()
@@ -96,30 +144,32 @@ class DeviceWorker:
         return 0
 
     def _recover(self, *, wait_seconds: float) -> None:
+        """Nothing to recover without a device."""
+
+
+class DeviceWorker(Worker):
+    """The main process of one device's worker."""
+
+    task = "analysis.tasks.wake"
+
+    def __init__(self, device: Device) -> None:
+        super().__init__()
+        self.device: Device = device
+        self.queue_name = device.queue_name
+
+    def _refresh(self) -> None:
+        devices_refresh([self.device])
+
+    def _recover(self, *, wait_seconds: float) -> None:
         """Once the device is free, nobody runs what is still marked running here."""
         try:
-            with device_lock(self._device, wait_seconds=wait_seconds):
-                if count := services.runs_recover(device=self._device):
-                    logger.warning("%s run(s) of a dead worker marked interrupted", count)
+            with device_lock(self.device, wait_seconds=wait_seconds):
+                device_recover(self.device)
         except DeviceBusy:
-            logger.warning("%s is still in use by another process", self._device)
-
-
-def wake_regularly(device: Device) -> None:
-    """Look at start-up and once a minute: a lost message costs a minute, not a run."""
-    OrmQ.objects.filter(key=device.queue_name).delete()  # what older messages ask for, this one does
-    Schedule.objects.update_or_create(
-        name=f"wake {device.queue_name}",
-        defaults={
-            "func": "analysis.tasks.wake",
-            "schedule_type": Schedule.MINUTES,
-            "minutes": 1,
-            "repeats": -1,
-            "cluster": device.queue_name,
-            "next_run": timezone.now(),
-        },
-    )
-    services.worker_wake(device=device)
+            logger.warning("%s is still in use by another process", self.device)
+        except DATABASE_AWAY as exc:
+            logger.warning("nothing can be recovered while the database is away: %s", exc)
+            connections_let_go()
 
 
 def _forks_die_with_their_parent() -> None:

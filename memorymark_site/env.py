@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -58,6 +59,36 @@ def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.enviro
     if not path.is_absolute():
         raise ImproperlyConfigured(f"{name}={text!r}: must be an absolute path")
     return path
+
+
+def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """A command line, its words quoted as for a shell; no shell ever sees it."""
+    try:
+        return shlex.split(env_text(name, environ=environ)) or list(default)
+    except ValueError as exc:
+        raise ImproperlyConfigured(f"{name}: not a command line ({exc})") from exc
+
+
+def writable_folder(path: Path, *, remedy: str) -> Path:
+    """The folder, made if it is missing. One that cannot be written is refused with a sentence."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ImproperlyConfigured(f"{path}: cannot make this folder ({exc.strerror}); {remedy}") from exc
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ImproperlyConfigured(f"{path}: this folder cannot be written (read-only, or not ours); {remedy}")
+    return path
+
+
+def writable_file(name: str | Path, *, remedy: str) -> None:
+    """Refuse an SQLite file that could not be written; it writes beside itself, so its folder counts too."""
+    path = Path(name)
+    if str(name) == ":memory:":
+        return
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ImproperlyConfigured(f"{path.parent}: the database's folder is missing or cannot be written; {remedy}")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ImproperlyConfigured(f"{path}: the database cannot be written (read-only, or not ours); {remedy}")
 
 
 def kept_secret(path: Path) -> str:

@@ -5,21 +5,41 @@ MEMORYMARK_DEBUG=1        Django's debug pages
 MEMORYMARK_DATA_DIR       database, secret, static files, locks; default: var/ beside manage.py
 MEMORYMARK_ALLOWED_HOSTS, MEMORYMARK_CSRF_TRUSTED_ORIGINS, MEMORYMARK_CORS_ORIGINS   words between commas
 MEMORYMARK_ANALYZE_WAIT_SECONDS, MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS
+MEMORYMARK_RUN_HEARTBEAT_SECONDS, ..._LEASE_SECONDS, ..._SUSPECT_SECONDS, ..._STALL_SECONDS   for tests and slow disks
+MEMORYMARK_HOST           this host's name in the fleet; default: what the system calls it
+MEMORYMARK_LOCK_DIR       one lock per device; the same for every portal and worker of a machine
+MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engine/bin/python -m engine`
+MEMORYMARK_METRICS_TOKEN  what a scraper of /metrics shows as Bearer token
 MEMORYMARK_LOCAL=1        set by `manage.py up` when it serves this machine alone
 DATABASE_URL, SECRET_KEY
 """
 
+import socket
+import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from memorymark_site.env import env_bool, env_list, env_number, env_path, env_text, kept_secret
+from memorymark_site.env import (
+    env_bool,
+    env_command,
+    env_list,
+    env_number,
+    env_path,
+    env_text,
+    kept_secret,
+    writable_file,
+    writable_folder,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = env_path("MEMORYMARK_DATA_DIR", BASE_DIR / "var")
-DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+DATA_DIR = writable_folder(env_path("MEMORYMARK_DATA_DIR", BASE_DIR / "var"), remedy="set MEMORYMARK_DATA_DIR")
+# machine-wide on purpose: two portals on one machine must not use a card at once
+LOCK_DIR = env_path("MEMORYMARK_LOCK_DIR", Path(tempfile.gettempdir()) / "memorymark-locks")
+HOST_NAME = env_text("MEMORYMARK_HOST") or socket.gethostname()
 
 PRODUCTION = env_bool("MEMORYMARK_PRODUCTION")
 DEBUG = env_bool("MEMORYMARK_DEBUG")
@@ -27,6 +47,7 @@ SERVES_THIS_MACHINE_ONLY = env_bool("MEMORYMARK_LOCAL")
 SECRET_KEY = env_text("SECRET_KEY")
 if PRODUCTION and not SECRET_KEY:
     raise ImproperlyConfigured("SECRET_KEY must be given when MEMORYMARK_PRODUCTION=1")
+SECRET_KEY_IS_GIVEN = bool(SECRET_KEY)
 SECRET_KEY = SECRET_KEY or kept_secret(DATA_DIR / "secret_key")
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env_list("MEMORYMARK_ALLOWED_HOSTS")]
@@ -74,6 +95,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "analysis.context_processors.fleet_alarm",
             ]
         },
     }
@@ -86,12 +108,22 @@ _SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=MEMORY;"
     "PRAGMA mmap_size=134217728;PRAGMA journal_size_limit=67108864;PRAGMA cache_size=-16000;",
 }
+# an outage shows within seconds, and a server that vanished without a word within a minute
+_POSTGRESQL_OPTIONS = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 40_000,
+}
 _DATABASE = dj_database_url.parse(env_text("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'memorymark.sqlite3'}")
 if _DATABASE["ENGINE"] == "django.db.backends.sqlite3":
+    writable_file(_DATABASE["NAME"], remedy="set DATABASE_URL or MEMORYMARK_DATA_DIR")
     _DATABASE |= {"OPTIONS": _SQLITE_OPTIONS}
 else:
     _DATABASE |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
-    _DATABASE["OPTIONS"] = {"connect_timeout": 10, **_DATABASE.get("OPTIONS", {})}
+    _DATABASE["OPTIONS"] = {**_POSTGRESQL_OPTIONS, **_DATABASE.get("OPTIONS", {})}
 DATABASES = {"default": _DATABASE}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -108,8 +140,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
-STATIC_ROOT.mkdir(exist_ok=True)  # WhiteNoise warns about a missing folder
+STATIC_ROOT = writable_folder(DATA_DIR / "static", remedy="set MEMORYMARK_DATA_DIR")  # WhiteNoise wants it there
 # the chart library is served out of its wheel, found without importing it
 _PLOTLY = find_spec("plotly")
 if _PLOTLY is None or _PLOTLY.origin is None:
@@ -126,7 +157,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 if PRODUCTION:
-    SECURE_REDIRECT_EXEMPT = [r"^health$"]  # load balancers ask over plain http
+    SECURE_REDIRECT_EXEMPT = [r"^health$", r"^readyz$"]  # load balancers ask over plain http
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 365 * 86_400
     SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
@@ -149,6 +180,14 @@ RUN_TIME_BUDGET_MAX_SECONDS = env_number(
     "MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS", 6 * 3600, minimum=1, maximum=7 * 86_400
 )
 RUN_GRACE_SECONDS = 300.0
+# A running run shows a sign of life each heartbeat. Past its lease it is suspect; suspect for so long, it is
+# taken from its worker. An engine that reports no progress for the stall time is ended.
+RUN_HEARTBEAT_SECONDS = env_number("MEMORYMARK_RUN_HEARTBEAT_SECONDS", 5.0, minimum=0.05, maximum=600)
+RUN_LEASE_SECONDS = env_number("MEMORYMARK_RUN_LEASE_SECONDS", 60.0, minimum=0.2, maximum=7200)
+RUN_SUSPECT_SECONDS = env_number("MEMORYMARK_RUN_SUSPECT_SECONDS", 30.0, minimum=0.1, maximum=7200)
+RUN_STALL_SECONDS = env_number("MEMORYMARK_RUN_STALL_SECONDS", 600.0, minimum=0.2, maximum=86_400)
+ENGINE_COMMAND = env_command("MEMORYMARK_ENGINE_COMMAND", (sys.executable, "-m", "engine"))
+METRICS_TOKEN = env_text("MEMORYMARK_METRICS_TOKEN")
 # POST /analyze waits this long for its run, in so many requests at once; further ones get 202 at once
 ANALYZE_WAIT_SECONDS = env_number("MEMORYMARK_ANALYZE_WAIT_SECONDS", 90, minimum=0, maximum=600)
 ANALYZE_WAITING_REQUESTS = 4

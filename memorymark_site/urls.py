@@ -1,10 +1,14 @@
-"""Addresses: the classic endpoints and the API first, then the pages, the admin panel and the login."""
+"""Addresses: what watchers ask, the classic endpoints and the API, the pages, the admin panel and the login."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
+from analysis.api import operations
+
 urlpatterns = [
+    path("readyz", operations.Ready.as_view(), name="readyz"),
+    path("metrics", operations.Metrics.as_view(), name="metrics"),
     path("", include("analysis.api.urls")),
     path("", include("analysis.urls")),
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),

@@ -20,6 +20,7 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
 @pytest.fixture(autouse=True)
 def _private_data_folder(settings, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
+    settings.LOCK_DIR = tmp_path / "locks"
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

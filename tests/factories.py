@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.models import User
+from django.utils import timezone
+
 from analysis import services
-from analysis.models import Device, Run
+from analysis.models import Device, Host, Run
+from analysis.placement import Placement
 from engine.result import (
     Boundary,
     DeviceFacts,
@@ -25,23 +29,35 @@ from engine.units import GIB, MIB
 CAPACITY_BYTES = 8 * GIB
 
 
-def make_device(**columns: Any) -> Device:
-    defaults = {"host": "lab", "device": "cpu", "kind": "cpu", "name": "Test CPU", "capacity_bytes": CAPACITY_BYTES}
-    return Device.objects.create(**{**defaults, **columns})
+def make_host(name: str = "lab", **columns: Any) -> Host:
+    return Host.objects.update_or_create(name=name, defaults=columns)[0]
+
+
+def make_device(host: Host | str = "lab", **columns: Any) -> Device:
+    defaults = {"device": "cpu", "kind": "cpu", "name": "Test CPU", "capacity_bytes": CAPACITY_BYTES}
+    host = make_host(host) if isinstance(host, str) else host
+    return Device.objects.create(host=host, **{**defaults, **columns})
+
+
+def make_card(number: int = 0, host: Host | str = "lab", **columns: Any) -> Device:
+    """A CUDA device that is up."""
+    defaults = {"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0", "last_seen_at": timezone.now()}
+    return make_device(host, device=f"cuda:{number}", kind="cuda", **{**defaults, **columns})
 
 
 def make_spec(**fields: Any) -> RunSpec:
     return RunSpec(**{"model": "bert-tiny", **fields})
 
 
-def make_run(device: Device | None = None, **fields: Any) -> Run:
-    return services.run_create(spec=make_spec(**fields), device=device or make_device())
+def make_run(device: Device | None = None, *, requested_by: User | None = None, **fields: Any) -> Run:
+    place = Placement(device=device or make_device())
+    return services.run_create(spec=make_spec(**fields), place=place, requested_by=requested_by)
 
 
 def make_claimed_run(device: Device | None = None, **fields: Any) -> Run:
     """A running run, with its token."""
     run = make_run(device, **fields)
-    claimed = services.run_claim(device=run.device, owner="tester", run_id=run.pk)
+    claimed = services.run_claim(device=run.asks_device, owner="tester", run_id=run.pk)
     assert claimed is not None
     return claimed
 

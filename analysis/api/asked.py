@@ -1,16 +1,25 @@
-"""What a request asks for: JSON body -> RunSpec and Device. Every refusal names the field and what is allowed."""
+"""What a request asks for: JSON body -> what `services.run_create` takes. Every refusal names its field."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 
 from analysis.api.errors import BadRequest
-from analysis.devices import device_choose
-from analysis.models import Device
+from analysis.models import Run
+from analysis.placement import placement_find
+from engine.errors import SpecError
 from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
+"""What a request may hold beside the keys of a RunSpec."""
+
+_KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def json_object(request: HttpRequest) -> dict[str, Any]:
@@ -26,10 +35,25 @@ def json_object(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
-def spec_and_device(asked: dict[str, Any]) -> tuple[RunSpec, Device]:
-    """Raises SpecError. The device's own price stands in where the request names none."""
-    spec = RunSpec.from_dict(asked)
-    device = device_choose(spec.device)
-    if "price_per_hour_usd" not in asked and device.price_per_hour_usd is not None:
-        spec = RunSpec.from_dict({**asked, "price_per_hour_usd": device.price_per_hour_usd})
-    return spec, device
+def submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    """The arguments of `run_create`: the keys of a RunSpec and those about its place in the queue.
+
+    Raises SpecError. The device's own price stands in where the request names none.
+    """
+    device_class = _checked(asked, "device_class", str, "")
+    spec = RunSpec.from_dict({name: value for name, value in asked.items() if name not in QUEUE_KEYS})
+    return {
+        "spec": spec,
+        "place": placement_find(spec.device, device_class, user),
+        "requested_by": user if user.is_authenticated else None,
+        "priority": _checked(asked, "priority", int, Run.Priority.NORMAL),
+        "accepts_shared_device": _checked(asked, "accepts_shared_device", bool, False),
+        "uses_device_price": "price_per_hour_usd" not in asked,
+    }
+
+
+def _checked(asked: dict[str, Any], name: str, kind: type, default: Any) -> Any:
+    value = asked.get(name, default)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise SpecError(name, f"must be {_KINDS[kind]}")
+    return value

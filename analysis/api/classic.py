@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analysis import services, views
-from analysis.api.asked import json_object, spec_and_device
+from analysis.api.asked import json_object, submission
 from analysis.api.classic_data import analysis_data, health_data, models_data
 from analysis.api.errors import BadRequest, error_body, wants_json
 from analysis.api.permissions import MayAnalyze
@@ -28,7 +28,7 @@ from engine.spec import RunSpec
 
 _POLL_SECONDS = 0.25
 _waiting_requests = threading.BoundedSemaphore(settings.ANALYZE_WAITING_REQUESTS)
-_KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"))
+_KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
 _INDEX = {
     "name": "MemoryMark",
     "description": "Measures the largest and the best batch size of a model on a device",
@@ -81,9 +81,7 @@ class Analyze(APIView):
     permission_classes = (MayAnalyze,)
 
     def post(self, request: Request) -> Response:
-        spec, device = spec_and_device(_asked(json_object(request)))
-        user = request.user if request.user.is_authenticated else None
-        run = services.run_create(spec=spec, device=device, requested_by=user)
+        run = services.run_create(**submission(_asked(json_object(request)), request.user))
         if not _prefers_not_to_wait(request):
             run = _wait_for(run)
         return _answer(run, request)

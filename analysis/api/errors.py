@@ -13,7 +13,7 @@ from rest_framework.views import exception_handler
 
 from engine.errors import SpecError
 
-_API_PATHS = ("/health", "/models", "/analyze", "/api/")
+_API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", "/api/")
 
 
 class BadRequest(APIException):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db.models import QuerySet
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -9,8 +12,9 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis import services
-from analysis.api.asked import json_object, spec_and_device
+from analysis.api.asked import json_object, submission
 from analysis.api.serializers import RunDetailSerializer, RunSerializer
+from analysis.forecast import turns
 from analysis.models import Run
 
 
@@ -22,21 +26,40 @@ class NewestFirst(CursorPagination):
 
 
 class RunList(ListAPIView[Run]):
-    """`GET` lists runs; `POST` stores one: the body is a RunSpec."""
+    """`GET` lists runs; `POST` stores one: the body is a RunSpec, and its place in the queue."""
 
     queryset = Run.objects.for_history()
     serializer_class = RunSerializer
     pagination_class = NewestFirst
 
+    def paginate_queryset(self, queryset: QuerySet[Run]) -> list[Run] | None:
+        page = super().paginate_queryset(queryset)
+        self.turns = turns(page or [])
+        return page
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "turns": self.turns}
+
     def post(self, request: Request) -> Response:
-        spec, device = spec_and_device(json_object(request))
-        run = services.run_create(spec=spec, device=device, requested_by=request.user)
+        run = services.run_create(**submission(json_object(request), request.user))
         location = reverse("api-run", args=[run.pk], request=request)
-        return Response(RunDetailSerializer(run).data, status=202, headers={"Location": location, "Retry-After": "2"})
+        return Response(
+            RunDetailSerializer(run, context={"turns": turns([run])}).data,
+            status=202,
+            headers={"Location": location, "Retry-After": "2"},
+        )
 
 
 class RunDetail(RetrieveAPIView[Run]):
     """One run with everything that is known of it."""
 
-    queryset = Run.objects.select_related("device")
+    queryset = Run.objects.with_places()
     serializer_class = RunDetailSerializer
+
+    def get_object(self) -> Run:
+        run = super().get_object()
+        self.turns = turns([run])
+        return run
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "turns": self.turns}

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from analysis.models import Device, State
+from analysis.models import Device
+from analysis.placement import card_of
 from analysis.presentation.states import Chip
+from analysis.templatetags.units import bytes_text
 
 STALE_SECONDS = 10
 
@@ -21,23 +23,42 @@ class DeviceCard:
     chip: Chip
     running_id: int | None
     is_stale: bool
+    note: str
 
 
 def device_cards(devices: Iterable[Device]) -> list[DeviceCard]:
-    """Of devices that carry their unfinished runs in `open_runs`."""
+    """Of devices that carry `running_runs`, `waiting_runs` and `takes_runs`."""
     return [_card(device) for device in devices]
 
 
 def _card(device: Device) -> DeviceCard:
-    running = next((run.pk for run in device.open_runs if run.state == State.RUNNING), None)
-    waiting = sum(run.state == State.QUEUED for run in device.open_runs)
-    return DeviceCard(device, _chip(running, waiting), running, _is_stale(device))
+    running = next((run.pk for run in device.running_runs), None)
+    chip = _chip(running, len(device.waiting_runs), _kept_back(device))
+    return DeviceCard(device, chip, running, _is_stale(device), _note(device))
 
 
-def _chip(running: int | None, waiting: int) -> Chip:
-    queue = f", {waiting} waiting" if waiting else ""
+def _kept_back(device: Device) -> str:
+    """Why it takes no new run; empty when it does."""
+    if device.takes_runs:
+        return ""
+    return "drained" if device.drained or device.host.drained else "maintenance"
+
+
+def _note(device: Device) -> str:
+    """What people wrote about its maintenance, and whether other processes hold too much of it."""
+    maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
+    foreign = device.foreign_used_bytes
+    is_shared = card_of(device).is_shared and foreign is not None
+    shared = f"other processes hold {bytes_text(foreign)}: only runs that accept this start" if is_shared else ""
+    return "; ".join(words for words in (maintenance, shared) if words)
+
+
+def _chip(running: int | None, waiting: int, kept_back: str) -> Chip:
+    queue = "".join(f", {part}" for part in (f"{waiting} waiting" if waiting else "", kept_back) if part)
     if running is not None:
         return Chip("◐", f"run {running}{queue}", "chip-run")
+    if kept_back:
+        return Chip("⊘", f"{kept_back}{f', {waiting} waiting' if waiting else ''}", "chip-plain")
     return Chip("○", f"{waiting} waiting", "chip-plain") if waiting else Chip("●", "idle", "chip-ok")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
 
+from analysis.forecast import Turn
 from analysis.models import Run
 from analysis.presentation import states, words
 from engine.result import Reason
@@ -23,6 +24,7 @@ class HistoryRow:
     settings: str
     chip: states.Chip
     took_seconds: float | None
+    turn: str
 
     @property
     def does_not_fit(self) -> bool:
@@ -40,18 +42,19 @@ def with_limit(runs: QuerySet[Run]) -> QuerySet[Run]:
     return runs.annotate(limit_bytes=KeyTransform("capacity_bytes", KeyTransform("waste", "result")))
 
 
-def history_rows(runs: Iterable[Run]) -> list[HistoryRow]:
+def history_rows(runs: Iterable[Run], turns: Mapping[int, Turn]) -> list[HistoryRow]:
     """In the order given."""
-    return [_row(run) for run in runs]
+    return [_row(run, turns.get(run.pk)) for run in runs]
 
 
-def _row(run: Run) -> HistoryRow:
+def _row(run: Run, turn: Turn | None) -> HistoryRow:
     ended = run.finished_at and run.started_at
     return HistoryRow(
         run=run,
         model_name=words.model_name(run.model),
-        device_name=words.short_device_name(run.device_name or run.device.name),
+        device_name=words.short_device_name(run.device_name) or words.run_place(run),
         settings=" · ".join(words.settings_words(run.spec)),
         chip=states.chip(run),
         took_seconds=(run.finished_at - run.started_at).total_seconds() if ended else None,
+        turn=states.turn_words(turn) if turn else "",
     )

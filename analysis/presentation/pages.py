@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q
-
 from analysis.charts import NARROW, WIDE, Curve, draw, figure, memory_bars, memory_curve, memory_stack, throughput_curve
-from analysis.models import Measurement, Run, RunLog, State
+from analysis.forecast import Turn, turns
+from analysis.models import Attempt, Measurement, Run, RunLog, State
 from analysis.presentation import answer, states, words
 from analysis.presentation.headline import headline
-from analysis.presentation.probes import probe_lines
+from analysis.presentation.probes import ProbeKey, probe_key, probe_lines
 from analysis.presentation.stored import StoredResult, read_result
 
 LOG_LINES_SHOWN = 300
@@ -23,15 +22,18 @@ def run_context(run: Run) -> dict[str, Any]:
         "model_name": words.model_name(run.model),
         "settings": words.settings_words(run.spec),
         "chip": states.chip(run),
+        "place": words.run_place(run),
+        "place_bytes": words.run_place_bytes(run),
         "log_lines": last_log_lines(run),
     }
 
 
 def live_context(run: Run) -> dict[str, Any]:
     """A queued or running run: where it stands and the probes as they land."""
+    turn = turns([run]).get(run.pk)
     return {
-        "phase_words": states.phase_words(run, _ahead_of(run)),
-        "seen": seen(run),
+        "phase_words": states.phase_words(run, turn),
+        "seen": seen(run, turn),
         "probe_lines": stored_probe_lines(run),
     }
 
@@ -71,18 +73,32 @@ def result_context(run: Run) -> dict[str, Any]:
         "timings": answer.timings(result),
         "environment": environment_rows(result),
         "is_accelerator": result.device.kind != "cpu",
-        "probe_lines": probe_lines(result.probes, result.roles),
+        "probe_lines": probe_lines(result.probes, result.roles, carried_keys(run)),
     }
 
 
-def seen(run: Run) -> str:
-    """Changes with every write to the run: a poller that shows this one needs no answer."""
-    return f"{run.updated_at.timestamp():.6f}"
+def seen(run: Run, turn: Turn | None) -> str:
+    """Changes with every write to the run and with its turn: a poller that shows this one needs no answer."""
+    return f"{run.updated_at.timestamp():.6f}" + (f"-{turn.position}" if turn else "")
 
 
 def stored_probe_lines(run: Run) -> list[Any]:
     """The probes of the last attempt as table rows; of the answer only today's size is known yet."""
-    return probe_lines(Measurement.objects.of(run), {"current": run.spec.get("current_batch_size")})
+    rows = list(Measurement.objects.of(run))
+    carried = frozenset(map(probe_key, (row for row in rows if row.is_carried)))
+    return probe_lines(rows, {"current": run.spec.get("current_batch_size")}, carried)
+
+
+def carried_keys(run: Run) -> frozenset[ProbeKey]:
+    """The probes of this run that an earlier attempt measured."""
+    return frozenset(map(probe_key, Measurement.objects.of(run).filter(is_carried=True)))
+
+
+def attempts_shown(run: Run) -> list[Attempt]:
+    """Every attempt, where there is something to see: more than one, or one that gave no result."""
+    attempts = list(run.attempts.select_related("device__host"))
+    is_plain = len(attempts) == 1 and (not run.is_over or run.state == State.FINISHED)
+    return [] if is_plain else attempts
 
 
 def last_log_lines(run: Run) -> list[RunLog]:
@@ -101,14 +117,6 @@ def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
     ]
     rows += [(name.replace("_", " "), value) for name, value in result.environment.items()]
     return [(name, str(value)) for name, value in rows if value not in (None, "", {}, [])]
-
-
-def _ahead_of(run: Run) -> int:
-    """How many runs the device has to finish before it takes this one."""
-    if run.state != State.QUEUED:
-        return 0
-    is_ahead = Q(state=State.RUNNING) | Q(state=State.QUEUED, created_at__lt=run.created_at)
-    return Run.objects.filter(is_ahead, device=run.device_id).count()
 
 
 def _curves(result: StoredResult) -> list[Curve]:

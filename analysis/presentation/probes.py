@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.charts.curves import ProbeRow
@@ -39,14 +39,25 @@ class ProbeLine:
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
 
 
-def probe_lines(probes: Iterable[ProbeRow], roles: Mapping[str, int | None]) -> list[ProbeLine]:
-    """In the order given, which is the order they were run."""
-    return [_line(probe, roles) for probe in probes]
+ProbeKey = tuple[int, str, float]
 
 
-def _line(probe: ProbeRow, roles: Mapping[str, int | None]) -> ProbeLine:
+def probe_key(probe: ProbeRow) -> ProbeKey:
+    """What tells a probe from the others, stored as a row or in a result."""
+    return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
+
+
+def probe_lines(
+    probes: Iterable[ProbeRow], roles: Mapping[str, int | None], carried: Collection[ProbeKey] = ()
+) -> list[ProbeLine]:
+    """In the order given, which is the order they were run. `carried`: measured in an earlier attempt."""
+    return [_line(probe, roles, probe_key(probe) in carried) for probe in probes]
+
+
+def _line(probe: ProbeRow, roles: Mapping[str, int | None], is_carried: bool) -> ProbeLine:
     icon, word, css_class = _OUTCOMES[Outcome(probe.outcome)]
     held = [words for role, words in _ROLES.items() if roles.get(role) == probe.batch_size]
     purpose = _PURPOSES.get(Purpose(probe.purpose))
     is_recommended = roles.get("recommended") == probe.batch_size
-    return ProbeLine(probe, icon, word, css_class, (*held, *([purpose] if purpose else [])), is_recommended)
+    notes = (*held, *([purpose] if purpose else []), *(["carried over"] if is_carried else []))
+    return ProbeLine(probe, icon, word, css_class, notes, is_recommended)

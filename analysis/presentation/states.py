@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils import timezone
+
+from analysis.forecast import Turn
 from analysis.models import Run, State
-from analysis.presentation.words import model_name, short_device_name
+from analysis.presentation.words import model_name, run_place
+from analysis.templatetags.units import duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ _CHIPS = {
 }
 _STOPPING = Chip("◐", "stopping", "chip-run")
 
+_SOON_SECONDS = 5
 _PHASES = {
     "": "The worker is starting the engine.",
     "preparing": "Preparing: importing libraries and building the model.",
@@ -59,18 +64,25 @@ def chip(run: Run) -> Chip:
     return _CHIPS[State(run.state)]
 
 
-def phase_words(run: Run, ahead: int = 0) -> str:
-    """What happens right now, in a sentence. `ahead`: waiting or running runs before this one on its device."""
+def phase_words(run: Run, turn: Turn | None = None) -> str:
+    """What happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
     if run.state == State.QUEUED:
-        if not ahead:
-            return "Waiting for the device's worker."
-        return f"Waiting: {ahead} {'run is' if ahead == 1 else 'runs are'} ahead on this device."
+        return f"Waiting: {turn_words(turn)}." if turn else f"Waiting for {run_place(run)}; when is not known."
     if run.cancel_requested:
         return "Stopping the engine."
     return _PHASES.get(run.phase, f"{run.phase.capitalize()}.")
 
 
+def turn_words(turn: Turn) -> str:
+    """ "next, in about 4 min" or "number 3"."""
+    number = "next" if turn.position == 1 else f"number {turn.position:,}"
+    if turn.start_at is None:
+        return number
+    seconds = (turn.start_at - timezone.now()).total_seconds()
+    return f"{number}, in about {duration(seconds)}" if seconds >= _SOON_SECONDS else f"{number}, expected now"
+
+
 def ending(run: Run) -> tuple[str, str]:
     """Headline and explanation of a run that ended without a result."""
     title, explanation = _ENDINGS[State(run.state)]
-    return title.format(model_name(run.model), short_device_name(run.device.name)), explanation
+    return title.format(model_name(run.model), run_place(run)), explanation

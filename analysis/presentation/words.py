@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.models import Device, Run, State
 from analysis.templatetags.units import duration, round_bytes
 from engine.catalog import WORKLOADS
 from engine.result import Boundary, DeviceFacts, Reason
@@ -21,6 +22,7 @@ OPTIMIZERS = {
     "momentum": "SGD with momentum",
     "adamw": "AdamW",
 }
+_KINDS = {"cuda": "GPU", "cpu": "CPU"}
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 
 
@@ -67,6 +69,19 @@ def short_device_name(name: str) -> str:
     return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
 
 
+def run_place(run: Run) -> str:
+    """Where a run runs or ran; of a waiting one, where it asks to."""
+    if device := _device_of(run):
+        return short_device_name(device.name)
+    return f"any {run.asks_device_class or _KINDS.get(run.asks_kind, run.asks_kind.upper())}"
+
+
+def run_place_bytes(run: Run) -> int | None:
+    """The memory of that device; None while any would do."""
+    device = _device_of(run)
+    return device.capacity_bytes if device else None
+
+
 def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None:
     """Why no larger size is known to fail, in a sentence; None where the boundary is certified."""
     if boundary.certified:
@@ -96,6 +111,11 @@ def unsteady_words(batch_sizes: list[int]) -> str | None:
         f"The step times of {which} were still moving when the timed pass ended, so the speed-up is rough. "
         "Run it again when nothing else is busy on this machine."
     )
+
+
+def _device_of(run: Run) -> Device | None:
+    """One that was given back waits again, for what it asked."""
+    return run.asks_device if run.state == State.QUEUED else run.device or run.asks_device
 
 
 def _optimizer_words(optimizer: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django_q.models import OrmQ
 
 from analysis import services
-from analysis.models import Device, Measurement, Run, RunLog
+from analysis.models import Device, Host, Measurement, Run, RunLog
 from analysis.services import LogLine
-from tests.factories import make_claimed_run, make_device, make_probe
+from tests.factories import make_claimed_run, make_device, make_host, make_probe, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -17,8 +18,8 @@ MEASURED = ("run", "measurement", "runlog")
 @pytest.fixture
 def rows() -> dict[str, int]:
     run = make_claimed_run()
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe())
-    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("info", "hello")])
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(), sequence=1)
+    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("info", "hello")], first_sequence=1)
     return {"run": run.pk, "measurement": Measurement.objects.get().pk, "runlog": RunLog.objects.get().pk}
 
 
@@ -49,3 +50,29 @@ def test_price_and_use_of_a_device_are_for_people_to_decide(root_client):
 
 def test_an_ordinary_user_stays_outside(alice_client):
     assert alice_client.get("/admin/analysis/run/").status_code == 302
+
+
+def test_a_host_is_drained_and_taken_back_by_an_action(root_client):
+    device = make_device()
+    chosen = {"_selected_action": [device.host_id]}
+    for action, drained in (("drain", True), ("undrain", False)):
+        root_client.post("/admin/analysis/host/", {"action": action, **chosen})
+        assert Host.objects.get().drained is drained
+    assert OrmQ.objects.get().key == device.queue_name
+
+
+def test_the_upkeep_of_a_host_is_for_people_to_decide(root_client):
+    host = make_host()
+    change = {"drained": "on", "maintenance_note": "new fans", "name": "other"}
+    assert root_client.post(f"/admin/analysis/host/{host.pk}/change/", change).status_code == 302
+    host.refresh_from_db()
+    assert (host.name, host.drained, host.maintenance_note) == ("lab", True, "new fans")
+
+
+def test_many_runs_are_cancelled_by_an_action(root_client):
+    running = make_claimed_run()
+    waiting = make_run(running.device)
+    chosen = {"action": "cancel", "_selected_action": [running.pk, waiting.pk]}
+    assert root_client.post("/admin/analysis/run/", chosen).status_code == 302
+    assert Run.objects.get(pk=waiting.pk).state == "cancelled"
+    assert Run.objects.get(pk=running.pk).cancel_requested

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django_q.models import OrmQ
 
-from analysis import devices, supervisor
+from analysis import devices
 from analysis.device_lock import device_lock
 from analysis.models import Run, State
 from engine.result import DeviceFacts
@@ -21,22 +22,22 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _host_with_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def _host_with_a_cpu(monkeypatch: pytest.MonkeyPatch, settings) -> None:
     monkeypatch.setattr(devices, "devices_find", lambda: [DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB)])
-    monkeypatch.setattr(devices, "host_name", lambda: "lab")
+    settings.HOST_NAME = "lab"
 
 
-def analyze(monkeypatch: pytest.MonkeyPatch, mode: str, *options: str) -> tuple[int, str]:
+def analyze(settings: Any, mode: str, *options: str) -> tuple[int, str]:
     """Run the command with the fake engine in this mode; returns exit status and output."""
-    monkeypatch.setitem(supervisor.supervise.__kwdefaults__, "command", (*FAKE_ENGINE, mode))
+    settings.ENGINE_COMMAND = (*FAKE_ENGINE, mode)
     out = StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("analyze", "bert-tiny", "--device", "cpu", *options, stdout=out)
     return ended.value.code, out.getvalue()
 
 
-def test_a_run_is_stored_and_its_lines_are_shown(monkeypatch):
-    status, out = analyze(monkeypatch, "ok", "--memory-limit", "512MiB", "--precision", "bf16")
+def test_a_run_is_stored_and_its_lines_are_shown(settings):
+    status, out = analyze(settings, "ok", "--memory-limit", "512MiB", "--precision", "bf16")
     run = Run.objects.get()
     assert (status, run.state, run.precision) == (0, State.FINISHED, "bf16")
     assert run.spec["memory_limit_bytes"] == 512 * 1024**2
@@ -54,17 +55,17 @@ def test_a_run_is_stored_and_its_lines_are_shown(monkeypatch):
         ("crash", 1, "Segmentation fault"),
     ],
 )
-def test_it_exits_as_the_engine_does_and_says_why(monkeypatch, mode, exit_status, words):
-    status, out = analyze(monkeypatch, mode)
+def test_it_exits_as_the_engine_does_and_says_why(settings, mode, exit_status, words):
+    status, out = analyze(settings, mode)
     assert status == exit_status
     assert words in out.splitlines()[-1]
 
 
-def test_it_runs_its_own_run_and_wakes_the_worker_for_the_others(monkeypatch):
+def test_it_runs_its_own_run_and_wakes_the_worker_for_the_others(settings):
     device = make_device()
     waiting = make_run(device)
     OrmQ.objects.all().delete()
-    analyze(monkeypatch, "ok")
+    analyze(settings, "ok")
     assert Run.objects.get(pk=waiting.pk).state == State.QUEUED
     assert OrmQ.objects.filter(key=device.queue_name).exists()
 

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.conf import settings as real
 
-from analysis.checks import check_database, check_exposure, check_queue
+from analysis import checks
+from analysis.checks import (
+    check_database,
+    check_exposure,
+    check_file_system,
+    check_lease,
+    check_queue,
+    check_secret,
+    file_system_of,
+)
+
+MOUNTS = """\
+overlay / overlay rw 0 0
+nas:/lab /srv nfs4 rw 0 0
+/dev/sda1 /srv/local ext4 rw 0 0
+me@host: /home/my\\040lab fuse.sshfs rw 0 0
+"""
+
+
+@pytest.fixture
+def _postgresql(monkeypatch):
+    monkeypatch.setitem(real.DATABASES, "default", {"ENGINE": "django.db.backends.postgresql", "NAME": "runs"})
 
 
 def test_the_settings_as_they_are_pass():
-    assert check_queue() + check_database() + check_exposure() == []
+    assert check_queue() + check_database() + check_exposure() + check_lease() + check_file_system() == []
 
 
 @pytest.mark.parametrize(
@@ -20,6 +43,7 @@ def test_the_settings_as_they_are_pass():
         ({"retry": 3 * real.Q_CLUSTER["timeout"]}, "E002"),
         ({"orm": None}, "E003"),
         ({"workers": 2}, "E005"),
+        ({"name": "another"}, "E010"),
     ],
 )
 def test_a_queue_that_would_repeat_or_lose_runs_is_refused(settings, changed, number):
@@ -41,3 +65,58 @@ def test_sqlite_that_locks_late_is_refused(monkeypatch):
 def test_an_open_door_in_production_is_told(settings):
     settings.SERVES_THIS_MACHINE_ONLY = settings.PRODUCTION = True
     assert [warning.id for warning in check_exposure()] == ["analysis.W001"]
+
+
+@pytest.mark.parametrize(
+    ("path", "file_system"),
+    [
+        ("/var/db.sqlite3", "overlay"),
+        ("/srv/db.sqlite3", "nfs4"),
+        ("/srv2/db.sqlite3", "overlay"),
+        ("/srv/local/db.sqlite3", "ext4"),
+        ("/home/my lab/db.sqlite3", "fuse.sshfs"),
+    ],
+)
+def test_the_longest_mount_point_above_a_path_tells_its_file_system(path, file_system):
+    assert file_system_of(Path(path), MOUNTS) == file_system
+
+
+def test_of_two_mounts_on_one_point_the_later_counts():
+    assert file_system_of(Path("/srv/db"), MOUNTS + "tmpfs /srv tmpfs rw 0 0\n") == "tmpfs"
+
+
+@pytest.mark.parametrize("file_system", ["nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "ceph", "fuse.sshfs"])
+def test_sqlite_on_a_network_file_system_is_refused(monkeypatch, tmp_path, file_system):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"disk / ext4 rw 0 0\nserver:/x {tmp_path} {file_system} rw 0 0\n")
+    monkeypatch.setattr(checks, "_MOUNTS", mounts)
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "db.sqlite3")}
+    monkeypatch.setitem(real.DATABASES, "default", database)
+    assert [error.id for error in check_file_system()] == ["analysis.E007"]
+
+
+@pytest.mark.parametrize("file_system", ["ext4", "xfs", "overlay", "tmpfs", "fuseblk", "fuse.mergerfs"])
+def test_a_local_file_system_passes(monkeypatch, tmp_path, file_system):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"disk {tmp_path} {file_system} rw 0 0\n")
+    monkeypatch.setattr(checks, "_MOUNTS", mounts)
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "db.sqlite3"}
+    monkeypatch.setitem(real.DATABASES, "default", database)
+    assert check_file_system() == []
+
+
+def test_a_lease_of_three_heartbeats_is_refused(settings):
+    settings.RUN_HEARTBEAT_SECONDS, settings.RUN_LEASE_SECONDS = 20.0, 60.0
+    assert [error.id for error in check_lease()] == ["analysis.E008", "analysis.E009"]
+
+
+@pytest.mark.usefixtures("_postgresql")
+def test_several_hosts_with_a_secret_of_their_own_are_warned(settings):
+    settings.SECRET_KEY_IS_GIVEN = False
+    assert [warning.id for warning in check_secret()] == ["analysis.W002"]
+
+
+@pytest.mark.usefixtures("_postgresql")
+def test_a_secret_from_the_environment_is_fine_for_several_hosts(settings):
+    settings.SECRET_KEY_IS_GIVEN = True
+    assert check_secret() == []

@@ -12,7 +12,8 @@ from django.db import connections
 
 from analysis import services
 from analysis.models import Device, Run, State
-from tests.factories import make_device, make_result, make_run
+from analysis.placement import Placement
+from tests.factories import make_card, make_device, make_result, make_run, make_spec
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,7 +38,7 @@ def at_once(work: Callable[[int], T]) -> list[T]:
 
 def test_of_many_claimers_of_one_run_exactly_one_wins():
     run = make_run()
-    won = at_once(lambda number: services.run_claim(device=run.device, owner=str(number)))
+    won = at_once(lambda number: services.run_claim(device=run.asks_device, owner=str(number)))
     assert len([claimed for claimed in won if claimed]) == 1
     assert Run.objects.get(pk=run.pk).attempt == 1
 
@@ -70,3 +71,20 @@ def test_four_devices_claim_their_own_runs_at_the_same_time():
         return run.device if run else None
 
     assert at_once(claim) == devices
+
+
+def test_runs_of_any_device_of_a_kind_are_each_done_once_by_four_devices():
+    devices = [make_card(number) for number in range(CLAIMERS)]
+    runs = [services.run_create(spec=make_spec(), place=Placement(kind="cuda")) for _ in range(20)]
+    result = make_result().to_dict()
+
+    def work(number: int) -> list[int]:
+        done = []
+        while Run.objects.queued().exists():
+            if run := services.run_claim(device=devices[number], owner=str(number)):
+                assert services.run_finish(run_id=run.pk, token=run.token, result=result)
+                done.append(run.pk)
+        return done
+
+    assert sorted(pk for each in at_once(work) for pk in each) == sorted(run.pk for run in runs)
+    assert set(Run.objects.values_list("state", "attempt")) == {(State.FINISHED, 1)}

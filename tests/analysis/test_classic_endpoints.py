@@ -12,7 +12,7 @@ from django.test import Client
 from analysis import services
 from analysis.api import classic
 from analysis.models import Device, Run, State
-from tests.factories import make_device, make_result
+from tests.factories import make_card, make_device, make_result
 
 pytestmark = pytest.mark.django_db
 
@@ -141,7 +141,6 @@ def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, 
     [
         (lambda run: services.run_fail(run_id=run.pk, token=run.token, code="x", message="the loss"), "the loss"),
         (lambda run: services.run_mark_cancelled(run_id=run.pk, token=run.token), "The run was cancelled"),
-        (lambda run: services.run_interrupt(run_id=run.pk, token=run.token, message="stopped"), "stopped"),
     ],
 )
 def test_a_run_that_ends_without_a_result_is_a_500_that_says_why(alice_client, work, end, message):
@@ -154,7 +153,18 @@ def test_the_devices_own_price_stands_in_where_none_is_given(alice_client, devic
     Device.objects.update(price_per_hour_usd=3.5)
     analyze(alice_client, {"model_name": "bert"}, prefer="respond-async")
     analyze(alice_client, {"model_name": "bert", "price_per_hour_usd": 1}, prefer="respond-async")
-    assert [run.spec["price_per_hour_usd"] for run in Run.objects.order_by("id")] == [3.5, 1]
+    prices = []
+    while run := services.run_claim(device=device, owner="worker"):
+        prices.append(run.spec["price_per_hour_usd"])
+        finish(run)
+    assert prices == [3.5, 1]
+
+
+def test_a_class_of_card_may_be_asked_for(alice_client):
+    make_card()
+    analyze(alice_client, {"model_name": "bert", "device_class": "A100"}, prefer="respond-async")
+    assert Run.objects.get().asks_device_class == "A100"
+    assert "device_class" in analyze(alice_client, {"model_name": "bert", "device_class": "H100"}).json()["error"]
 
 
 def test_health_answers_without_login_and_before_any_device_is_known(client):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from datetime import timedelta
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from django.utils import timezone
 
 from analysis import devices
 from analysis.models import Device
-from engine.errors import DeviceUnavailable, SpecError
+from engine.errors import DeviceUnavailable
 from engine.result import DeviceFacts
 from engine.units import GIB
 from tests.factories import make_device
@@ -50,50 +49,41 @@ def test_the_cpu_is_offered_where_there_is_no_accelerator(found, offered):
 def test_registering_again_renews_the_facts_and_keeps_what_people_decided():
     [card] = devices.devices_register([CARD])
     Device.objects.update(price_per_hour_usd=2.5, enabled=False)
-    [again] = devices.devices_register([DeviceFacts("cuda:0", "cuda", "A card", 80 * GIB, driver="601.0")])
+    [again] = devices.devices_register([replace(CARD, driver="601.0")])
     assert (again.pk, again.driver, again.price_per_hour_usd, again.enabled) == (card.pk, "601.0", 2.5, False)
-    assert again.host == devices.host_name()
+
+
+@pytest.mark.django_db
+def test_a_card_keeps_its_row_when_it_moves_to_another_place_or_host(settings):
+    [card] = devices.devices_register([CARD])
+    settings.HOST_NAME = "elsewhere"
+    [moved] = devices.devices_register([replace(CARD, device="cuda:3")])
+    assert (moved.pk, moved.device, moved.host.name) == (card.pk, "cuda:3", "elsewhere")
+
+
+@pytest.mark.django_db
+def test_the_cpus_of_two_hosts_are_two_devices(settings):
+    [here] = devices.devices_register([CPU])
+    settings.HOST_NAME = "elsewhere"
+    [there] = devices.devices_register([CPU])
+    assert here.pk != there.pk
+
+
+@pytest.mark.django_db
+def test_what_others_hold_of_a_card_is_noted_before_a_run_starts(monkeypatch):
+    monkeypatch.setattr(devices, "_card_used_bytes", lambda device: 3 * GIB)
+    card, cpu = make_device(device="cuda:0", kind="cuda", uuid="GPU-1"), make_device()
+    devices.foreign_use_read(card), devices.foreign_use_read(cpu)
+    assert list(Device.objects.order_by("pk").values_list("foreign_used_bytes", flat=True)) == [3 * GIB, None]
 
 
 @pytest.mark.django_db
 def test_a_device_of_this_host_is_registered_when_it_is_first_asked_for(monkeypatch):
     monkeypatch.setattr(devices, "devices_find", lambda: [CPU, CARD])
     assert devices.device_of_this_host("cuda:0").name == "A card"
-    with pytest.raises(DeviceUnavailable, match="cuda:1 is not a device of this host; it has cpu, cuda:0"):
+    assert devices.device_of_this_host("GPU-1").device == "cuda:0"
+    with pytest.raises(DeviceUnavailable, match="cuda:1 is not a device of this host; it has cpu, cuda:0 GPU-1"):
         devices.device_of_this_host("cuda:1")
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("asked", "chosen"), [("auto", "cuda:1"), ("cuda", "cuda:1"), ("cuda:0", "cuda:0"), ("cpu", "cpu")]
-)
-def test_a_run_without_a_wish_gets_the_largest_accelerator(asked, chosen):
-    make_device(capacity_bytes=500 * GIB)
-    make_device(device="cuda:0", kind="cuda", capacity_bytes=24 * GIB)
-    make_device(device="cuda:1", kind="cuda", capacity_bytes=80 * GIB)
-    assert devices.device_choose(asked).device == chosen
-
-
-@pytest.mark.django_db
-def test_a_host_that_is_up_is_preferred_to_one_that_is_away():
-    now = timezone.now()
-    make_device(host="away", device="cuda:0", kind="cuda", last_seen_at=now - timedelta(hours=1))
-    make_device(host="up", last_seen_at=now)
-    assert devices.device_choose("auto").host == "up"
-
-
-@pytest.mark.django_db
-def test_a_device_that_is_not_there_is_refused_with_what_is():
-    make_device()
-    make_device(device="cuda:0", kind="cuda", enabled=False)
-    with pytest.raises(SpecError, match="no enabled device cuda; there are: cpu"):
-        devices.device_choose("cuda")
-
-
-@pytest.mark.django_db
-def test_without_any_device_the_error_says_how_to_get_one():
-    with pytest.raises(SpecError, match="manage.py up"):
-        devices.device_choose("auto")
 
 
 @pytest.mark.django_db

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from analysis import services
 from analysis.forms import RunForm, first_values, values_of
 from analysis.models import Device
+from analysis.placement import Placement
 from analysis.presentation import words
 from engine import spec
 from engine.catalog import WORKLOADS
 from engine.units import GIB
-from tests.factories import make_device, make_run
+from tests.factories import make_card, make_device, make_run, make_spec
 
 pytestmark = pytest.mark.django_db
 
@@ -47,16 +49,16 @@ def test_a_memory_limit_is_read_with_its_unit() -> None:
     assert form.spec.memory_limit_bytes == 24 * GIB
 
 
-def test_a_devices_own_price_stands_before_the_default() -> None:
+def test_without_a_price_the_one_of_the_device_that_takes_it_stands_in() -> None:
     form = submitted(make_device(price_per_hour_usd=1.29))
     assert form.is_valid()
-    assert form.spec.price_per_hour_usd == 1.29
+    assert form.submission()["uses_device_price"]
 
 
 def test_a_price_that_was_typed_stands_before_the_devices_own() -> None:
     form = submitted(make_device(price_per_hour_usd=1.29), price_per_hour_usd="2")
     assert form.is_valid()
-    assert form.spec.price_per_hour_usd == 2
+    assert (form.spec.price_per_hour_usd, form.submission()["uses_device_price"]) == (2, False)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,42 @@ def test_a_host_with_an_accelerator_is_offered_the_real_thing() -> None:
 def test_a_stored_run_fills_the_form_with_what_it_ran() -> None:
     run = make_run(memory_limit_bytes=2 * GIB, current_batch_size=3, sequence_length=64)
     values = values_of(run)
-    assert (values["device"], values["memory_limit_bytes"], values["sequence_length"]) == (run.device_id, "2GiB", 64)
-    form = submitted(run.device, **{name: value for name, value in values.items() if value is not False})
+    assert (values["device"], values["memory_limit_bytes"], values["sequence_length"]) == (
+        str(run.asks_device_id),
+        "2GiB",
+        64,
+    )
+    form = submitted(run.asks_device, **{name: value for name, value in values.items() if value is not False})
     assert form.is_valid()
     assert form.spec == run.run_spec
+
+
+def test_any_of_a_kind_and_of_a_class_is_offered_where_there_are_several() -> None:
+    for number in range(3):
+        make_card(number)
+    make_card(3, name="NVIDIA H100")
+    form = RunForm(devices=Device.objects.best_first())
+    labels = [label for _, label in form.fields["device"].choices]
+    assert labels[:2] == ["Any GPU (4)", "Any NVIDIA A100-SXM4-80GB (3)"]
+    assert len(labels) == 2 + 4
+
+
+def test_one_device_is_offered_once() -> None:
+    make_card()
+    form = RunForm(devices=Device.objects.best_first())
+    assert [label for _, label in form.fields["device"].choices] == ["A100-SXM4-80GB · lab cuda:0"]
+
+
+def test_a_class_that_is_chosen_is_where_the_run_goes() -> None:
+    first, _ = make_card(0), make_card(1)
+    form = submitted(first, device="any cuda NVIDIA A100-SXM4-80GB", priority="-1", accepts_shared_device="on")
+    assert form.is_valid()
+    asked = form.submission()
+    assert asked["place"] == Placement(kind="cuda", device_class="NVIDIA A100-SXM4-80GB")
+    assert (asked["priority"], asked["accepts_shared_device"], asked["spec"].device) == (-1, True, "cuda")
+
+
+def test_the_form_of_a_run_of_any_kind_asks_for_any_again() -> None:
+    make_card(0), make_card(1)
+    run = services.run_create(spec=make_spec(), place=Placement(kind="cuda"))
+    assert values_of(run)["device"] == "any cuda"

@@ -14,7 +14,17 @@ from django.conf import settings
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
-FILES = ("test_services.py", "test_claim_race.py", "test_migrations.py", "test_supervisor.py")
+FILES = (
+    "test_services.py",
+    "test_claim_race.py",
+    "test_claiming.py",
+    "test_migrations.py",
+    "test_placement.py",
+    "test_recovery.py",
+    "test_scheduling.py",
+    "test_supervisor.py",
+    "test_tasks.py",
+)
 
 
 @pytest.fixture

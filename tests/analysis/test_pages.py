@@ -155,11 +155,11 @@ def test_history_asks_the_database_as_often_for_25_runs_as_for_one(
 ) -> None:
     device = make_device()
     finish(make_claimed_run(device))
-    with django_assert_num_queries(4):  # session, user, count, rows
+    with django_assert_num_queries(5):  # session, user, count, rows, live workers
         page(alice_client, "/runs/")
     for _ in range(24):
         finish(make_claimed_run(device))
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         page(alice_client, "/runs/")
 
 

@@ -13,10 +13,12 @@ from django.test import Client
 
 from analysis import services
 from analysis.models import Run, State
+from analysis.placement import Placement
 from analysis.services import LogLine
 from engine.result import DeviceFacts, RunResult
 from engine.units import GIB
 from tests.factories import (
+    make_card,
     make_claimed_run,
     make_device,
     make_probe,
@@ -24,6 +26,7 @@ from tests.factories import (
     make_result,
     make_result_that_does_not_fit,
     make_run,
+    make_spec,
 )
 
 pytestmark = pytest.mark.django_db
@@ -52,19 +55,21 @@ def poll(client: Client, run: Run, seen: str = "") -> Any:
     return client.get(f"/runs/{run.pk}/live/", {"seen": seen})
 
 
-def test_a_waiting_run_says_how_many_are_ahead(alice_client: Client) -> None:
+def test_a_waiting_run_says_where_it_stands(alice_client: Client) -> None:
     running = make_claimed_run()
     make_run(running.device)
     last = make_run(running.device)
-    assert "Waiting: 2 runs are ahead on this device." in words(page(alice_client, last))
+    assert "Waiting: number 2." in words(page(alice_client, last))
 
 
 def test_a_running_run_shows_phase_probes_and_log(alice_client: Client) -> None:
     run = make_claimed_run()
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="searching")
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16))
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_refusal(32))
-    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("warning", "batch 32 <b>ran</b> out")])
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16), sequence=1)
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_refusal(32), sequence=2)
+    services.log_add(
+        run_id=run.pk, token=run.token, lines=[LogLine("warning", "batch 32 <b>ran</b> out")], first_sequence=1
+    )
     text = page(alice_client, run)
     assert "Searching for the largest batch size" in words(text)
     assert "16 ✓ fits , today 1.6 GiB 32.0" in words(text)
@@ -84,7 +89,7 @@ def test_a_poll_after_a_probe_brings_it_into_its_place(alice_client: Client) -> 
     run = make_claimed_run()
     seen = re.search(r"\?seen=([\d.]+)", page(alice_client, run))
     assert seen is not None
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(8))
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(8), sequence=1)
     response = poll(alice_client, run, seen[1])
     assert response.status_code == 200
     text = response.content.decode()
@@ -104,7 +109,7 @@ def test_a_poll_asks_the_database_as_often_for_many_probes_as_for_one(
 ) -> None:
     run = make_claimed_run()
     for size in range(1, 30):
-        services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(size))
+        services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(size), sequence=size)
     with django_assert_num_queries(5):  # session, user, run, log, probes
         poll(alice_client, run)
 
@@ -139,7 +144,11 @@ def test_run_again_repeats_the_spec_on_the_same_device(alice_client: Client) -> 
     response = alice_client.post(f"/runs/{run.pk}/repeat/")
     repeated = Run.objects.exclude(pk=run.pk).get()
     assert response.url == repeated.get_absolute_url()
-    assert (repeated.spec, repeated.device, repeated.requested_by.get_username()) == (run.spec, run.device, "alice")
+    assert (repeated.spec, repeated.asks_device, repeated.requested_by.get_username()) == (
+        run.spec,
+        run.device,
+        "alice",
+    )
 
 
 def test_a_run_that_cannot_be_repeated_says_why(alice_client: Client) -> None:
@@ -226,7 +235,7 @@ def cancel(run: Run) -> None:
 
 
 def interrupt(run: Run) -> None:
-    services.run_interrupt(run_id=run.pk, token=run.token, message="The worker vanished.")
+    Run.objects.filter(pk=run.pk).update(state=State.INTERRUPTED, error_message="The worker vanished.")
 
 
 @pytest.mark.parametrize(
@@ -241,8 +250,8 @@ def test_a_run_without_result_says_how_it_ended(
     alice_client: Client, end: Callable[[Run], None], said: tuple[str, ...]
 ) -> None:
     run = make_claimed_run()
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16))
-    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("error", "the last words")])
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16), sequence=1)
+    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("error", "the last words")], first_sequence=1)
     end(run)
     text = words(page(alice_client, run))
     assert [part for part in (*said, "16 ✓ fits", "the last words", "Run again") if part not in text] == []
@@ -283,3 +292,46 @@ def test_every_page_can_be_found_by_keyboard_and_screen_reader(root_client: Clie
         assert re.findall(r"<svg(?![^>]*(?:role=\"img\"|aria-hidden|x=))", text) == []
         ids = re.findall(r'\sid="([^"]+)"', text)
         assert len(ids) == len(set(ids))
+
+
+def test_a_run_that_asks_for_any_of_a_kind_says_so_while_it_waits(alice_client: Client) -> None:
+    card = make_card()
+    run = services.run_create(spec=make_spec(), place=Placement(kind="cuda"))
+    assert "BERT tiny on any GPU" in words(page(alice_client, run))
+    assert "next, expected now" in words(page(alice_client, run))
+    services.run_claim(device=card, owner="worker")
+    assert "BERT tiny on A100-SXM4-80GB" in words(page(alice_client, run))
+
+
+def test_a_run_that_nothing_can_take_does_not_promise_a_start(alice_client: Client) -> None:
+    run = make_run(make_card())
+    Run.objects.update(asks_device=None, asks_device_class="H100")
+    assert "Waiting for any H100; when is not known." in words(page(alice_client, run))
+
+
+def test_a_poll_tells_a_waiting_run_that_it_moved_up(alice_client: Client) -> None:
+    device = make_device()
+    ahead, run = make_run(device), make_run(device)
+    seen = re.search(r"\?seen=([\d.-]+)", page(alice_client, run))
+    assert seen is not None
+    assert poll(alice_client, run, seen[1]).status_code == 204
+    services.run_cancel(run_id=ahead.pk)
+    assert "Waiting: next" in poll(alice_client, run, seen[1]).content.decode()
+
+
+def test_attempts_are_listed_once_there_is_more_than_one_to_tell_of(alice_client: Client) -> None:
+    run = make_claimed_run()
+    assert "Attempts" not in words(page(alice_client, run))
+    services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="No sign of life.")
+    services.run_claim(device=run.device, owner="second worker")
+    text = words(page(alice_client, run))
+    assert [part for part in ("Attempts", "No sign of life.", "second worker", "host_lost") if part not in text] == []
+
+
+def test_a_probe_of_an_earlier_attempt_is_marked(alice_client: Client) -> None:
+    run = make_claimed_run()
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(4), sequence=1, is_carried=True)
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(8), sequence=2)
+    assert words(page(alice_client, run)).count("carried over") == 1
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
+    assert words(page(alice_client, run)).count("carried over") == 1

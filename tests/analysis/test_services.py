@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import accumulate
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -86,14 +87,14 @@ def test_a_claim_starts_a_new_attempt_with_a_fresh_token():
 
 def test_a_second_claim_of_the_same_run_is_refused():
     run = make_claimed_run()
-    assert services.run_claim(device=run.device, owner="late", run_id=run.pk) is None
+    assert services.run_claim(device=run.asks_device, owner="late", run_id=run.pk) is None
     assert Run.objects.get(pk=run.pk).token == run.token
 
 
 def test_a_device_runs_one_run_at_a_time():
     run = make_claimed_run()
     waiting = make_run(run.device)
-    assert services.run_claim(device=run.device, owner="b") is None
+    assert services.run_claim(device=run.asks_device, owner="b") is None
     assert Run.objects.get(pk=waiting.pk).state == State.QUEUED
 
 
@@ -106,7 +107,9 @@ def test_the_database_refuses_two_running_runs_on_a_device():
     run = make_claimed_run()
     other = make_run(run.device)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Run.objects.filter(pk=other.pk).update(state=State.RUNNING, token="x", heartbeat_at=run.heartbeat_at)
+        Run.objects.filter(pk=other.pk).update(
+            state=State.RUNNING, device=run.device, token="x", heartbeat_at=run.heartbeat_at
+        )
 
 
 @pytest.mark.parametrize("missing", [{"token": ""}, {"heartbeat_at": None}])
@@ -132,14 +135,13 @@ def test_every_write_with_a_stale_token_is_refused_and_changes_nothing():
     stale = services.Lease(run_id=run.pk, token="stale")
     writes = (
         services.run_heartbeat(**stale, phase="searching"),
-        services.measurement_add(**stale, probe=make_probe()),
-        services.log_add(**stale, lines=[LogLine("info", "hello")]),
+        services.measurement_add(**stale, probe=make_probe(), sequence=1),
+        services.log_add(**stale, lines=[LogLine("info", "hello")], first_sequence=1),
         services.run_finish(**stale, result=make_result().to_dict()),
         services.run_fail(**stale, code="x", message="x"),
         services.run_mark_cancelled(**stale),
-        services.run_interrupt(**stale, message="x"),
     )
-    assert writes == (False,) * 7
+    assert writes == (False,) * 6
     assert Run.objects.get(pk=run.pk).updated_at == run.updated_at
     assert not Measurement.objects.exists()
     assert not RunLog.objects.exists()
@@ -155,8 +157,8 @@ def test_nothing_is_written_to_a_run_that_is_over():
 def test_probes_are_stored_in_order_and_come_back_equal():
     run = make_claimed_run()
     probes = [make_probe(4), make_refusal(9, purpose=Purpose.CONFIRM, fresh_process=True)]
-    for probe in probes:
-        assert services.measurement_add(**lease(run), probe=probe)
+    for sequence, probe in enumerate(probes, start=1):
+        assert services.measurement_add(**lease(run), probe=probe, sequence=sequence)
     stored = list(Measurement.objects.of(run))
     assert [m.sequence for m in stored] == [1, 2]
     assert [m.probe for m in stored] == probes
@@ -164,14 +166,14 @@ def test_probes_are_stored_in_order_and_come_back_equal():
 
 def test_an_error_text_no_database_takes_is_stored_cleaned():
     run = make_claimed_run()
-    services.measurement_add(**lease(run), probe=make_refusal(error_message="a\x00b\ud800c"))
+    services.measurement_add(**lease(run), probe=make_refusal(error_message="a\x00b\ud800c"), sequence=1)
     assert Measurement.objects.get(run=run).error_message == "a\ufffdb?c"
 
 
 def test_log_lines_are_numbered_and_cut_to_length():
     run = make_claimed_run()
-    services.log_add(**lease(run), lines=[LogLine("info", "one")])
-    services.log_add(**lease(run), lines=[LogLine("warning", "x" * 3000)])
+    services.log_add(**lease(run), lines=[LogLine("info", "one")], first_sequence=1)
+    services.log_add(**lease(run), lines=[LogLine("warning", "x" * 3000)], first_sequence=2)
     assert [(line.sequence, line.level, len(line.message)) for line in RunLog.objects.of(run)] == [
         (1, "info", 3),
         (2, "warning", 2000),
@@ -180,10 +182,11 @@ def test_log_lines_are_numbered_and_cut_to_length():
 
 @pytest.mark.parametrize("batches", [[25], [9, 1, 15], [10, 15], [0, 25, 5]])
 def test_a_full_log_ends_with_a_line_that_says_so(batches, monkeypatch):
-    monkeypatch.setattr(services, "LOG_LINES_PER_ATTEMPT", 10)
+    monkeypatch.setattr("analysis.services.progress.LOG_LINES_PER_ATTEMPT", 10)
     run = make_claimed_run()
-    for count in batches:
-        assert services.log_add(**lease(run), lines=[LogLine("info", "again")] * count)
+    for done, count in zip(accumulate(batches, initial=0), batches, strict=False):
+        lines = [LogLine("info", "again")] * count
+        assert services.log_add(**lease(run), lines=lines, first_sequence=done + 1)
     messages = [line.message for line in RunLog.objects.of(run)]
     assert len(messages) == 10
     assert messages[:9] == ["again"] * 9
@@ -231,7 +234,7 @@ def test_a_queued_run_is_cancelled_at_once():
     run.refresh_from_db()
     assert run.state == State.CANCELLED
     assert run.finished_at
-    assert services.run_claim(device=run.device, owner="a") is None
+    assert services.run_claim(device=run.asks_device, owner="a") is None
 
 
 def test_a_running_run_is_asked_to_stop_and_then_marked():
@@ -249,14 +252,6 @@ def test_a_run_that_is_over_cannot_be_cancelled():
     assert not services.run_cancel(run_id=run.pk)
 
 
-def test_recovery_interrupts_what_a_dead_worker_left_on_this_device_only():
-    left, elsewhere = make_claimed_run(), make_claimed_run(make_device(device="cuda:0"))
-    waiting = make_run(left.device)
-    assert services.runs_recover(device=left.device) == 1
-    states = [Run.objects.get(pk=run.pk).state for run in (left, elsewhere, waiting)]
-    assert states == [State.INTERRUPTED, State.RUNNING, State.QUEUED]
-
-
 def test_every_update_moves_updated_at():
     run = make_run()
     long_ago = run.updated_at - timedelta(hours=1)
@@ -268,5 +263,5 @@ def test_every_update_moves_updated_at():
 def test_every_outcome_of_the_engine_can_be_stored():
     run = make_claimed_run()
     for number, outcome in enumerate(Outcome, start=1):
-        services.measurement_add(**lease(run), probe=make_probe(number, outcome=outcome))
+        services.measurement_add(**lease(run), probe=make_probe(number, outcome=outcome), sequence=number)
     assert {m.outcome for m in Measurement.objects.of(run)} == {o.value for o in Outcome}

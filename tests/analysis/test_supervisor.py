@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError
 
-from analysis import services
+from analysis import database, services, supervisor
 from analysis.models import Measurement, Run, RunLog, State
 from analysis.services import LogLine
-from analysis.supervisor import Pace, describe_death, supervise
+from analysis.supervisor import GivenUp, Pace, describe_death, supervise
 from tests.factories import make_claimed_run
 from tests.fake_engine import FAKE_ENGINE
 
@@ -21,12 +23,23 @@ pytestmark = pytest.mark.django_db
 QUICK = Pace(tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0)
 
 
-def watch(mode: str, *, stop: Callable[[Run], bool] = lambda run: False, **fields: Any) -> Run:
+def watch(
+    mode: str, *, stop: Callable[[Run], bool] = lambda run: False, pace: Pace | None = None, **fields: Any
+) -> Run:
     """Supervise a fresh run with the fake engine in this mode; returns it as it is stored afterwards."""
     run = make_claimed_run(**fields)
-    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=lambda: stop(run), pace=QUICK)
+    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=lambda: stop(run), pace=pace or QUICK)
     run.refresh_from_db()
     return run
+
+
+def watch_again(run: Run, mode: str) -> Run:
+    """The next attempt of a run that was given back."""
+    claimed = services.run_claim(device=run.device, owner="tester", run_id=run.pk)
+    assert claimed is not None
+    supervise(claimed, command=[*FAKE_ENGINE, mode], pace=QUICK)
+    claimed.refresh_from_db()
+    return claimed
 
 
 def messages(run: Run) -> list[str]:
@@ -65,13 +78,20 @@ def test_an_error_of_the_engine_fails_the_run_with_its_code_and_words():
     [
         ("crash", -11, "signal 11 (Segmentation fault) and gave no result. Its last words: about to fall"),
         ("killed", -9, "signal 9 (Killed) and gave no result."),
-        ("silent_exit", 0, "ended with exit status 0 and gave no result."),
     ],
 )
-def test_an_engine_that_ends_without_a_word_fails_the_run(mode, exit_status, words):
-    run = watch(mode)
-    assert (run.state, run.error_code, run.exit_status) == (State.FAILED, "engine_died", exit_status)
+def test_an_engine_that_was_ended_by_a_signal_is_tried_once_more_and_then_fails_the_run(mode, exit_status, words):
+    first = watch(mode)
+    assert (first.state, first.error_code, first.attempts.get().exit_status) == (State.QUEUED, "", exit_status)
+    run = watch_again(first, mode)
+    assert (run.state, run.attempt, run.exit_status) == (State.FAILED, 2, exit_status)
     assert words in run.error_message
+
+
+def test_an_engine_that_leaves_without_a_word_fails_the_run():
+    run = watch("silent_exit")
+    assert (run.state, run.error_code, run.exit_status) == (State.FAILED, "engine_died", 0)
+    assert "ended with exit status 0 and gave no result." in run.error_message
 
 
 def test_lines_that_are_no_events_are_logged_and_skipped():
@@ -114,9 +134,45 @@ def test_an_engine_that_outlives_its_time_is_stopped_and_the_run_says_so():
     assert (run.state, run.error_code) == (State.FAILED, "time_out")
 
 
-def test_a_worker_that_stops_interrupts_its_run():
+def test_a_worker_that_stops_gives_its_run_back_and_it_does_not_count():
     run = watch("wait", stop=has_started)
-    assert (run.state, run.error_code) == (State.INTERRUPTED, "interrupted")
+    attempt = run.attempts.get()
+    assert (run.state, run.token, attempt.cause, attempt.counted) == (State.QUEUED, "", "worker_stopped", False)
+
+
+def test_an_engine_that_stands_still_is_stopped_and_tried_once_more():
+    run = watch("hang", pace=replace(QUICK, stall_seconds=0.5))
+    assert (run.state, run.attempts.get().cause) == (State.QUEUED, "stalled")
+
+
+def test_what_is_measured_while_the_database_is_away_is_stored_when_it_is_back(monkeypatch):
+    stored = services.measurement_add
+    refusals = iter([OperationalError("gone"), InterfaceError("closed")])
+
+    def away_twice(**columns: Any) -> bool:
+        for error in refusals:
+            raise error
+        return stored(**columns)
+
+    monkeypatch.setattr(supervisor, "connections_let_go", lambda: None)
+    monkeypatch.setattr(database, "connections_let_go", lambda: None)
+    monkeypatch.setattr(services, "measurement_add", away_twice)
+    run = watch("ok", pace=replace(QUICK, away_seconds=0.05))
+    assert (run.state, run.attempt, Measurement.objects.of(run).count()) == (State.FINISHED, 1, 3)
+
+
+def test_a_worker_that_stops_while_the_database_is_away_leaves_the_run_to_be_recovered(monkeypatch):
+    asked: list[str] = []
+
+    def gone(**columns: Any) -> bool:
+        asked.append("finish")
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(database, "connections_let_go", lambda: None)
+    monkeypatch.setattr(services, "run_finish", gone)
+    with pytest.raises(GivenUp):
+        watch("ok", stop=lambda run: bool(asked))
+    assert Run.objects.get().state == State.RUNNING
 
 
 def test_a_supervisor_that_lost_its_lease_kills_the_engine_and_writes_nothing():
@@ -168,7 +224,7 @@ def test_the_heartbeat_is_renewed_while_the_engine_says_nothing():
         beats.add(Run.objects.get(pk=run.pk).heartbeat_at)
         return len(beats) >= 4
 
-    assert watch("wait", stop=collect).state == State.INTERRUPTED
+    assert watch("wait", stop=collect).state == State.QUEUED
 
 
 def test_whoever_watches_sees_the_lines_as_they_come():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django_q.models import OrmQ
 
-from analysis import supervisor, tasks
+from analysis import services, tasks
 from analysis.device_lock import device_lock
 from analysis.lifeline import Lifeline
 from analysis.models import Device, Run, State
+from analysis.pulse import Pulse
 from tests.factories import make_claimed_run, make_device, make_run
 from tests.fake_engine import FAKE_ENGINE
 
@@ -16,11 +17,11 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> Device:
+def device(monkeypatch: pytest.MonkeyPatch, settings) -> Device:
     """A device whose worker this process is, with the fake engine in place of the real one."""
     device = make_device()
-    monkeypatch.setattr(tasks, "_duty", tasks.Duty(device.pk, Lifeline()))
-    monkeypatch.setitem(supervisor.supervise.__kwdefaults__, "command", (*FAKE_ENGINE, "ok"))
+    monkeypatch.setattr(tasks, "_duty", tasks.Duty(device.pk, Lifeline(), Pulse()))
+    settings.ENGINE_COMMAND = (*FAKE_ENGINE, "ok")
     return device
 
 
@@ -51,12 +52,15 @@ def test_a_wake_up_while_somebody_works_on_the_device_leaves_it_alone(device):
     assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
-def test_what_a_dead_worker_left_running_is_interrupted_first(device):
+def test_what_a_dead_worker_left_running_goes_back_and_is_run_again(device):
     left = make_claimed_run(device)
-    waiting = make_run(device)
-    tasks.wake()
-    states = [Run.objects.get(pk=run.pk).state for run in (left, waiting)]
-    assert states == [State.INTERRUPTED, State.FINISHED]
+    assert tasks.wake() == f"run {left.pk}: finished"
+    assert list(left.attempts.values_list("number", "cause")) == [(1, "owner_died"), (2, "")]
+
+
+def test_work_without_a_device_takes_the_runs_of_silent_owners(monkeypatch):
+    monkeypatch.setattr(services, "runs_reap", lambda: 3)
+    assert tasks.housekeep() == "taken from silent owners: 3"
 
 
 def test_a_worker_that_stops_claims_nothing(device):

@@ -7,10 +7,11 @@ import socket
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import DatabaseError
 
 from analysis.management.commands import up
 from analysis.management.commands.worker import find_device
+from engine.result import DeviceFacts
+from engine.units import GIB
 from tests.factories import make_device
 
 
@@ -75,20 +76,19 @@ def test_a_worker_is_started_with_its_devices_queue():
     assert child.environment == {"Q_CLUSTER_NAME": device.queue_name}
 
 
-def test_a_database_that_is_away_does_not_end_what_runs(monkeypatch, caplog):
-    def fail(devices: object) -> None:
-        raise DatabaseError("gone")
-
-    monkeypatch.setattr(up, "devices_refresh", fail)
-    up.refresh([])
-    assert "gone" in caplog.text
+def test_work_without_a_device_has_a_worker_of_its_own():
+    child = up.default_worker()
+    assert child.command[-1] == "worker"
+    assert "Q_CLUSTER_NAME" not in child.environment
 
 
 @pytest.mark.django_db
-def test_a_worker_finds_its_device_by_number_or_by_name_on_this_host(monkeypatch):
-    monkeypatch.setattr("analysis.management.commands.worker.host_name", lambda: "lab")
-    device = make_device()
-    make_device(host="elsewhere")
-    assert find_device(str(device.pk)) == find_device("cpu") == device
-    with pytest.raises(CommandError, match="no device cuda:0 on host lab"):
-        find_device("cuda:0")
+def test_a_worker_finds_its_device_by_number_name_or_uuid_and_registers_it(monkeypatch):
+    facts = DeviceFacts("cuda:0", "cuda", "A card", GIB, uuid="GPU-1")
+    monkeypatch.setattr("analysis.devices.devices_find", lambda: [facts])
+    device = find_device("GPU-1")
+    assert find_device(str(device.pk)) == find_device("cuda:0") == device
+    with pytest.raises(CommandError, match="cuda:1 is not a device of this host; it has cuda:0 GPU-1"):
+        find_device("cuda:1")
+    with pytest.raises(CommandError, match="no device has this number"):
+        find_device("9")

@@ -42,7 +42,7 @@ class Installation:
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up", "--port", str(self.port)],
-                env={**kept, "MEMORYMARK_DATA_DIR": str(folder)},
+                env={**kept, "MEMORYMARK_DATA_DIR": str(folder), "MEMORYMARK_LOCK_DIR": str(folder / "locks")},
                 cwd=settings.BASE_DIR,
                 stdout=output,
                 stderr=output,
@@ -62,6 +62,12 @@ class Installation:
     def state(self, run_id: int) -> str:
         with self._database() as database:
             return str(database.execute("SELECT state FROM analysis_run WHERE id=?", [run_id]).fetchone()[0])
+
+    def attempts(self, run_id: int) -> list[str]:
+        """Why each attempt so far gave no result; empty for one that goes on."""
+        with self._database() as database:
+            found = database.execute("SELECT cause FROM analysis_attempt WHERE run_id=? ORDER BY number", [run_id])
+            return [cause for (cause,) in found]
 
     def cancel(self, run_id: int) -> None:
         with self._database() as database:
@@ -130,13 +136,15 @@ def test_everything_starts_measures_survives_and_leaves_nothing(up: Installation
     left = up.ask("/analyze", LONG, Prefer="respond-async")["run_id"]
     until(lambda: up.processes("-m engine --spec"))
     os.kill(max(up.processes("manage.py worker")), signal.SIGKILL)
-    until(lambda: up.state(left) == "interrupted")
+    until(lambda: up.attempts(left) == ["owner_died", ""])
+    assert up.state(left) == "running"
+    up.cancel(left)
 
     stopped = up.ask("/analyze", LONG, Prefer="respond-async")["run_id"]
-    until(lambda: up.processes("-m engine --spec"))
+    until(lambda: up.state(stopped) == "running" and up.processes("-m engine --spec"))
     asked_at = time.monotonic()
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(10) == 0
     assert time.monotonic() - asked_at < 5
-    assert up.state(stopped) == "interrupted"
+    assert (up.state(stopped), up.attempts(stopped)) == ("queued", ["worker_stopped"])
     assert until(lambda: not up.processes(), seconds=5)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from django.db import OperationalError
 from django_q import cluster as q2
-from django_q.models import OrmQ, Schedule
+from django_q.models import OrmQ
 
 from analysis import worker
 from analysis.device_lock import device_lock
 from analysis.models import Run, State
-from analysis.worker import DIED_EXIT_STATUS, DeviceWorker, FailFastSentinel, wake_regularly
+from analysis.pulse import Pulse
+from analysis.worker import DIED_EXIT_STATUS, DeviceWorker, FailFastSentinel, Worker
 from tests.factories import make_claimed_run, make_device, make_run
 
 
@@ -47,21 +49,25 @@ def test_a_process_that_left_in_order_is_replaced(sentinel, exitcode):
 
 
 @pytest.mark.django_db
-def test_starting_again_leaves_one_schedule_and_one_message_per_device():
+def test_a_look_leaves_one_message_for_the_device_whatever_lay_there():
     device, other = make_device(), make_device(device="cuda:0")
     make_run(device), make_run(other)
-    for _ in range(2):
-        wake_regularly(device)
+    DeviceWorker(device)._look()
     assert OrmQ.objects.filter(key=device.queue_name).count() == 1
     assert OrmQ.objects.filter(key=other.queue_name).count() == 1
-    assert list(Schedule.objects.values_list("cluster", "minutes", "repeats")) == [(device.queue_name, 1, -1)]
 
 
 @pytest.mark.django_db
-def test_a_starting_worker_interrupts_what_a_dead_one_left():
+def test_work_without_a_device_is_woken_in_the_default_queue():
+    Worker()._look()
+    assert OrmQ.objects.get().key == "memorymark"
+
+
+@pytest.mark.django_db
+def test_a_starting_worker_gives_back_what_a_dead_one_left():
     run = make_claimed_run()
     DeviceWorker(run.device)._recover(wait_seconds=0)
-    assert Run.objects.get(pk=run.pk).state == State.INTERRUPTED
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
 @pytest.mark.django_db
@@ -71,3 +77,20 @@ def test_a_run_that_somebody_still_works_on_is_left_alone(caplog):
         DeviceWorker(run.device)._recover(wait_seconds=0)
     assert Run.objects.get(pk=run.pk).state == State.RUNNING
     assert "still in use" in caplog.text
+
+
+def test_a_database_that_is_away_does_not_end_what_runs(monkeypatch, caplog):
+    def fail() -> None:
+        raise OperationalError("gone")
+
+    own = Worker()
+    monkeypatch.setattr(worker, "connections_let_go", lambda: None)
+    monkeypatch.setattr(own, "_refresh", fail)
+    own._look_after(now=1.0)
+    assert "gone" in caplog.text
+
+
+def test_the_pulse_tells_how_long_the_worker_has_stood_still():
+    pulse = Pulse()
+    pulse.beat()
+    assert 0 <= pulse.age_seconds < 5

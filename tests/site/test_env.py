@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from memorymark_site.env import env_bool, env_list, env_number, env_path, env_text, kept_secret
+from memorymark_site.env import (
+    env_bool,
+    env_command,
+    env_list,
+    env_number,
+    env_path,
+    env_text,
+    kept_secret,
+    writable_file,
+    writable_folder,
+)
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("Yes", True), (" on ", True), ("0", False), ("", False)])
@@ -71,3 +81,44 @@ def test_a_secret_is_made_once_and_kept_to_its_owner(tmp_path):
 def test_processes_that_start_together_share_one_secret(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(kept_secret, [tmp_path / "secret_key"] * 8))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("", ["a", "b"]), ("py -m engine", ["py", "-m", "engine"]), ("'my py' x", ["my py", "x"])]
+)
+def test_a_command_is_split_as_a_shell_would(text, words):
+    assert env_command("X", ("a", "b"), environ={"X": text}) == words
+
+
+def test_a_command_with_an_open_quote_is_refused_by_name():
+    with pytest.raises(ImproperlyConfigured, match="X: not a command line"):
+        env_command("X", (), environ={"X": "'python -m engine"})
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_the_remedy(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ImproperlyConfigured, match="cannot make this folder .*; set THIS"):
+        writable_folder(tmp_path / "file" / "var", remedy="set THIS")
+
+
+def test_a_read_only_folder_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # whoever is root may write anywhere but there
+    with pytest.raises(ImproperlyConfigured, match="cannot be written .*; set THIS"):
+        writable_folder(tmp_path, remedy="set THIS")
+
+
+def test_a_read_only_database_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    path = tmp_path / "memorymark.sqlite3"
+    path.touch()
+    monkeypatch.setattr("os.access", lambda asked, mode: asked != path)
+    with pytest.raises(ImproperlyConfigured, match="database cannot be written .*; set THIS"):
+        writable_file(path, remedy="set THIS")
+
+
+def test_a_database_in_a_folder_that_is_missing_is_refused(tmp_path):
+    with pytest.raises(ImproperlyConfigured, match="folder is missing"):
+        writable_file(tmp_path / "none" / "db.sqlite3", remedy="set THIS")
+
+
+def test_a_database_that_is_yet_to_be_made_is_fine(tmp_path):
+    assert writable_file(str(tmp_path / "db.sqlite3"), remedy="set THIS") is None

@@ -68,3 +68,27 @@ def test_an_exception_in_a_view_is_printed_where_the_server_runs(tmp_path):
     )
     done = python("-c", code, folder=tmp_path, DJANGO_SETTINGS_MODULE="memorymark_site.settings")
     assert "ValueError: the cause" in done.stderr
+
+
+def test_a_data_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    done = python("-c", "import memorymark_site.settings", folder=tmp_path / "file" / "var")
+    assert done.stderr.splitlines()[-1].endswith("cannot make this folder (Not a directory); set MEMORYMARK_DATA_DIR")
+
+
+def test_a_fleet_is_named_by_the_environment(tmp_path):
+    show = (
+        "from memorymark_site import settings as s; print(s.HOST_NAME, s.LOCK_DIR, *s.ENGINE_COMMAND, s.METRICS_TOKEN)"
+    )
+    given = {"HOST": "node7", "LOCK_DIR": "/run/locks", "ENGINE_COMMAND": "/opt/py -m engine", "METRICS_TOKEN": "t"}
+    done = python("-c", show, folder=tmp_path, **{f"MEMORYMARK_{name}": value for name, value in given.items()})
+    assert done.stdout == "node7 /run/locks /opt/py -m engine t\n", done.stderr
+
+
+def test_an_outage_of_postgresql_shows_within_seconds_unless_the_url_says_otherwise(tmp_path):
+    show = (
+        "from memorymark_site import settings as s; o = s.DATABASES['default']['OPTIONS']; print(o['connect_timeout'])"
+    )
+    url = "postgresql://u:p@db.example/runs"
+    assert python("-c", show, folder=tmp_path, DATABASE_URL=url).stdout == "5\n"
+    assert python("-c", show, folder=tmp_path, DATABASE_URL=f"{url}?connect_timeout=30").stdout == "30\n"

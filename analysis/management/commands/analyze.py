@@ -17,7 +17,9 @@ from analysis import services
 from analysis.database import refuse_unmigrated
 from analysis.device_lock import DeviceBusy, device_lock
 from analysis.devices import accelerators_or_cpu, device_of_this_host, devices_find, devices_register
-from analysis.models import Device, Run
+from analysis.models import Device, Run, State
+from analysis.placement import Placement
+from analysis.recovery import device_recover
 from analysis.services import LogLine
 from analysis.supervisor import supervise
 from analysis.tasks import rewake
@@ -55,18 +57,27 @@ class Command(BaseCommand):
         sys.exit(status)
 
     def _run(self, spec: RunSpec, device: Device, descriptor: int) -> int:
-        services.runs_recover(device=device)
-        created = services.run_create(spec=spec, device=device)
-        run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}", run_id=created.pk)
-        if run is None:
-            raise DeviceBusy(f"run {created.pk} was taken by somebody else")
+        device_recover(device)
+        created = services.run_create(spec=spec, place=Placement(device=device))
         with stop_signals() as stops:
-            status = supervise(run, keep_open=[descriptor], should_stop=lambda: bool(stops), on_line=self._show)
-        run.refresh_from_db()
+            run, status = self._attempt(created.pk, device, descriptor, stops)
+            while run.state == State.QUEUED and not stops:  # given back: worth another attempt
+                run, status = self._attempt(created.pk, device, descriptor, stops)
+        if stops:
+            services.run_cancel(run_id=run.pk)
+            run.refresh_from_db()
         self.stdout.write(f"run {run.pk}: {_summary(run)}")
         if stops:
             return _INTERRUPTED_EXIT_STATUS
         return 1 if status is None or status < 0 else status
+
+    def _attempt(self, run_id: int, device: Device, descriptor: int, stops: list[int]) -> tuple[Run, int | None]:
+        run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}", run_id=run_id)
+        if run is None:
+            raise DeviceBusy(f"run {run_id} cannot start: {device} is drained or in maintenance, or somebody has it")
+        status = supervise(run, keep_open=[descriptor], should_stop=lambda: bool(stops), on_line=self._show)
+        run.refresh_from_db()
+        return run, status
 
     def _show(self, line: LogLine) -> None:
         self.stdout.write(line.message)

@@ -13,7 +13,6 @@ import socket
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -22,15 +21,16 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connections
+from django.db import connection
 
 from analysis.accounts import administrator_create_first
-from analysis.devices import accelerators_or_cpu, devices_find, devices_refresh, devices_register
+from analysis.database import DATABASE_AWAY, connections_let_go
+from analysis.devices import accelerators_or_cpu, devices_find, devices_register
 from analysis.models import Device
 from analysis.processes import Child, Keeper
 from engine.errors import EngineError
 
-_REFRESH_SECONDS = 3.0
+_DATABASE_SECONDS = 3.0
 _STOP_SECONDS = 4.0
 _READY_SECONDS = 30.0
 
@@ -53,9 +53,9 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
         devices = self._set_up()
-        self._keeper.start([web_server(host, port), *map(worker, devices)])
+        self._keeper.start([web_server(host, port), default_worker(), *map(worker, devices)])
         try:
-            self._keep(devices, address(host, port))
+            self._keep(address(host, port))
         finally:
             self._say("stopping ...")
             self._keeper.stop(seconds=_STOP_SECONDS)
@@ -63,7 +63,7 @@ class Command(BaseCommand):
 
     def _set_up(self) -> list[Device]:
         """Everything that must be there before a child starts. Each step may be repeated without harm."""
-        call_command("migrate", interactive=False, verbosity=0)
+        self._migrate()
         call_command("collectstatic", interactive=False, verbosity=0)
         self._create_administrator()
         self._say("looking for devices ...")
@@ -75,6 +75,19 @@ class Command(BaseCommand):
             self._say(f"device {device.device}: {device.name}{'' if device.enabled else ' (disabled)'}")
         return [device for device in found if device.enabled]
 
+    def _migrate(self) -> None:
+        """A server that is not up yet is waited for: after a power cut everything starts at once."""
+        while not self._stops:
+            try:
+                return call_command("migrate", interactive=False, verbosity=0)
+            except DATABASE_AWAY as exc:
+                if connection.vendor == "sqlite":
+                    raise CommandError(f"the database cannot be used: {exc}") from exc
+                self._say(f"waiting for the database: {str(exc).splitlines()[0]}")
+                connections_let_go()
+                time.sleep(_DATABASE_SECONDS)
+        raise CommandError("stopped before the database was there")
+
     def _create_administrator(self) -> None:
         given = os.environ.get("MEMORYMARK_ADMIN_PASSWORD", "")
         password = given or secrets.token_urlsafe(12)
@@ -82,17 +95,13 @@ class Command(BaseCommand):
             shown = "as given in MEMORYMARK_ADMIN_PASSWORD" if given else f"{password}   (shown only now)"
             self._say(f"first administrator: {name}   password: {shown}")
 
-    def _keep(self, devices: Sequence[Device], url: str) -> None:
-        refresh_at, ready_until = 0.0, time.monotonic() + _READY_SECONDS
+    def _keep(self, url: str) -> None:
+        ready_until = time.monotonic() + _READY_SECONDS
         is_announced = False
         while not self._stops:
-            now = time.monotonic()
             self._keeper.look()
-            if now >= refresh_at:
-                refresh(devices)
-                refresh_at = now + _REFRESH_SECONDS
             is_announced = is_announced or self._announce(url)
-            if not is_announced and now >= ready_until:
+            if not is_announced and time.monotonic() >= ready_until:
                 raise CommandError(f"{url}/health did not answer within {_READY_SECONDS:.0f} s")
             time.sleep(0.2)
 
@@ -155,19 +164,14 @@ def web_server(host: str, port: int) -> Child:
     return Child("web server", gunicorn, environment)
 
 
+def default_worker() -> Child:
+    return Child("worker without a device", [sys.executable, str(settings.BASE_DIR / "manage.py"), "worker"])
+
+
 def worker(device: Device) -> Child:
     manage = str(settings.BASE_DIR / "manage.py")
     command = [sys.executable, manage, "worker", "--device", str(device.pk)]
     return Child(f"worker {device.device}", command, {"Q_CLUSTER_NAME": device.queue_name})
-
-
-def refresh(devices: Sequence[Device]) -> None:
-    """A database that is away for a while must not end what runs."""
-    try:
-        devices_refresh(devices)
-    except DatabaseError as exc:
-        logger.warning("device readings were not stored: %s", exc)
-        connections.close_all()
 
 
 def answers(url: str) -> bool:

@@ -1,4 +1,7 @@
-"""`python manage.py worker --device cuda:0`: runs what is queued for one device of this host."""
+"""`python manage.py worker --device cuda:0`: runs what is queued for one device of this host.
+
+Without a device it serves the default queue: work that needs no card and never waits for one.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +10,53 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from analysis.database import refuse_unmigrated
-from analysis.devices import host_name
+from analysis.devices import device_register
 from analysis.models import Device
-from analysis.worker import DeviceWorker
+from analysis.worker import DeviceWorker, Worker
+from engine.errors import EngineError
 
 
 class Command(BaseCommand):
-    """Serves one device until SIGTERM or Ctrl-C; `up` starts one for each."""
+    """Serves one queue until SIGTERM or Ctrl-C; `up` starts one for each device, and one for the rest."""
 
     help = "Run what is queued for one device of this host, until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--device", required=True, help="its number in the admin panel, or cuda:0, cpu, ...")
+        parser.add_argument(
+            "--device",
+            help="its UUID, cuda:0, cpu, ... (found and registered), or its number in the admin panel; "
+            "left out: the work that needs no device",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unmigrated()
-        device = find_device(options["device"])
-        if os.environ.get("Q_CLUSTER_NAME") != device.queue_name:
-            # django-q2 reads the queue's name once, when Django starts: start again with it
-            environment = {**os.environ, "Q_CLUSTER_NAME": device.queue_name}
-            os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606  (no shell is wanted)
-        sys.exit(DeviceWorker(device).work())
+        worker = DeviceWorker(find_device(options["device"])) if options["device"] else Worker()
+        is_default = worker.queue_name == settings.Q_CLUSTER["name"]
+        if os.environ.get("Q_CLUSTER_NAME") != (None if is_default else worker.queue_name):
+            start_again(None if is_default else worker.queue_name, worker.device)
+        sys.exit(worker.work())
 
 
 def find_device(text: str) -> Device:
-    """By row number, or by the engine's name on this host. Raises CommandError."""
-    here = Device.objects.on_host(host_name())
-    if device := (Device.objects.filter(pk=text) if text.isdecimal() else here.filter(device=text)).first():
-        return device
-    raise CommandError(f"no device {text} on host {host_name()}; `manage.py up` registers what there is")
+    """By row number; or by UUID or the engine's name, on this host. Raises CommandError."""
+    if text.isdecimal():
+        if device := Device.objects.select_related("host").filter(pk=text).first():
+            return device
+        raise CommandError(f"--device {text}: no device has this number; `manage.py up` registers what there is")
+    try:
+        return device_register(text)
+    except EngineError as exc:
+        raise CommandError(str(exc), returncode=exc.exit_status) from exc
+
+
+def start_again(queue_name: str | None, device: Device | None) -> None:
+    """django-q2 reads the queue's name once, when Django starts: start again with it, and with what was found."""
+    environment = {name: value for name, value in os.environ.items() if name != "Q_CLUSTER_NAME"}
+    if queue_name:
+        environment["Q_CLUSTER_NAME"] = queue_name
+    arguments = [sys.argv[0], "worker", *(["--device", str(device.pk)] if device else [])]
+    os.execve(sys.executable, [sys.executable, *arguments], environment)  # noqa: S606  (no shell is wanted)

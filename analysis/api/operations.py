@@ -1,0 +1,64 @@
+"""For those who watch the portal: `/readyz` for load balancers, `/metrics` for Prometheus."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from rest_framework.permissions import AllowAny, BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from analysis.api.errors import error_body
+from analysis.health import readiness
+from analysis.metrics import metrics_text
+
+
+class MayScrape(BasePermission):
+    """Whoever shows the token of the settings, and people who are signed in."""
+
+    message = "Sign in, or send MEMORYMARK_METRICS_TOKEN as a Bearer token"
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        return shows_token(request) or bool(request.user and request.user.is_authenticated)
+
+
+def shows_token(request: HttpRequest) -> bool:
+    """Compared in constant time; with no token in the settings nothing matches."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    token = settings.METRICS_TOKEN
+    return bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+class _AnyFormat(APIView):
+    """Answers its one format whatever Accept says: scrapers and probes ask for many."""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        return super().perform_content_negotiation(request, force=True)
+
+
+class Ready(_AnyFormat):
+    """`GET /readyz`: 200 while runs are taken and answered, else 503, with the reasons in words."""
+
+    authentication_classes = ()  # a session would be read from the database, which may be what is away
+    permission_classes = (AllowAny,)
+
+    def get(self, request: Request) -> HttpResponse:
+        seen = readiness()
+        return JsonResponse(seen.to_dict(), status=200 if seen.is_ready else 503, headers={"Cache-Control": "no-store"})
+
+
+class Metrics(_AnyFormat):
+    """`GET /metrics`, in Prometheus' text format."""
+
+    permission_classes = (MayScrape,)
+
+    def get(self, request: Request) -> HttpResponse:
+        try:
+            return HttpResponse(metrics_text(), content_type=CONTENT_TYPE_LATEST)
+        except DatabaseError:
+            return JsonResponse(error_body("The database does not answer"), status=503)

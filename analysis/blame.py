@@ -1,0 +1,58 @@
+"""PURE: who is to blame when an attempt ends without a result, and whether the run gets another one.
+
+| cause | blame | what follows |
+|---|---|---|
+| worker_stopped | nobody: it was asked to stop | queued again, not counted |
+| owner_died, host_lost | the worker or its host | queued again; after 3 counted attempts interrupted |
+| engine_killed, engine_crashed, stalled | perhaps the run | queued again once, then failed |
+| anything else | the run | failed |
+
+Whatever the cause: a run that somebody wants cancelled is cancelled, and none has more than 3 counted attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from analysis.models import State
+
+MAX_COUNTED_ATTEMPTS = 3
+
+
+class Cause(StrEnum):
+    """Why an attempt gave no result, where that may be worth another one."""
+
+    WORKER_STOPPED = "worker_stopped"
+    OWNER_DIED = "owner_died"
+    HOST_LOST = "host_lost"
+    ENGINE_KILLED = "engine_killed"
+    ENGINE_CRASHED = "engine_crashed"
+    STALLED = "stalled"
+
+
+_OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
+_ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.STALLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state the run goes to, and whether the attempt that ended counts."""
+
+    state: State
+    counted: bool = True
+
+
+def verdict(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> Verdict:
+    """`earlier_counted` are the causes of the counted attempts before this one."""
+    is_counted = cause != Cause.WORKER_STOPPED
+    if cancel_requested:
+        return Verdict(State.CANCELLED, is_counted)
+    has_room = len(earlier_counted) + is_counted < MAX_COUNTED_ATTEMPTS
+    if cause == Cause.WORKER_STOPPED or (cause in _OF_THE_HOST and has_room):
+        return Verdict(State.QUEUED, is_counted)
+    if cause in _OF_THE_HOST:
+        return Verdict(State.INTERRUPTED)
+    was_given_again = any(other in _ONCE_MORE for other in earlier_counted)
+    return Verdict(State.QUEUED if cause in _ONCE_MORE and has_room and not was_given_again else State.FAILED)

@@ -1,0 +1,215 @@
+"""PURE: which waiting run may run where, whose turn it is, and when a waiting run can expect to start.
+
+The rule, in this order: the highest priority; then the person with the fewest running runs; then the person
+served longest ago (never: first); then the oldest run. Runs without a person count as one person.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+FOREIGN_SHARE_MAX = 0.05
+"""Of a device's memory: what other processes may hold before only runs that accept a shared device start there."""
+
+FORECAST_STARTS_MAX = 500
+"""How far ahead is looked: beyond that, an expected start would be a guess."""
+
+_ASSUMED_SECONDS = 300.0  # of a run whose model never finished: orders the forecast, and makes its times unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a run asks of a device: one of its own, or any of a kind whose name holds the class."""
+
+    device_id: int | None = None
+    kind: str = ""
+    device_class: str = ""
+    needs_bytes: int | None = None
+    needs_compute_capability: float | None = None
+    accepts_shared_device: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A device as far as placing is concerned. What is None is not known, or not limited."""
+
+    device_id: int
+    kind: str
+    name: str
+    capacity_bytes: int
+    compute_capability: float | None = None
+    foreign_used_bytes: int | None = None
+    allowed: frozenset[int] | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return (self.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * self.capacity_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One person's claim to the next device, for her runs of one priority."""
+
+    person: int | None
+    priority: int
+    oldest_created_at: datetime
+    running: int = 0
+    last_started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A queued run in the forecast. `typical_seconds`: how long runs of its model take, if any finished."""
+
+    run_id: int
+    person: int | None
+    priority: int
+    created_at: datetime
+    ask: Ask
+    typical_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BusyCard:
+    """A device that takes runs, with whose run it has and in how many seconds that may end (None: unknown)."""
+
+    card: Card
+    is_running: bool = False
+    person: int | None = None
+    seconds_left: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Where a waiting run stands: 1 starts next. `start_seconds` from now; None when that is not known."""
+
+    position: int
+    start_seconds: float | None
+
+
+def is_wanted(ask: Ask, card: Card) -> bool:
+    """Whether this is a device of the kind that is asked for."""
+    if ask.device_id is not None:
+        return ask.device_id == card.device_id
+    return ask.kind == card.kind and ask.device_class.lower() in card.name.lower()
+
+
+def has_memory(ask: Ask, card: Card) -> bool:
+    return ask.needs_bytes is None or ask.needs_bytes <= card.capacity_bytes
+
+
+def has_capability(ask: Ask, card: Card) -> bool:
+    """A device that does not tell its capability is given the chance."""
+    needed, has = ask.needs_compute_capability, card.compute_capability
+    return needed is None or has is None or needed <= has
+
+
+def may_run(ask: Ask, card: Card, person: int | None) -> bool:
+    """Whether the run may start on this device: `RunQuerySet.waiting_for` says the same to the database."""
+    is_allowed = card.allowed is None or person in card.allowed
+    is_shared_enough = ask.accepts_shared_device or not card.is_shared
+    return (
+        is_wanted(ask, card) and has_memory(ask, card) and has_capability(ask, card) and is_allowed and is_shared_enough
+    )
+
+
+def turn_order(standings: Iterable[Standing]) -> list[Standing]:
+    """Whose turn it is, first one first."""
+    return sorted(standings, key=_turn)
+
+
+def _turn(standing: Standing) -> tuple[int, int, bool, float, datetime, int]:
+    last = standing.last_started_at
+    return (
+        -standing.priority,
+        standing.running,
+        last is not None,
+        last.timestamp() if last else 0.0,
+        standing.oldest_created_at,
+        standing.person or 0,
+    )
+
+
+def forecast(
+    waiting: Sequence[WaitingRun],
+    cards: Iterable[BusyCard],
+    *,
+    now: datetime,
+    last_started: dict[int | None, datetime],
+    wanted: Collection[int] | None = None,
+) -> dict[int, Expectation]:
+    """Play the queue forward by the rule. Runs that no device may take, or that are too far back, are left out.
+
+    It ends early once all of `wanted` are known.
+    """
+    still_wanted = set(wanted) if wanted is not None else None
+    expected: dict[int, Expectation] = {}
+    for run, seconds in _starts(_Queue(waiting, now, last_started), list(cards)):
+        expected[run.run_id] = Expectation(len(expected) + 1, seconds)
+        if still_wanted is not None:
+            still_wanted.discard(run.run_id)
+        if len(expected) == FORECAST_STARTS_MAX or still_wanted == set():
+            break
+    return expected
+
+
+def _starts(queue: _Queue, cards: list[BusyCard]) -> Iterator[tuple[WaitingRun, float | None]]:
+    """Each start with its time, in the order they come: the device that is free first takes the next run."""
+    is_known = [card.seconds_left is not None for card in cards]
+    holder = [card.person for card in cards]
+    free = [(_assumed(card.seconds_left), number) for number, card in enumerate(cards)]
+    heapq.heapify(free)
+    queue.running.update(card.person for card in cards if card.is_running)
+    has_run = [card.is_running for card in cards]
+    while free:
+        at, number = heapq.heappop(free)
+        if has_run[number]:
+            queue.running[holder[number]] -= 1
+            has_run[number] = False
+        run = queue.take(cards[number].card, at)
+        if run is None:
+            continue  # nothing that waits may run here, and nothing new comes in a forecast
+        yield run, at if is_known[number] else None
+        has_run[number], holder[number] = True, run.person
+        is_known[number] = is_known[number] and run.typical_seconds is not None
+        heapq.heappush(free, (at + _assumed(run.typical_seconds), number))
+
+
+def _assumed(seconds: float | None) -> float:
+    return _ASSUMED_SECONDS if seconds is None else seconds
+
+
+class _Queue:
+    """Waiting runs in groups that stand and fit alike, so that a turn looks at groups, not at every run."""
+
+    def __init__(self, waiting: Iterable[WaitingRun], now: datetime, last_started: dict[int | None, datetime]) -> None:
+        self.now = now
+        self.last_started = dict(last_started)
+        self.running: Counter[int | None] = Counter()
+        self.groups: dict[tuple[int | None, int, Ask], deque[WaitingRun]] = defaultdict(deque)
+        for run in sorted(waiting, key=lambda run: (run.created_at, run.run_id)):
+            self.groups[run.person, run.priority, run.ask].append(run)
+
+    def take(self, card: Card, at_seconds: float) -> WaitingRun | None:
+        """What this device starts next, by the rule; the person is then one that was just served."""
+        offered = [key for key in self.groups if may_run(key[2], card, key[0])]
+        if not offered:
+            return None
+        key = min(offered, key=self._turn)
+        run = self.groups[key].popleft()
+        if not self.groups[key]:
+            del self.groups[key]
+        self.running[run.person] += 1
+        self.last_started[run.person] = self.now + timedelta(seconds=at_seconds)
+        return run
+
+    def _turn(self, key: tuple[int | None, int, Ask]) -> tuple[object, ...]:
+        person, priority, _ = key
+        oldest = self.groups[key][0]
+        standing = Standing(person, priority, oldest.created_at)
+        standing = replace(standing, running=self.running[person], last_started_at=self.last_started.get(person))
+        return (*_turn(standing), oldest.run_id)

@@ -1,0 +1,88 @@
+"""queued -> running: how a worker gets its next run. Whose turn it is, is decided in `analysis.scheduling`."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Min
+from django.db.models.functions import Now
+
+from analysis.models import Attempt, Device, Run, State
+from analysis.querysets import RunQuerySet
+from analysis.scheduling import Standing, turn_order
+
+
+def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
+    """Make the run whose turn it is (or the one named) this owner's, with a new attempt, in one transaction.
+
+    None: nothing waits that may start here, or the device is busy, disabled, drained or in maintenance.
+    """
+    try:
+        with transaction.atomic():
+            ready = Device.objects.taking_runs().idle().filter(pk=device.pk).first()
+            run = _next(ready, run_id) if ready else None
+            if ready is None or run is None or not _start(run, ready, owner[:250]):
+                return None
+    except IntegrityError:  # one_running_run_per_device: another claim was quicker
+        return None
+    return Run.objects.with_places().get(pk=run.pk)
+
+
+def _next(device: Device, run_id: int | None) -> Run | None:
+    """The row, locked. One that another claim holds is passed over, not waited for."""
+    waiting = Run.objects.waiting_for(device)
+    if run_id is not None:
+        return _locked(waiting.filter(pk=run_id))
+    for turn in turn_order(_standings(waiting)):
+        run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
+        if run is not None:
+            return run
+    return None
+
+
+def _locked(waiting: RunQuerySet) -> Run | None:
+    found = waiting.values_list("pk", flat=True).select_for_update(skip_locked=True, of=("self",)).first()
+    return None if found is None else Run.objects.get(pk=found)
+
+
+def _standings(waiting: RunQuerySet) -> list[Standing]:
+    """Who has something that may start here, and how she stands: one row per person and priority."""
+    groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
+    if len(groups) < 2:
+        return [Standing(*group) for group in groups]
+    running = dict(Run.objects.running().order_by().values_list("requested_by").annotate(Count("pk")))
+    last_started = Run.objects.all().last_started({person for person, *_ in groups})
+    return [
+        Standing(person, priority, oldest, running.get(person, 0), last_started.get(person))
+        for person, priority, oldest in groups
+    ]
+
+
+def _start(run: Run, device: Device, owner: str) -> bool:
+    number = run.attempt + 1
+    still_waiting = Run.objects.queued().filter(pk=run.pk, cancel_requested=False)
+    started = still_waiting.update(
+        state=State.RUNNING,
+        device=device,
+        spec=_spec_on(run, device),
+        attempt=number,
+        token=uuid4().hex,
+        owner=owner,
+        phase="",
+        started_at=Now(),
+        heartbeat_at=Now(),
+        suspect_at=None,
+    )
+    if started:
+        Attempt.objects.create(run_id=run.pk, number=number, device=device, owner=owner, started_at=Now())
+    return bool(started)
+
+
+def _spec_on(run: Run, device: Device) -> dict[str, Any]:
+    """The spec as it is run: on this device and, where none was asked for, at its price."""
+    spec = {**run.spec, "device": device.device}
+    if run.uses_device_price and device.price_per_hour_usd is not None:
+        spec["price_per_hour_usd"] = device.price_per_hour_usd
+    return spec
