@@ -38,10 +38,13 @@ def _last_attempt(Attempt):
 
 
 def give_back(apps, schema_editor):
-    Device = apps.get_model("analysis", "Device")
+    Device, Run = (apps.get_model("analysis", name) for name in ("Device", "Run"))
     for device in Device.objects.select_related("host"):
         device.host_name = device.host.name
         device.save()
+    for run in Run.objects.filter(device=None):  # before, every run had a device
+        run.device = run.asks_device or Device.objects.filter(kind=run.asks_kind).first()
+        run.save(update_fields=["device"])
 
 
 class Migration(migrations.Migration):

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -109,6 +110,26 @@ def test_a_crash_while_the_kernel_kills_somebody_else_is_no_out_of_memory(sessio
     threading.Timer(0.2, os.kill, (session._session_pid, signal.SIGSEGV)).start()
     with pytest.raises(WorkerFailed, match="SIGSEGV"):
         session.probe(8, steps=10_000, is_timed=False, seconds=60)
+
+
+def test_a_probe_of_several_seconds_tells_how_far_it_is_once_a_second(session):
+    told: list[tuple[float, str, int]] = []
+    with pytest.raises(TimeIsUp):
+        session.probe(
+            8, steps=10_000, is_timed=False, seconds=3.5, progress=lambda *said: told.append((time.monotonic(), *said))
+        )
+    times, stages, steps = zip(*told, strict=True)
+    assert len(told) in (2, 3)
+    assert set(stages) == {"memory"}
+    assert list(steps) == sorted(set(steps))
+    assert all(later - earlier > 0.9 for earlier, later in zip(times, times[1:], strict=False))
+    assert probe(session, 2).fits
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the score is Linux's")
+def test_a_session_is_the_kernel_s_first_victim(session):
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    assert Path(f"/proc/{session._session_pid}/oom_score_adj").read_text().strip() == str(max(500, own))
 
 
 def test_what_a_dying_session_printed_is_in_its_error(session):

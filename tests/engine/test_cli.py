@@ -1,5 +1,6 @@
 """The command line: its output forms, its exit codes, its words for bad input."""
 
+import io
 import json
 import subprocess
 import sys
@@ -21,9 +22,9 @@ TOP_LEVEL = {
 }  # fmt: skip
 
 
-def engine(*arguments: str) -> subprocess.CompletedProcess[str]:
+def engine(*arguments: str, told: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "engine", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False, input=told)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,30 @@ def test_events_are_json_lines_and_a_model_that_does_not_fit_exits_with_3():
 
 
 @pytest.mark.slow
+def test_a_run_is_taken_up_from_its_events_and_its_result_is_in_the_file(tmp_path):
+    spec = {"model": "bert-tiny", "device": "cpu", "memory_limit_bytes": "100MiB", "sequence_length": 64}
+    arguments = ("--spec", json.dumps(spec), "--events")
+    first = [json.loads(line) for line in engine(*arguments).stdout.splitlines()]
+    facts = next(event for event in first if event["event"] == "device")
+    known = {name: facts[name] for name in ("device", "environment")}
+    known["probes"] = [event["probe"] for event in first if event["event"] == "probe"][:4]
+    resumed = engine(*arguments, "--known", "-", "--result-file", str(tmp_path / "result.json"), told=json.dumps(known))
+    last = json.loads(resumed.stdout.splitlines()[-1])
+    assert json.loads((tmp_path / "result.json").read_text()) == {"exit_status": 0, "result": last["result"]}
+    assert last["result"]["boundary"] == first[-1]["result"]["boundary"]
+    assert resumed.stdout.count('"is_carried": true') == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["--validate", "--validate-backward"])
+def test_a_check_without_enough_memory_exits_with_1_and_a_sentence(check):
+    done = engine(check, "bert-tiny", "--device", "cpu", "--memory-limit", "55MiB", "--sequence-length", "512")
+    assert done.returncode == 1
+    assert "bert-tiny at batch 8 does not fit" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
 def test_a_spent_time_budget_exits_with_5():
     assert engine("bert-tiny", "cpu", "--memory-limit", "1GiB", "--time-budget", "1").returncode == 5
 
@@ -89,11 +114,28 @@ def test_the_devices_of_this_machine_are_listed_as_json():
         (["bert", "--spec", '{"model": "gpt2"}'], "spec: stands for all settings; leave out model"),
         (["devices", "--jsn"], "devices takes --json and nothing else"),
         (["--validate", "bert", "--json"], "takes no --json"),
+        (["bert", "--known", "-"], "known: is for tools: it needs --events or --json"),
+        (["bert", "--result-file", "r.json"], "result_file: is for tools: it needs --events or --json"),
+        (["--validate", "bert", "--result-file", "r.json"], "result_file: is for tools"),
+        (["bert", "--json", "--known", "probes.json"], "known: takes - and nothing else"),
     ],
 )
 def test_bad_input_exits_with_2_and_names_the_field(arguments, words, capsys):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("told", "words"), [("", "is not valid JSON"), ("[1", "is not valid JSON"), ("{}", "is not device, environment")]
+)
+def test_known_probes_that_are_malformed_exit_with_2_and_an_event_that_names_the_field(
+    told, words, capsys, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(told))
+    assert main(["bert-tiny", "cpu", "--events", "--known", "-"]) == 2
+    event = json.loads(capsys.readouterr().out)
+    assert (event["event"], event["error"]["field"], event["seconds"] >= 0) == ("error", "known", True)
+    assert words in event["error"]["message"]
 
 
 def test_a_number_that_is_none_exits_with_2(capsys):
