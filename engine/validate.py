@@ -28,6 +28,7 @@ from engine.units import format_bytes
 from engine.workloads import build
 
 BATCH_SIZE = 8
+NO_ROOM = f"at batch {BATCH_SIZE} does not fit the memory there is"
 Print = Callable[[str], None]
 
 
@@ -47,9 +48,8 @@ def _named_failure(spec: RunSpec) -> Iterator[None]:
         raise
     except Exception as exc:
         name, text = type(exc).__name__, str(exc).strip()[:1_000]
-        is_memory = classify(name, text) is Outcome.OUT_OF_MEMORY
-        why = "does not fit the memory there is" if is_memory else "cannot be checked"
-        raise WorkloadFailed(f"{spec.model} at batch {BATCH_SIZE} {why}: {name}: {text}") from exc
+        why = NO_ROOM if classify(name, text) is Outcome.OUT_OF_MEMORY else f"failed at batch {BATCH_SIZE}: {name}"
+        raise WorkloadFailed(f"{spec.model} {why}: {text}") from exc
 
 
 def backward(specs: Sequence[RunSpec], say: Print) -> int:
@@ -147,7 +147,7 @@ def _compiled_row(spec: RunSpec, say: Print) -> bool:
 def _mode(bench: Bench, compile_seconds: float) -> _Mode:
     probe = run_probe(bench, BATCH_SIZE)
     if probe.step_seconds is None:
-        raise WorkloadFailed(f"batch {BATCH_SIZE} does not fit: {probe.error_message}")
+        raise WorkloadFailed(f"{bench.spec.model} {NO_ROOM}: {probe.error_message}")
     return _Mode(compile_seconds, probe.step_seconds, probe.peak_allocated_bytes)
 
 

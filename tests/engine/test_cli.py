@@ -65,18 +65,17 @@ def test_events_are_json_lines_and_a_model_that_does_not_fit_exits_with_3():
 
 
 @pytest.mark.slow
-def test_a_run_is_taken_up_from_its_events_and_its_result_is_in_the_file(tmp_path):
-    spec = {"model": "bert-tiny", "device": "cpu", "memory_limit_bytes": "100MiB", "sequence_length": 64}
-    arguments = ("--spec", json.dumps(spec), "--events")
-    first = [json.loads(line) for line in engine(*arguments).stdout.splitlines()]
-    facts = next(event for event in first if event["event"] == "device")
-    known = {name: facts[name] for name in ("device", "environment")}
-    known["probes"] = [event["probe"] for event in first if event["event"] == "probe"][:4]
-    resumed = engine(*arguments, "--known", "-", "--result-file", str(tmp_path / "result.json"), told=json.dumps(known))
-    last = json.loads(resumed.stdout.splitlines()[-1])
-    assert json.loads((tmp_path / "result.json").read_text()) == {"exit_status": 0, "result": last["result"]}
-    assert last["result"]["boundary"] == first[-1]["result"]["boundary"]
-    assert resumed.stdout.count('"is_carried": true') == 4
+def test_a_run_is_taken_up_from_known_probes_and_its_result_is_in_the_file(measured, tmp_path):
+    first = json.loads(measured.stdout)
+    known = {name: first[name] for name in ("device", "environment", "probes")}
+    path = tmp_path / "result.json"
+    options = ("--spec", json.dumps(first["spec"]), "--events", "--known", "-", "--result-file", str(path))
+    events = [json.loads(line) for line in engine(*options, told=json.dumps(known)).stdout.splitlines()]
+    assert json.loads(path.read_text()) == {"exit_status": 0, "result": events[-1]["result"]}
+    assert events[-1]["result"]["boundary"] == first["boundary"]
+    started = [event["purpose"] for event in events if event["event"] == "probe_started"]
+    assert started[:2] == ["confirm", "soak"]
+    assert set(started[2:]) <= {"timing"}
 
 
 @pytest.mark.slow
