@@ -1,0 +1,57 @@
+"""Several hosts and several portals: each run once, one engine per card, the newer owner's result stands."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from analysis import services
+from analysis.models import State
+from analysis.placement import Placement
+from tests.factories import make_spec
+from tests.faults.fleet import Fleet, kill, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_supervisor_that_thaws_after_the_takeover_changes_nothing(fleet: Fleet):
+    """F09: it was frozen past its lease; another host measured meanwhile."""
+    frozen, other = fleet.card(0, "lab-1"), fleet.card(0, "lab-2")
+    server = fleet.serve_until_ready(frozen, FAKE_ENGINE_PROBE_SECONDS="1.2")
+    run = services.run_create(spec=make_spec(device="cuda"), place=Placement(kind="cuda"))
+    engine = fleet.until_measuring(run)
+    parts = [server.part(part) for part in ("main", "sentinel", "worker", "engine")]
+    for pid in parts:
+        kill(pid, signal.SIGSTOP)
+    fleet.serve(other, look_seconds=0.5)
+    (taken,) = fleet.until_over(run)
+    for pid in reversed(parts):
+        kill(pid, signal.SIGCONT)
+    assert (taken.state, taken.attempt, taken.device_id) == (State.FINISHED, 2, other.pk)
+    wait_until(lambda: server.part("engine") != engine, seconds=10)
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.token, run.result) == (State.FINISHED, 2, taken.token, taken.result)
+
+
+@pytest.mark.fault_full
+def test_thirty_runs_on_four_cards_run_once_each(fleet: Fleet):
+    """F10."""
+    cards = [fleet.card(number) for number in range(4)]
+    runs = [fleet.run(cards[number % 4]) for number in range(30)]
+    for card in cards:
+        fleet.serve(card)
+    ended = fleet.until_over(*runs, seconds=120)
+    assert {(run.state, run.attempt) for run in ended} == {(State.FINISHED, 1)}
+    assert [fleet.starts(run) for run in runs] == [1] * 30
+
+
+def test_two_portals_on_one_machine_share_a_card_in_turns(fleet: Fleet):
+    """Two workers for one card, each with its own data folder; the lock folder is the machine's."""
+    card = fleet.card()
+    runs = [fleet.run(card) for _ in range(4)]
+    fleet.serve(card)
+    fleet.serve(card, MEMORYMARK_DATA_DIR=str(fleet.folder / "other-data"))
+    ended = fleet.until_over(*runs, seconds=60)
+    assert [(run.state, run.attempt) for run in ended] == [(State.FINISHED, 1)] * 4
+    assert [fleet.starts(run) for run in runs] == [1] * 4
