@@ -192,8 +192,11 @@ class Run(models.Model):
         ordering = ("-created_at", "-id")
         indexes = (
             models.Index(fields=("-created_at", "-id"), name="run_newest_first"),
+            # a person's oldest waiting run, without walking past every run that is over
             models.Index(
-                fields=("asks_device", "-priority", "created_at"), condition=Q(state=State.QUEUED), name="run_waiting"
+                fields=("requested_by", "priority", "created_at", "id"),
+                condition=Q(state=State.QUEUED),
+                name="run_waiting",
             ),
             models.Index(fields=("requested_by", "-started_at"), name="run_by_person"),
             models.Index(fields=("-finished_at",), condition=Q(finished_at__isnull=False), name="run_latest_ended"),

@@ -206,7 +206,7 @@ class Migration(migrations.Migration):
             model_name="run",
             index=models.Index(
                 condition=models.Q(("state", "queued")),
-                fields=["asks_device", "-priority", "created_at"],
+                fields=["requested_by", "priority", "created_at", "id"],
                 name="run_waiting",
             ),
         ),

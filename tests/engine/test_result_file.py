@@ -1,0 +1,66 @@
+"""The result in a file: whole or not at all, before it is said, and never in the way of the result itself."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.result_file import write_result
+from engine.runner import measure
+from engine.spec import RunSpec
+from tests.engine.fake_worker import FakeWorker
+
+
+def run(keep, events=None):
+    return measure(
+        RunSpec("bert-tiny"), (events if events is not None else []).append, worker=FakeWorker(20), keep=keep
+    )
+
+
+def test_the_file_holds_the_exit_status_and_the_result_that_is_said(tmp_path):
+    events: list[dict] = []
+    run(lambda result: write_result(tmp_path / "result.json", 3, result), events)
+    kept = json.loads((tmp_path / "result.json").read_text())
+    assert kept == {"exit_status": 3, "result": json.loads(json.dumps(events[-1]["result"]))}
+    assert os.listdir(tmp_path) == ["result.json"]
+
+
+def test_the_file_is_there_before_the_result_is_said(tmp_path):
+    path, was_there = tmp_path / "result.json", {}
+    measure(
+        RunSpec("bert-tiny"),
+        lambda event: was_there.update({event["event"]: path.exists()}),
+        worker=FakeWorker(20),
+        keep=lambda result: write_result(path, 0, result),
+    )
+    assert (was_there["probe"], was_there["result"]) == (False, True)
+
+
+def test_contents_and_rename_are_forced_to_the_disk_in_that_order(tmp_path, monkeypatch):
+    done: list[str] = []
+    kinds = {True: "folder", False: "file"}
+    monkeypatch.setattr(os, "fsync", lambda fd: done.append(f"fsync {kinds[os.path.isdir(f'/proc/self/fd/{fd}')]}"))
+    rename = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda old, new: (done.append("rename"), rename(old, new)))
+    run(lambda result: write_result(tmp_path / "result.json", 0, result))
+    assert done == ["fsync file", "rename", "fsync folder"]
+
+
+@pytest.mark.parametrize("path", ["/dev/full/result.json", "/nowhere/result.json"])
+def test_a_file_that_cannot_be_written_is_a_warning_and_the_result_comes_all_the_same(path):
+    events: list[dict] = []
+    result = run(lambda result: write_result(Path(path), 0, result), events)
+    [warning] = [event for event in events if event["event"] == "log" and event["level"] == "warning"]
+    assert "could not be kept in a file" in warning["message"]
+    assert events[-1]["result"] == result.to_dict()
+
+
+def test_a_full_disk_leaves_an_earlier_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    path.write_text("earlier")
+    monkeypatch.setattr(os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    events: list[dict] = []
+    run(lambda result: write_result(path, 0, result), events)
+    assert path.read_text() == "earlier"
+    assert any("No space left" in event.get("message", "") for event in events)
