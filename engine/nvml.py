@@ -3,8 +3,8 @@
 Knows no torch. `nvml` is pynvml, or a made-up module with the same names. CUDA shows a process at most one
 MIG instance, and beside it no other card: where cards are cut up, only the driver can list what there is.
 
-Known limits: the driver counts the memory of a card with what it keeps for itself, so the capacity listed here
-is somewhat above what a process on that device finds. Not run on a real MIG card yet.
+Known limits: the driver counts the memory of a device in its own way, so the capacity listed here may differ from
+what a process on that device finds. Not run on a real MIG card yet.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def test_a_phone_gets_the_narrow_drawing_and_does_not_load_plotly(chromium: Chro
 def test_the_live_page_turns_into_the_result_by_itself(chromium: Chromium, site: str) -> None:
     run = make_claimed_run(make_device())
     chromium.open(site + run.get_absolute_url())
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(24))
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(24), sequence=1)
     chromium.wait_until("document.querySelector('#live-probes').textContent.includes('24')")
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
     chromium.wait_until("document.querySelector('h1').textContent.includes('2.00x as fast as your 4')")

@@ -110,9 +110,9 @@ def test_the_largest_size_that_is_refused_now_is_said_to_have_trained_earlier():
 
 
 def test_today_s_batch_size_that_was_refused_and_fits_now_gets_its_figures():
-    refused = [p for p in run(FakeWorker(10), spec=replace(SPEC, start_batch_size=2)).probes if p.batch_size == 16]
-    result = run(FakeWorker(528), [replace(refused[0], purpose=Purpose.CURVE)])
-    assert result.current.samples_per_second is not None
+    spec = replace(SPEC, start_batch_size=2, current_batch_size=100)
+    refused = Probe(100, Outcome.OUT_OF_MEMORY, purpose=Purpose.CURVE)
+    assert run(FakeWorker(528), [refused], spec=spec).current.samples_per_second is not None
 
 
 def test_carried_probes_are_told_before_the_search_begins_and_counted():
