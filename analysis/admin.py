@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
 from analysis import services
@@ -41,12 +41,9 @@ class FoundByTheirWorkers(admin.ModelAdmin):
     @admin.action(description="Take new runs again", permissions=["change"])
     def undrain(self, request: HttpRequest, rows: QuerySet[Model]) -> None:
         self.message_user(request, f"{rows.update(drained=False)} may take runs again.")
-        for device in self.devices_of(rows):
+        is_one_of_them = Q(host__in=rows) if rows.model is Host else Q(pk__in=rows)
+        for device in Device.objects.enabled().filter(is_one_of_them):
             services.worker_wake(device=device)
-
-    def devices_of(self, rows: QuerySet[Model]) -> QuerySet[Device]:
-        """The devices that these rows are, or have."""
-        raise NotImplementedError
 
 
 @admin.register(Host)
@@ -57,9 +54,6 @@ class HostAdmin(FoundByTheirWorkers):
     list_filter = ("drained",)
     fields = ("name", "registered_at", *UPKEEP)
     readonly_fields = ("name", "registered_at")
-
-    def devices_of(self, rows: QuerySet[Model]) -> QuerySet[Device]:
-        return Device.objects.enabled().filter(host__in=rows)
 
 
 @admin.register(Device)
@@ -95,9 +89,6 @@ class DeviceAdmin(FoundByTheirWorkers):
         "foreign_used_bytes",
     )
     fields = (*readonly_fields, "price_per_hour_usd", "enabled", *UPKEEP, "allowed_users", "allowed_groups")
-
-    def devices_of(self, rows: QuerySet[Model]) -> QuerySet[Device]:
-        return Device.objects.enabled().filter(pk__in=rows)
 
 
 class AttemptInline(admin.TabularInline):
