@@ -135,7 +135,7 @@ def test_everything_starts_measures_survives_and_leaves_nothing(up: Installation
 
     left = up.ask("/analyze", LONG, Prefer="respond-async")["run_id"]
     until(lambda: up.processes("-m engine --spec"))
-    os.kill(max(up.processes("manage.py worker")), signal.SIGKILL)
+    os.kill(max(up.processes("manage.py worker --device")), signal.SIGKILL)  # not the one without a device
     until(lambda: up.attempts(left) == ["owner_died", ""])
     assert up.state(left) == "running"
     up.cancel(left)
