@@ -19,22 +19,26 @@ pytestmark = [pytest.mark.slow, pytest.mark.fault_full]
 PARTS = ("worker", "sentinel", "engine", "main", "monitor", "pusher")
 RUNS, CARDS = int(os.environ.get("CHAOS_RUNS", "200")), 4
 KILLS = int(os.environ.get("CHAOS_KILLS", "200"))
+PROBE_SECONDS = os.environ.get("CHAOS_PROBE_SECONDS", "0.4")  # long enough for the kills to be over before the runs
 SEED = int(os.environ.get("CHAOS_SEED", "3"))
 OVER = (State.FINISHED, State.FAILED, State.INTERRUPTED)
 
 
-def test_random_kills_and_two_outages_lose_and_double_nothing(fleet: Fleet, database: Database):
+def test_random_kills_and_two_outages_lose_and_double_nothing(fleet: Fleet, database: Database, record_property):
     """F20."""
     cards = [fleet.card(number) for number in range(CARDS)]
     reference = fleet.run(cards[0])
     for card in cards:
-        fleet.serve(card, FAKE_ENGINE_PROBE_SECONDS="0.2")
+        fleet.serve(card, FAKE_ENGINE_PROBE_SECONDS=PROBE_SECONDS)
     (reference,) = fleet.until_over(reference)
     runs = [fleet.run(cards[number % CARDS]) for number in range(RUNS)]
     killed = disturb(fleet, runs, database, random.Random(SEED))
     ended = fleet.until_over(*runs, seconds=300)
-    print(f"seed {SEED}: {sum(killed.values())} kills {dict(killed)}")
-    print("states", Counter(run.state for run in ended), "attempts", Counter(run.attempt for run in ended))
+    record_property("seed", SEED)
+    record_property("kills", f"{sum(killed.values())} {dict(killed)}")
+    record_property("states", dict(Counter(run.state for run in ended)))
+    record_property("attempts", dict(sorted(Counter(run.attempt for run in ended).items())))
+    assert sum(killed.values()) >= KILLS
     assert {run.state for run in ended} <= set(OVER)
     for run in ended:
         check(run, reference)
