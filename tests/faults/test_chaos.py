@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.fault_full]
 PARTS = ("worker", "sentinel", "engine", "main", "monitor", "pusher")
 RUNS, CARDS = int(os.environ.get("CHAOS_RUNS", "200")), 4
 KILLS = int(os.environ.get("CHAOS_KILLS", "200"))
-PROBE_SECONDS = os.environ.get("CHAOS_PROBE_SECONDS", "0.4")  # long enough for the kills to be over before the runs
+PROBE_SECONDS = os.environ.get("CHAOS_PROBE_SECONDS", "0.5")  # long enough for the kills to be over before the runs
 SEED = int(os.environ.get("CHAOS_SEED", "3"))
 OVER = (State.FINISHED, State.FAILED, State.INTERRUPTED)
 
