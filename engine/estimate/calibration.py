@@ -1,0 +1,147 @@
+"""A card's own constants, measured on it, in place of the catalogue's nominal ones. Loads no torch.
+
+    python -m engine calibrate [cuda:0] [--json]     measure the card at hand (a GPU is needed)
+
+What is measured, and how, stands in `engine.estimate.calibrate`. Only what was measured is replaced; nothing is
+fitted to make an estimate meet a measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from engine.errors import EngineError, SpecError
+from engine.estimate.gpus import Gpu
+from engine.units import MIB, format_bytes
+
+SCHEMA = 1
+_CONTEXT_BYTES = (1 * MIB, 8192 * MIB)
+_TOLERANCE_BYTES = 2 * MIB  # the driver counts in pages of 2 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What one card takes for itself. `gpu_id` is None for a card that is not in the catalogue.
+
+    `cublas_workspace_bytes` is of the thread that runs the forward pass, `autograd_workspace_bytes` of the one that
+    runs the backward pass; `cublaslt_workspace_bytes` is what a linear layer with a bias took beyond the first.
+    """
+
+    device_name: str
+    gpu_id: str | None
+    total_bytes: int
+    context_bytes: int
+    cublas_workspace_bytes: int
+    autograd_workspace_bytes: int
+    cublaslt_workspace_bytes: int | None
+    torch: str
+    driver: str | None
+    measured_at: str
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        least, most = _CONTEXT_BYTES
+        if not least <= self.context_bytes <= most:
+            text = (
+                f"a context of {format_bytes(self.context_bytes)} cannot be; measure again with nobody else on the card"
+            )
+            raise SpecError("calibration", text)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
+        """Raises SpecError for what is not such a document."""
+        if data.get("schema") != SCHEMA:
+            raise SpecError("calibration", f"has schema {data.get('schema')!r}; this version reads {SCHEMA}")
+        names = [field.name for field in fields(cls)]
+        if set(data) != set(names):
+            raise SpecError("calibration", f"must have exactly {', '.join(names)}")
+        for name in names:
+            if name.endswith("_bytes") and not (_is_size(data[name]) or data[name] is None and "lt_" in name):
+                raise SpecError("calibration", f"{name} must be a whole number of bytes")
+        return cls(**data)
+
+    @classmethod
+    def read(cls, path: Path) -> Calibration:
+        """From the file that `calibrate --json` was written to."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as exc:
+            raise SpecError("calibration", f"{path} cannot be read: {exc}") from exc
+        if not isinstance(data, dict):
+            raise SpecError("calibration", f"{path} must hold a JSON object")
+        return cls.from_dict(data)
+
+
+def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
+    """The card with the constants measured on one of its class. SpecError if they are of another card."""
+    calibration = _calibration(given)
+    if calibration.gpu_id not in (None, gpu.id):
+        raise SpecError("calibration", f"is of {calibration.gpu_id} ({calibration.device_name}), not of {gpu.id}")
+    return replace(
+        gpu,
+        total_bytes=calibration.total_bytes,
+        is_total_exact=True,
+        total_source=f"measured on {calibration.measured_at[:10]}",
+        context_bytes=calibration.context_bytes,
+        cublas_workspace_bytes=calibration.cublas_workspace_bytes,
+        calibrated=True,
+    )
+
+
+def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved_bytes: int) -> int:
+    """The context of a process, from what the driver counts as used before, while and after it ran.
+
+    EngineError where before and after differ: somebody else came or went, and the difference says nothing.
+    """
+    if abs(used_after - used_before) > _TOLERANCE_BYTES:
+        raise EngineError(
+            f"another process changed the card's memory by {format_bytes(abs(used_after - used_before))} "
+            "while it was measured; measure again with nobody else on it"
+        )
+    return used_with_it - used_before - reserved_bytes
+
+
+def main(arguments: list[str]) -> int:
+    """Measure one card and print its constants; the exit status."""
+    names = [argument for argument in arguments if argument != "--json"]
+    try:
+        if len(names) > 1 or any(name.startswith("-") for name in names):
+            raise SpecError("calibrate", "takes a device (cuda:0) and --json, nothing else")
+        from engine.estimate import calibrate  # imports torch
+
+        calibration = calibrate.measure(names[0] if names else "cuda:0")
+    except EngineError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_status
+    sys.stdout.write(json.dumps(calibration.to_dict()) + "\n" if "--json" in arguments else _as_text(calibration))
+    return 0
+
+
+def _calibration(given: Calibration | Mapping[str, Any] | Path) -> Calibration:
+    if isinstance(given, Calibration):
+        return given
+    return Calibration.read(given) if isinstance(given, Path) else Calibration.from_dict(given)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _as_text(calibration: Calibration) -> str:
+    rows = {
+        "card": f"{calibration.device_name} ({calibration.gpu_id or 'not in the catalogue'})",
+        "memory": f"{calibration.total_bytes} B ({format_bytes(calibration.total_bytes)})",
+        "context": format_bytes(calibration.context_bytes),
+        "cuBLAS workspace": f"{calibration.cublas_workspace_bytes} B forward, "
+        f"{calibration.autograd_workspace_bytes} B backward",
+        "torch, driver": f"{calibration.torch}, {calibration.driver or 'not known'}",
+    }
+    return "".join(f"{name:<17} {text}\n" for name, text in rows.items())

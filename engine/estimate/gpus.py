@@ -1,0 +1,179 @@
+"""The GPU catalogue: cards people have, from `gpus.toml` and the lab's own file. Loads no torch.
+
+The environment variable MEMORYMARK_GPUS names a TOML file of the same form: it changes fields of a card, or adds cards.
+`gpus.toml` says what each field means and where its figures are from.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from engine.errors import SpecError
+from engine.estimate.gpu_fields import checked_card
+from engine.units import GIB, KIB, MIB, TIB, format_bytes
+
+OWN_CATALOGUE = "MEMORYMARK_GPUS"
+_SHIPPED = Path(__file__).with_name("gpus.toml")
+
+_CUBLAS_WORKSPACE_BYTES = (2 * 4096 + 8 * 16) * KIB
+_CUBLAS_LARGE_WORKSPACE_BYTES = 32 * MIB
+_MAJORS_WITH_LARGE_WORKSPACE = (9, 10, 12)
+
+_UNNAMED_CAPABILITY = (8, 0)
+_UNNAMED_CONTEXT_BYTES = 500 * MIB
+_UNNAMED_TOTAL_BYTES = (1 * GIB, 1 * TIB)
+
+_SAME_CARD = 0.06
+"""How far a card's own total may be from the catalogue's: drivers differ by 1 %, error correction takes up to 6 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One card. `total_bytes` is what torch reports; `context_bytes` is nominal unless `calibrated`.
+
+    `cublas_workspace_bytes` is what each thread that multiplies takes from the allocator. Rates are the vendor's
+    peaks without sparsity, by precision; what is not known of a card, such as its price, is None.
+    """
+
+    id: str
+    name: str
+    vendor: Literal["nvidia", "amd"]
+    total_bytes: int
+    is_total_exact: bool
+    compute_capability: tuple[int, int] | None
+    context_bytes: int
+    cublas_workspace_bytes: int
+    calibrated: bool
+    dense_tflops: Mapping[str, float] = field(hash=False)
+    memory_bandwidth_bytes_per_second: float | None
+    price_per_hour_usd: float | None = None
+    price_source: str | None = None
+    price_date: str | None = None
+    total_source: str | None = None
+    torch_names: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, in the order of the fields."""
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        capability = self.compute_capability
+        text = None if capability is None else f"{capability[0]}.{capability[1]}"
+        return content | {
+            "compute_capability": text,
+            "dense_tflops": dict(self.dense_tflops),
+            "torch_names": list(self.torch_names),
+        }
+
+
+def gpus() -> dict[str, Gpu]:
+    """The whole catalogue by id, in its order; the lab's own cards last."""
+    return dict(_catalogue(os.environ.get(OWN_CATALOGUE)))
+
+
+def find(gpu_id: str) -> Gpu:
+    """The card of that id; SpecError with the nearest ids if there is none."""
+    known = gpus()
+    if gpu_id in known:
+        return known[gpu_id]
+    raise SpecError("gpu", f"{gpu_id[:80]!r} is not in the catalogue; {_advice(gpu_id, list(known))}")
+
+
+def of_memory(total_bytes: int) -> Gpu:
+    """A card without a name that has this much: it is taken to be like an A100 in all else."""
+    least, most = _UNNAMED_TOTAL_BYTES
+    if not least <= total_bytes <= most:
+        allowed = f"from {format_bytes(least)} to {format_bytes(most)}"
+        raise SpecError("memory", f"{format_bytes(total_bytes)} is no GPU's memory; {allowed}")
+    return Gpu(
+        id=f"memory-{total_bytes}",
+        name=f"a card with {format_bytes(total_bytes)}",
+        vendor="nvidia",
+        total_bytes=total_bytes,
+        is_total_exact=True,
+        compute_capability=_UNNAMED_CAPABILITY,
+        context_bytes=_UNNAMED_CONTEXT_BYTES,
+        cublas_workspace_bytes=cublas_workspace_bytes(_UNNAMED_CAPABILITY),
+        calibrated=False,
+        dense_tflops={},
+        memory_bandwidth_bytes_per_second=None,
+    )
+
+
+def match(name: str, capacity_bytes: int) -> Gpu | None:
+    """The card that a device is: by the name torch gives it, and a total that such a card can have."""
+    wanted = name.strip().casefold()
+    for gpu in gpus().values():
+        is_near = abs(capacity_bytes - gpu.total_bytes) <= _SAME_CARD * gpu.total_bytes
+        if is_near and wanted in (known.casefold() for known in gpu.torch_names):
+            return gpu
+    return None
+
+
+def cublas_workspace_bytes(compute_capability: tuple[int, int] | None) -> int:
+    """What cuBLAS takes from the allocator per thread: 32 MiB on Hopper and Blackwell; none counted on ROCm.
+
+    torch 2.13, `aten/src/ATen/cuda/CublasHandlePool.cpp`; CUBLAS_WORKSPACE_CONFIG would change it.
+    """
+    if compute_capability is None:
+        return 0
+    is_large = compute_capability[0] in _MAJORS_WITH_LARGE_WORKSPACE
+    return _CUBLAS_LARGE_WORKSPACE_BYTES if is_large else _CUBLAS_WORKSPACE_BYTES
+
+
+def _advice(gpu_id: str, known: list[str]) -> str:
+    """Ids that begin or contain what was typed come first: "a100" means a100-40gb or a100-80gb."""
+    typed = gpu_id.strip().casefold().replace(" ", "-").replace("_", "-")
+    containing = [name for name in known if typed and typed in name]
+    nearest = containing or get_close_matches(typed, known, n=4, cutoff=0.5)
+    if nearest:
+        return f"did you mean {', '.join(nearest[:4])}?"
+    return "`python -m engine gpus` lists it"
+
+
+@cache
+def _catalogue(own_path: str | None) -> dict[str, Gpu]:
+    tables = _read(_SHIPPED)
+    if own_path:
+        for gpu_id, table in _read(Path(own_path)).items():
+            tables[gpu_id] = {**tables.get(gpu_id, {}), **table}
+    return {gpu_id: _gpu(gpu_id, table) for gpu_id, table in tables.items()}
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise SpecError(OWN_CATALOGUE, f"{path} cannot be read: {exc}") from exc
+    for gpu_id, table in tables.items():
+        if not isinstance(table, dict):
+            raise SpecError(gpu_id[:80], f"in {path}: write a table per card, [{gpu_id}]")
+    return tables
+
+
+def _gpu(gpu_id: str, table: dict[str, Any]) -> Gpu:
+    card = checked_card(gpu_id, table)
+    capability = cast("tuple[int, int] | None", card.get("compute_capability"))
+    return Gpu(
+        id=gpu_id,
+        name=card["name"],
+        vendor=card["vendor"],
+        total_bytes=card["total_bytes"],
+        is_total_exact=card["is_total_exact"],
+        compute_capability=capability,
+        context_bytes=card["context_mib"] * MIB,
+        cublas_workspace_bytes=cublas_workspace_bytes(capability),
+        calibrated=False,
+        dense_tflops=card["dense_tflops"],
+        memory_bandwidth_bytes_per_second=card["memory_bandwidth_gb_per_second"] * 1e9,
+        price_per_hour_usd=card.get("price_per_hour_usd"),
+        price_source=card.get("price_source"),
+        price_date=card.get("price_date"),
+        total_source=card["total_source"],
+        torch_names=tuple(card["torch_names"]),
+    )
