@@ -7,7 +7,8 @@ Every method trains the same model with AdamW on the CPU under the same budget: 
 it raises what a GPU raises (torch.OutOfMemoryError), measured by the same meter (allocator events). Each
 runs in a process of its own, one after the other, with its defaults unless its row says otherwise:
 
-    memorymark   this engine: the search phase alone, and the whole run (with soak and throughput curve)
+    memorymark   this engine: the estimate and the search, and the whole run (with soak and throughput curve)
+    memorymark-plain   the same without the estimate
     lightning    Lightning's Tuner.scale_batch_size(mode="binsearch"), margin 0.05 (default) and 0
     accelerate   accelerate's find_executable_batch_size from 1024, a training function of 3 steps
     eights       8, 16, 24, ... until the first refusal, 3 steps each
@@ -36,7 +37,7 @@ from engine import Purpose, RunSpec, measure, parse_bytes  # noqa: E402
 from engine.spec import MEMORY_STEPS  # noqa: E402
 
 CHECK = "check"
-METHODS = ("memorymark", "lightning", "lightning-exact", "accelerate", "eights", "autobatch")
+METHODS = ("memorymark", "memorymark-plain", "lightning", "lightning-exact", "accelerate", "eights", "autobatch")
 
 
 class Meter:
@@ -200,17 +201,19 @@ def run_incumbent(name: str, spec: RunSpec) -> dict[str, Any]:
     return {**row, "samples": meter.samples, "wall_seconds": seconds}
 
 
-def run_memorymark(spec: RunSpec) -> dict[str, Any]:
-    result = measure(spec)
+def run_memorymark(spec: RunSpec, *, estimates: bool) -> dict[str, Any]:
+    result = measure(spec, estimates=estimates)
     timings = result.timings
     searched = [p for p in result.probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
-    row = {"method": "memorymark", "answer": result.boundary.largest_batch_size, "certified": result.boundary.certified}
+    name = "memorymark" if estimates else "memorymark-plain"
+    row = {"method": name, "answer": result.boundary.largest_batch_size, "certified": result.boundary.certified}
     return {
         **row,
         "probes": len(searched),
         "out_of_memory": sum(not p.fits for p in searched),
         "samples": sum(p.batch_size * (p.steps + len(p.timed_step_seconds)) for p in searched),
         "wall_seconds": timings.total_seconds - timings.soak_seconds - timings.curve_seconds,
+        "of_which_estimate_seconds": timings.estimate_seconds,
         "of_which_throughput_seconds": sum(sum(p.timed_step_seconds) for p in searched),
         "whole_run": {"probes": len(result.probes), "wall_seconds": timings.total_seconds},
         "sequence": [f"{p.batch_size}{'' if p.fits else 'x'}" for p in searched],
@@ -245,7 +248,9 @@ def main() -> None:
         sys.stdout.write("\n" + json.dumps([meter.fits(options.size), meter.fits(options.size + 1)]) + "\n")
         return
     if options.method:
-        row = run_memorymark(spec) if options.method == "memorymark" else run_incumbent(options.method, spec)
+        is_ours = options.method.startswith("memorymark")
+        estimates = options.method == "memorymark"
+        row = run_memorymark(spec, estimates=estimates) if is_ours else run_incumbent(options.method, spec)
         sys.stdout.write("\n" + json.dumps(row) + "\n")
         return
     base = [sys.executable, __file__, "--model", options.model, "--memory-limit", options.memory_limit]

@@ -3,6 +3,9 @@
     python -m engine bert [cuda|mps|cpu] [options]   measure, print live lines and the result
     python -m engine bert --json                     the result as one JSON document
     python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
+    python -m engine estimate bert --gpu a10         predict it for a card, or --gpu all, with no GPU at hand
+    python -m engine gpus [--json]                   the cards that can be estimated for
+    python -m engine calibrate [device] [--json]     measure a card's own constants, for estimates
     python -m engine devices [--json]                what this machine can measure on
     python -m engine models [--json]                 what can be measured
     python -m engine --validate [model]              eager against torch.compile
@@ -12,12 +15,13 @@
 where it outlives whoever reads the output. docs/api.md describes both, and every event.
 
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available,
-5 time budget spent, 6 pretrained weights not available, 130 interrupted.
+5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import signal
 import sys
@@ -30,12 +34,18 @@ from engine.catalog import WORKLOADS, workload_ids
 from engine.console import Console, details, summary
 from engine.errors import EngineError, SpecError
 from engine.known import Known
+from engine.options import add_settings
 from engine.result import Reason, RunResult
 from engine.result_file import write_result
 from engine.runner import measure
-from engine.spec import MODES, OPTIMIZERS, PRECISIONS, RunSpec, memory_limit_bytes
+from engine.spec import RunSpec, memory_limit_bytes
 
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET, EXIT_INTERRUPTED = 3, 5, 130
+COMMANDS = {
+    "estimate": "engine.estimate.command",
+    "gpus": "engine.estimate.catalogue_command",
+    "calibrate": "engine.estimate.calibration",
+}
 VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 
 
@@ -46,6 +56,9 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] in (["devices"], ["models"]):
         return _listing(*arguments)
+    if arguments[:1] and arguments[0] in COMMANDS:
+        command: Any = importlib.import_module(COMMANDS[arguments[0]])
+        return int(command.main(arguments[1:]))
     options = _parser().parse_args(arguments)
     try:
         if options.validate is not None or options.validate_backward is not None:
@@ -66,12 +79,13 @@ def _measure(options: argparse.Namespace) -> int:
     spec = _spec(options)
     if options.events or options.json:
         emit = _print_json if options.events else Console(sys.stderr)
-        result = measure(spec, emit, known=_known(options), keep=partial(_keep, options.result_file))
+        keep = partial(_keep, options.result_file)
+        result = measure(spec, emit, known=_known(options), keep=keep, estimates=options.estimates)
         if options.json:
             _print_json(result.to_dict())
     else:
         _refuse_tools_options(options)
-        result = measure(spec, Console(sys.stdout))
+        result = measure(spec, Console(sys.stdout), estimates=options.estimates)
         print(f"\n{details(result)}\n\n{summary(result)}")
     return _exit_status(result)
 
@@ -186,14 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
     add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
     add("--device", help="the same, as an option")
-    add("--precision", help=" ".join(PRECISIONS))
-    add("--optimizer", help=" ".join(OPTIMIZERS))
-    add("--mode", help=" ".join(MODES))
-    add("--gradient-checkpointing", action="store_true", default=None, help="recompute activations in backward")
-    add("--sequence-length", type=int, metavar="TOKENS")
-    add("--image-size", type=int, metavar="PIXELS")
-    add("--pretrained", action="store_true", default=None, help="the hub's weights instead of random ones")
-    add("--current-batch-size", type=int, metavar="N", help="what you train with today (16)")
+    add_settings(parser)
     add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
     add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
     add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
@@ -208,6 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     output.add_argument("--events", action="store_true", help="print one JSON line per event")
     add("--known", metavar="-", help="read an interrupted attempt's probes from standard input")
     add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
+    add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
     checks = parser.add_mutually_exclusive_group()
     checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
     checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")

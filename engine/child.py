@@ -63,14 +63,27 @@ class Worker:
         """Whether the next probe would be the first of its process."""
         return self._session_probes == 0
 
+    def trace(self, seconds: float) -> dict[str, Any]:
+        """What the training steps allocate, as `BatchModel.to_dict()`; in a process that then ends.
+
+        Raises TimeIsUp when that takes longer than `seconds`, and the EngineError with which the worker refused.
+        """
+        assert self._session_pid is None
+        self._start_if_needed()
+        try:
+            self._session_pid = self._ask({"do": "trace", "spec": self.spec.to_dict()}, "tracing", END_SECONDS)["pid"]
+        except TimeIsUp:
+            self._end_process()
+            raise
+        model: dict[str, Any] = self._read("traced", seconds)["model"]
+        self._await_end()
+        return model
+
     def open(self) -> None:
         """Make sure a session is open. Raises the EngineError with which the worker refused."""
         if self._session_pid is not None:
             return
-        if self._process is not None and self._process.poll() is not None:
-            self._end_process()
-        if self._process is None:
-            self._start()
+        self._start_if_needed()
         request = {"do": "open", "spec": self.spec.to_dict(), "describe": not self.environment}
         try:
             opened = self._ask(request, "opened", OPEN_SECONDS)
@@ -134,6 +147,12 @@ class Worker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def _start_if_needed(self) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            self._end_process()
+        if self._process is None:
+            self._start()
 
     def _start(self) -> None:
         self._pending = b""
@@ -223,8 +242,9 @@ class Worker:
                 self._forget_session()
 
     def _end_after_error(self) -> None:
-        """A session that reported an error ends by itself; a worker that could not start just ends."""
-        self._read_line(time.monotonic() + END_SECONDS)
+        """A session that reported an error ends by itself; a worker that served it itself, or could not start, too."""
+        if self._read_line(time.monotonic() + END_SECONDS) == b"":
+            self._end_process()
         self._forget_session()
 
     def _kill_session(self) -> None:

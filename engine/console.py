@@ -46,7 +46,17 @@ def event_line(event: dict[str, Any]) -> str | None:
         return str(event["phase"])
     if event["event"] == "log":
         return str(event["message"])
+    if event["event"] == "estimate":
+        return estimate_line(event["estimate"])
     return probe_line(Probe.from_dict(event["probe"])) if event["event"] == "probe" else None
+
+
+def estimate_line(estimate: dict[str, Any]) -> str:
+    """``ESTIMATE: largest batch 512, safe 488 (0.8 % more memory is allowed for)``"""
+    if not estimate["largest_batch_size"]:
+        return "ESTIMATE: not even batch 1 fits"
+    largest, safe, margin = (estimate[name] for name in ("largest_batch_size", "safe_batch_size", "margin_fraction"))
+    return f"ESTIMATE: largest batch {largest}; {safe or 'none'} would still fit with {margin:.1%} more memory"
 
 
 def probe_line(probe: Probe) -> str:
@@ -128,14 +138,25 @@ def details(result: RunResult) -> str:
     timings = result.timings
     spent = (
         f"imports {timings.import_seconds:.1f} s, model {timings.model_seconds:.1f} s, "
-        f"search {timings.search_seconds:.1f} s, soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s"
+        f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
+        f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s"
     )
-    lines = [certificate(result)]
+    lines = [certificate(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
     lines += [_point_line(name, point) for name, point in points if point is not None]
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
+
+
+def _estimated(result: RunResult) -> list[str]:
+    """``Estimated: largest 512; measured 508.`` with the error of its memory, where there was an estimate."""
+    if result.estimate is None:
+        return []
+    measured = result.boundary.largest_batch_size
+    said = f"Estimated: largest {result.estimate['largest_batch_size']}; measured {measured or 'none'}"
+    error = result.estimate_error.peak if result.estimate_error else None
+    return [f"{said}." if error is None else f"{said}. Its memory was estimated {error:+.1%} off."]
 
 
 def _point_line(name: str, point: Point) -> str:

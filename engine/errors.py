@@ -4,6 +4,7 @@
     ├── SpecError               a field of the spec is wrong, or the device or model cannot do it (exit 2)
     ├── DeviceUnavailable       the device asked for is not there (exit 4)
     ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
+    ├── EstimateImpossible      what was asked cannot be predicted without running it (exit 7)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
     └── WorkerFailed            the worker process died, hung or broke the protocol (exit 1)
 
@@ -67,6 +68,13 @@ class WeightsUnavailable(EngineError):
     code = "weights_unavailable"
     exit_status = 6
     field = "pretrained"
+
+
+class EstimateImpossible(EngineError):
+    """What is asked cannot be predicted without a device; the text says why, and to measure it."""
+
+    code = "estimate_impossible"
+    exit_status = 7
 
 
 class WorkloadFailed(EngineError):

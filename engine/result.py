@@ -221,12 +221,24 @@ class Savings:
 
 
 @dataclass(frozen=True, slots=True)
+class EstimateError:
+    """How far the estimate made before a measurement was off, as fractions: 0.01 is one per cent too much.
+
+    `peak` is of the memory at the largest measured size, `boundary` of the largest batch size. None where there is
+    nothing to compare: only a certified boundary says what the largest size is.
+    """
+
+    peak: float | None
+    boundary: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """Where the run's seconds went. `processes` counts the worker processes that touched the device.
 
     `model_seconds` is the sum over those processes; all but the first were made within the search, the soak
     and the curve, whose seconds hold them too. All of it is this attempt's; `carried_seconds` is what the probes
-    carried over from an earlier one took there.
+    carried over from an earlier one took there. `estimate_seconds` went into the estimate before the search.
     """
 
     total_seconds: float = 0.0
@@ -237,11 +249,16 @@ class Timings:
     curve_seconds: float = 0.0
     processes: int = 0
     carried_seconds: float = 0.0
+    estimate_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The answer of a run: what `--json` prints and what the portal stores."""
+    """The answer of a run: what `--json` prints and what the portal stores.
+
+    `estimate` is what was predicted before anything was measured (`Estimate.to_dict()`), with its figures for each
+    measured size; None where there was none.
+    """
 
     spec: RunSpec
     device: DeviceFacts
@@ -257,6 +274,8 @@ class RunResult:
     probes: tuple[Probe, ...]
     environment: dict[str, Any]
     timings: Timings = field(default_factory=Timings)
+    estimate: dict[str, Any] | None = None
+    estimate_error: EstimateError | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -8,19 +8,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from engine.answer import answer
 from engine.child import TimeIsUp, Worker
+from engine.errors import EngineError
+from engine.estimate.batch_model import BatchModel
+from engine.guided_search import Expectation, decide
 from engine.known import Known
+from engine.prior_estimate import PriorEstimate, graded
 from engine.progress import Progress
 from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
-from engine.search import Found, Limits, Trial, curve_sizes, decide, next_soak
+from engine.search import Found, Limits, Trial, Try, curve_sizes, next_soak
 from engine.spec import MEMORY_STEPS, SCHEMA, RunSpec
 from engine.stats import decisive_probes
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
+TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
 
+T = TypeVar("T")
 Emit = Callable[[dict[str, Any]], None]
 Keep = Callable[[RunResult], None]
 
@@ -36,6 +42,7 @@ class Prober(Protocol):
 
     @property
     def is_fresh(self) -> bool: ...
+    def trace(self, seconds: float) -> dict[str, Any]: ...
     def open(self) -> None: ...
     def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress) -> Probe: ...
     def close(self) -> None: ...
@@ -48,16 +55,18 @@ def measure(
     worker: Prober | None = None,
     known: Known | None = None,
     keep: Keep = lambda _: None,
+    estimates: bool = True,
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
     `known` is what an interrupted attempt measured: taken over where device and environment are the same.
     `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
+    `estimates`: begin with an estimate, so that the search starts near the boundary. One that fails is logged.
     """
     if worker is not None:
-        return _Sweep(spec, worker, emit, known, keep).run()
+        return _Sweep(spec, worker, emit, known, keep, estimates).run()
     with Worker(spec) as own:
-        return _Sweep(spec, own, emit, known, keep).run()
+        return _Sweep(spec, own, emit, known, keep, estimates).run()
 
 
 @dataclass
@@ -69,6 +78,9 @@ class _Sweep:
     emit: Emit
     known: Known | None
     keep: Keep
+    estimates: bool
+    prior: PriorEstimate | None = None
+    expected: Expectation | None = None
     carried: int = 0
     started: float = field(default_factory=time.monotonic)
     probes: list[Probe] = field(default_factory=list)
@@ -76,12 +88,17 @@ class _Sweep:
 
     def run(self) -> RunResult:
         self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
+        model = self._traced() if self.estimates else None
         self._timed("preparing", self._open)
+        if model is not None:
+            self._estimate(model)
         boundary = self._timed("searching", self._search)
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             boundary = self._timed("soaking", lambda: self._soak(boundary))
             self._timed("curve", lambda: self._curve(boundary))
         result = self._answer(boundary)
+        if (prior := self.prior) is not None:
+            result = self._harmlessly(lambda: graded(result, prior)) or result
         try:
             self.keep(result)
         except OSError as exc:
@@ -108,6 +125,37 @@ class _Sweep:
     @property
     def _seconds_left(self) -> float:
         return self.spec.time_budget_seconds - (time.monotonic() - self.started)
+
+    def _traced(self) -> BatchModel | None:
+        """What the steps allocate, for an estimate; None where there can be none."""
+        imports_before = self.worker.import_seconds
+        model: BatchModel | None = self._timed("estimating", self._trace)
+        self.seconds["estimating"] -= self.worker.import_seconds - imports_before  # a run needs those in any case
+        return model
+
+    def _trace(self) -> BatchModel | None:
+        seconds = min(TRACE_SECONDS, self._seconds_left)
+        return self._harmlessly(lambda: BatchModel.from_dict(self.worker.trace(seconds))) if seconds > 0 else None
+
+    def _estimate(self, model: BatchModel) -> None:
+        """Say what is to be expected of the device, now that it is open, and let it guide the search."""
+        before, device = time.monotonic(), self._device
+        seconds, environment = self.seconds["estimating"], self.worker.environment
+        self.prior = self._harmlessly(lambda: PriorEstimate.of(self.spec, device, environment, model, seconds))
+        self.seconds["estimating"] += time.monotonic() - before
+        if self.prior is not None:
+            self.say("estimate", estimate=self.prior.estimate.to_dict())
+
+    def _harmlessly(self, work: Callable[[], T]) -> T | None:
+        """Do something for the estimate. A measurement goes on without one, whatever was wrong with it."""
+        try:
+            return work()
+        except (EngineError, TimeIsUp) as exc:
+            reason = str(exc)
+        except Exception as exc:  # noqa: BLE001 - a fault of the predictor is no fault of the training
+            reason = f"{type(exc).__name__}: {exc}"
+        self.log(f"going on without an estimate: {reason}", "warning")
+        return None
 
     def _open(self) -> None:
         self.worker.open()
@@ -141,8 +189,10 @@ class _Sweep:
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
             maximum=self.spec.max_batch_size,
         )
+        if self.prior is not None and self.spec.start_batch_size is None:
+            self.expected = self.prior.expectation()
         try:
-            while not isinstance(step := decide(_trials(self._searched), self._with_overhead(limits)), Found):
+            while not isinstance(step := self._decide(self._with_overhead(limits)), Found):
                 if step.fresh_process and not self.worker.is_fresh:
                     self.log(f"batch {step.batch_size} would be the first refused: a fresh process decides")
                     self.worker.close()
@@ -152,6 +202,15 @@ class _Sweep:
             largest = max((p.batch_size for p in self._searched if p.fits), default=None)
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
         return self._boundary(step)
+
+    def _decide(self, limits: Limits) -> Try | Found:
+        trials = _trials(self._searched)
+        if (expected := self.expected) is not None:
+            step = self._harmlessly(lambda: decide(trials, limits, expected))
+            if step is not None:
+                return step
+            self.expected = None
+        return decide(trials, limits, None)
 
     def _with_overhead(self, limits: Limits) -> Limits:
         """The limit less what the device holds beside the allocator's reserve (context, other processes)."""
@@ -289,6 +348,7 @@ class _Sweep:
             curve_seconds=self.seconds.get("curve", 0.0),
             processes=self.worker.sessions,
             carried_seconds=sum(p.wall_seconds for p in self.probes[: self.carried]),
+            estimate_seconds=self.seconds.get("estimating", 0.0),
         )
 
 

@@ -34,17 +34,29 @@ def speedup(current: Point | None, recommended: Point | None) -> float | None:
 
 
 def savings(spec: RunSpec, measured_speedup: float | None) -> Savings:
+    """The money of a run, under its own assumptions."""
+    return savings_assuming(
+        measured_speedup,
+        price_per_hour_usd=spec.price_per_hour_usd,
+        hours_per_run=spec.hours_per_run,
+        runs_per_year=spec.runs_per_year,
+    )
+
+
+def savings_assuming(
+    measured_speedup: float | None, *, price_per_hour_usd: float, hours_per_run: float, runs_per_year: int
+) -> Savings:
     """hours x price x (1 - 1/speedup) a run, times runs a year.
 
     Negative where the recommended size is slower than today's (by up to the 3 % it is allowed).
     """
-    cost = spec.hours_per_run * spec.price_per_hour_usd
+    cost = hours_per_run * price_per_hour_usd
     per_run = None if measured_speedup is None else cost * (1 - 1 / measured_speedup)
     return Savings(
-        price_per_hour_usd=spec.price_per_hour_usd,
-        hours_per_run=spec.hours_per_run,
-        runs_per_year=spec.runs_per_year,
+        price_per_hour_usd=price_per_hour_usd,
+        hours_per_run=hours_per_run,
+        runs_per_year=runs_per_year,
         cost_per_run_usd=cost,
         per_run_usd=per_run,
-        per_year_usd=None if per_run is None else per_run * spec.runs_per_year,
+        per_year_usd=None if per_run is None else per_run * runs_per_year,
     )

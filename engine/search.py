@@ -49,11 +49,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the search may assume: the bytes there are, the first size after 1, the largest allowed."""
+    """What the search may assume: the bytes there are, the first size after 1, the largest allowed.
+
+    `assumed` is the memory of sizes that nobody ran, all smaller than the largest that fitted, as an estimate has
+    it (see `guided_search`). It bends the lines that are followed; no size counts as tried by it.
+    """
 
     memory_bytes: int
     start: int = 16
     maximum: int = 65_536
+    assumed: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,8 @@ def _grow(trials: Sequence[Trial], fitted: list[int], limits: Limits) -> Try:
     is_past_bound = halvings_left < -1
     affordable = limits.maximum if is_past_bound else low + int(2**halvings_left)
     line = _line(trials, limits)
-    if line is None or (len(trials) > math.log2(low) + 0.5 and not is_past_bound):
+    is_slow = len(trials) > math.log2(low) + 0.5 and not is_past_bound and not limits.assumed
+    if line is None or is_slow:
         size = low * GROWTH
     elif line.meets_limit_at <= low or low - fitted[-2] == 1:
         size = max(low + _step_up(trials, fitted, limits), line.meets_limit_at)
@@ -164,8 +170,10 @@ class _Line:
     """Three trials lie on it."""
 
 
-def _points(trials: Sequence[Trial]) -> list[tuple[int, int]]:
-    return sorted({t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}.items())
+def _points(trials: Sequence[Trial], limits: Limits) -> list[tuple[int, int]]:
+    """Memory by size, smallest first. What was measured goes before what is assumed."""
+    measured = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
+    return sorted({**dict(limits.assumed), **measured}.items())
 
 
 def _line(trials: Sequence[Trial], limits: Limits) -> _Line | None:
@@ -173,7 +181,7 @@ def _line(trials: Sequence[Trial], limits: Limits) -> _Line | None:
 
     The closest trial that carries far enough: followed further than twice its own length, a line is noise.
     """
-    *below, (size, used) = _points(trials) or [(0, 0)]
+    *below, (size, used) = _points(trials, limits) or [(0, 0)]
     lower = [p for p in below if p[1] < used]
     line = None
     for lower_size, lower_used in reversed(lower):

@@ -141,7 +141,7 @@ def _check_choices(spec: RunSpec) -> None:
             raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(allowed)}")
 
 
-_RANGES: dict[str, tuple[float, float]] = {
+RANGES: dict[str, tuple[float, float]] = {
     "sequence_length": (1, 1_000_000),
     "image_size": (1, 100_000),
     "current_batch_size": (1, MAX_BATCH_SIZE),
@@ -164,7 +164,7 @@ def _check_device(spec: RunSpec) -> None:
 
 
 def _check_numbers(spec: RunSpec) -> None:
-    for name, (low, high) in _RANGES.items():
+    for name, (low, high) in RANGES.items():
         value = getattr(spec, name)
         if value is not None and not low <= value <= high:  # NaN and the infinities are not, either
             raise SpecError(name, f"{str(value)[:40]} is out of range; from {low:g} to {high:,.0f}")

@@ -3,12 +3,15 @@
 It imports everything its workload needs and touches no device: it is the spare that waits. Each `open`
 is served by a fork of it, a process that has run nothing yet, made in milliseconds instead of the seconds
 that imports take; when that one is given up (after an out-of-memory, or for a clean start) the next `open`
-gets another. Where forking is not safe (macOS, XPU) it serves one `open` itself and ends.
+gets another. A `trace` is served the same way: the fake tensors and all that must be patched for them end with
+its process. Where forking is not safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
 
-    in   {"do": "open", "spec": {...}, "describe": true}           -> opened | error
+    in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
+         {"do": "open", "spec": {...}, "describe": true}           -> opened | error
          {"do": "probe", "batch_size": 16, "steps": 3, "is_timed": true} -> probe | error
          {"do": "close"}                                           -> (the session ends)
-    out  ready, opened, progress, probe, error, and {"event": "ended", "status": ...} when a session's process is gone
+    out  ready, tracing, traced, opened, progress, probe, error, and {"event": "ended", "status": ...} when
+         a session's or a trace's process is gone
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from engine.errors import EngineError, WorkloadFailed
+from engine.errors import EngineError, EstimateImpossible, WorkloadFailed
 from engine.progress import Paced
 from engine.result import Outcome, Probe
 from engine.spec import RunSpec
@@ -51,9 +54,9 @@ def main(model_id: str) -> None:
     _say(out, event="ready", import_seconds=time.perf_counter() - started)
     while line := sys.stdin.readline():
         if not _can_fork():
-            _session(json.loads(line), out)
+            _serve(json.loads(line), out)
             return
-        _fork_session(json.loads(line), out)
+        _serve_in_fork(json.loads(line), out)
 
 
 def _can_fork() -> bool:
@@ -63,14 +66,21 @@ def _can_fork() -> bool:
     return sys.platform.startswith("linux") and not torch._C._has_xpu
 
 
-def _fork_session(first: dict[str, Any], out: TextIO) -> None:
-    """One session in a fork of this process; says how it ended."""
+def _serve(first: dict[str, Any], out: TextIO) -> None:
+    if first["do"] == "trace":
+        _trace(RunSpec.from_dict(first["spec"]), out)
+    else:
+        _session(first, out)
+
+
+def _serve_in_fork(first: dict[str, Any], out: TextIO) -> None:
+    """One session or trace in a fork of this process; says how it ended."""
     pid = os.fork()
     if pid == 0:
         _die_with_parent()
         status = 1
         try:
-            _session(first, out)
+            _serve(first, out)
             status = 0
         except BaseException:  # noqa: BLE001 - its last words are all that is left of it
             traceback.print_exc()  # nothing above here would: the process ends below
@@ -80,6 +90,24 @@ def _fork_session(first: dict[str, Any], out: TextIO) -> None:
             os._exit(status)  # no exit handlers: they belong to the process that was forked
     _, status = os.waitpid(pid, 0)
     _say(out, event="ended", status=os.waitstatus_to_exitcode(status))
+
+
+def _trace(spec: RunSpec, out: TextIO) -> None:
+    """What the steps of `spec` allocate at any batch size, by the rules of the device they will run on."""
+    from engine.device import facts_of
+    from engine.estimate.batch_model import BatchModel
+    from engine.estimate.trace import memory_model
+    from engine.prior_estimate import card_of
+
+    _say(out, event="tracing", pid=os.getpid())
+    try:
+        model = memory_model(spec, card_of(facts_of(spec.device)))
+        if not isinstance(model, BatchModel):
+            raise EstimateImpossible("its memory is not a straight line in the batch size: each size must be traced")
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
+    else:
+        _say(out, event="traced", model=model.to_dict())
 
 
 def _session(first: dict[str, Any], out: TextIO) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.child import TimeIsUp
+from engine.errors import EstimateImpossible
+from engine.estimate.batch_model import BatchModel, Block, Skeleton
 from engine.progress import Progress
 from engine.result import DeviceFacts, Outcome, Probe
 from tests.engine.made_up_devices import Device
@@ -16,7 +18,8 @@ class FakeWorker:
     """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`.
 
     The timing of the sizes in `unsteady` never is. A size in `refuses_when_used` that has fitted is refused
-    by a process that has run others. `made_up` is another curve than the straight one.
+    by a process that has run others. `made_up` is another curve than the straight one. `traced` is what a trace
+    gives: a model of the memory, or what is raised instead.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class FakeWorker:
         time_is_up_after: int = 10_000,
         unsteady: frozenset[int] = frozenset(),
         refuses_when_used: frozenset[int] = frozenset(),
+        traced: BatchModel | Exception | None = None,
     ) -> None:
         limit = 1000 + 10 * boundary + 5
         self.curve = made_up or Device(lambda size: 1000 + 10 * size, lambda size: size <= boundary, limit, boundary)
@@ -44,8 +48,14 @@ class FakeWorker:
         self.time_is_up_after = time_is_up_after
         self.unsteady = unsteady
         self.refuses_when_used = refuses_when_used
+        self.traced = traced or EstimateImpossible("nothing to trace")
         self.sizes: list[int] = []
         self.is_fresh = True
+
+    def trace(self, seconds: float) -> dict[str, Any]:
+        if isinstance(self.traced, Exception):
+            raise self.traced
+        return self.traced.to_dict()
 
     def open(self) -> None:
         self.sessions += self.is_fresh
@@ -87,3 +97,9 @@ class FakeWorker:
         if is_soak and self.soak_boundary is not None:
             return batch_size <= self.soak_boundary
         return self.curve.fits(batch_size)
+
+
+def made_up_model(base_bytes: int, bytes_per_sample: int) -> BatchModel:
+    """Two blocks that live for one step: one for the model, one for the batch."""
+    blocks = (Block("parameters", None, "load"), Block("activations", "forward", "aten::mm"))
+    return BatchModel(Skeleton(blocks, (0, 1, ~1), (1,)), (base_bytes, 0), (0, bytes_per_sample), (3, 5), "fake_cpu")

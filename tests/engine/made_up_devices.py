@@ -7,18 +7,21 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.search import Found, Trial, Try
+
 MIB = 1024**2
 KINDS = ("affine", "convex", "steps", "noise", "noisy boundary")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A made-up device: bytes by batch size, and which sizes it refuses."""
+    """A made-up device: bytes by batch size, and which sizes it refuses. `clean`: its curve without steps and noise."""
 
     memory: Callable[[int], int]
     fits: Callable[[int], bool]
     limit_bytes: int
     boundary: int | None
+    clean: Callable[[float], float] | None = None
 
 
 def bent_line(rng: random.Random, boundary: int, kind: str) -> Callable[[float], float]:
@@ -44,6 +47,10 @@ def make_device(rng: random.Random, kind: str) -> Device:
     clean = bent_line(rng, boundary, kind)
     if clean(boundary + 1) <= clean(boundary):
         return make_device(rng, kind)
+
+    def clean_bytes(batch_size: float) -> float:
+        return MIB * clean(batch_size)
+
     step = rng.uniform(0.5, 20) * (clean(boundary + 1) - clean(boundary)) if kind == "steps" else 0.0
     noise, seed = (rng.uniform(0, 0.01), rng.random()) if kind.startswith("nois") else (0.0, 0.0)
 
@@ -60,5 +67,25 @@ def make_device(rng: random.Random, kind: str) -> Device:
         share = rng.uniform(0.01, 0.99)
         limit = int(MIB * (clean(boundary) * (1 - share) + clean(boundary + 1) * share))
     if kind == "noisy boundary":
-        return Device(memory, lambda size: memory(size) <= limit, limit, None)
-    return Device(memory, lambda size: size <= boundary, limit, boundary)
+        return Device(memory, lambda size: memory(size) <= limit, limit, None, clean_bytes)
+    return Device(memory, lambda size: size <= boundary, limit, boundary, clean_bytes)
+
+
+def search(device: Device, decide: Callable[[list[Trial]], Try | Found]) -> tuple[Found, list[Trial]]:
+    """Runs a whole search the way the runner does: a refused size ends its process."""
+    trials: list[Trial] = []
+    is_fresh = True
+    while not isinstance(step := decide(trials), Found):
+        assert not repeats_itself(step, trials), f"{step.batch_size} again after {trials}"
+        is_fresh = is_fresh or step.fresh_process
+        fits = device.fits(step.batch_size)
+        trials.append(Trial(step.batch_size, fits, device.memory(step.batch_size) if fits else None, is_fresh))
+        is_fresh = not fits
+        assert len(trials) < 100, "the search does not end"
+    return step, trials
+
+
+def repeats_itself(step: Try, trials: list[Trial]) -> bool:
+    """A size is tried twice only to confirm, in a fresh process, a refusal that was not from one."""
+    same = [t for t in trials if t.batch_size == step.batch_size]
+    return any(t.fits or t.fresh_process for t in same) or bool(same and not step.fresh_process)

@@ -12,6 +12,8 @@ import pytest
 from engine import child
 from engine.child import TimeIsUp, Worker
 from engine.errors import DeviceUnavailable, WorkerFailed
+from engine.estimate.batch_model import BatchModel
+from engine.estimate.predict import Replays
 from engine.result import Outcome
 from engine.spec import RunSpec
 from engine.units import MIB
@@ -96,6 +98,7 @@ def test_where_forking_is_not_safe_every_session_is_a_process_of_its_own(monkeyp
     code = "import sys, engine.worker as w; w._can_fork = lambda: False; w.main(sys.argv[1])"
     monkeypatch.setattr(child, "WORKER_COMMAND", (sys.executable, "-c", code))
     with Worker(SPEC) as worker:
+        assert BatchModel.from_dict(worker.trace(60)).at(2).peak_live_bytes() > 0
         assert probe(worker, 2).fits
         assert probe(worker, 512).outcome is Outcome.OUT_OF_MEMORY
         assert probe(worker, 2).fresh_process
@@ -138,8 +141,10 @@ def test_what_a_dying_session_printed_is_in_its_error(session):
 
 
 def test_a_device_that_is_not_there_is_the_engine_s_own_error():
-    with Worker(RunSpec("bert-tiny", device="cuda:99")) as worker, pytest.raises(DeviceUnavailable, match="available"):
-        worker.open()
+    with Worker(RunSpec("bert-tiny", device="cuda:99")) as worker:
+        for ask in (lambda: worker.trace(60), worker.open):
+            with pytest.raises(DeviceUnavailable, match="available"):
+                ask()
 
 
 def test_stopping_in_mid_probe_leaves_no_process():
@@ -148,3 +153,19 @@ def test_stopping_in_mid_probe_leaves_no_process():
     pids = [worker._process.pid, worker._session_pid]
     worker.stop()
     assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+def test_a_trace_takes_a_process_of_its_own_and_says_what_a_probe_will_measure(session):
+    session.close()
+    sessions, model = session.sessions, BatchModel.from_dict(session.trace(60))
+    assert session.sessions == sessions
+    first = probe(session, 8)
+    assert first.fresh_process
+    assert Replays(model).peak_bytes(None, 8) == pytest.approx(first.peak_allocated_bytes, rel=0.001)
+
+
+def test_a_trace_that_takes_too_long_is_ended_and_the_worker_serves_on(session):
+    session.close()
+    with pytest.raises(TimeIsUp):
+        session.trace(0.05)
+    assert probe(session, 2).fits

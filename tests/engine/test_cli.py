@@ -18,7 +18,7 @@ from engine.validate import verdict
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
     "schema", "spec", "device", "boundary", "largest", "recommended", "fastest", "current", "waste", "speedup",
-    "batch_size_ratio", "savings", "probes", "environment", "timings",
+    "batch_size_ratio", "savings", "probes", "environment", "timings", "estimate", "estimate_error",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def known(probes, worker: FakeWorker, **changes) -> Known:
 
 def run(worker: FakeWorker, probes=(), *, events=None, spec: RunSpec = SPEC, **changes) -> RunResult:
     emit = (events if events is not None else []).append
-    return measure(spec, emit, worker=worker, known=known(probes, worker, **changes))
+    return measure(spec, emit, worker=worker, known=known(probes, worker, **changes), estimates=False)
 
 
 def line(boundary: int) -> Device:

@@ -44,7 +44,7 @@ def test_a_probe_tells_its_stages_in_order_and_the_kinds_only_where_a_step_of_th
 
 def test_progress_is_told_with_the_probe_it_belongs_to():
     events: list[dict] = []
-    measure(RunSpec("bert-tiny"), events.append, worker=FakeWorker(20))
+    measure(RunSpec("bert-tiny"), events.append, worker=FakeWorker(20), estimates=False)
     after = [events[i + 1] for i, event in enumerate(events) if event["event"] == "probe_started"]
     assert {event["event"] for event in after} == {"progress"}
     assert json.loads(json.dumps(after[0] | {"seconds": 0.5})) == {

@@ -14,7 +14,11 @@ from tests.engine.fake_worker import FakeWorker
 
 def run(keep, events=None):
     return measure(
-        RunSpec("bert-tiny"), (events if events is not None else []).append, worker=FakeWorker(20), keep=keep
+        RunSpec("bert-tiny"),
+        (events if events is not None else []).append,
+        worker=FakeWorker(20),
+        keep=keep,
+        estimates=False,
     )
 
 
@@ -32,6 +36,7 @@ def test_the_file_is_there_before_the_result_is_said(tmp_path):
         RunSpec("bert-tiny"),
         lambda event: was_there.update({event["event"]: path.exists()}),
         worker=FakeWorker(20),
+        estimates=False,
         keep=lambda result: write_result(path, 0, result),
     )
     assert (was_there["probe"], was_there["result"]) == (False, True)

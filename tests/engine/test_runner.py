@@ -8,8 +8,9 @@ from engine.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
 
 
-def run(worker, events=None, **settings) -> RunResult:
-    return measure(RunSpec("bert-tiny", **settings), (events if events is not None else []).append, worker=worker)
+def run(worker, events=None, estimates=False, **settings) -> RunResult:
+    emit = (events if events is not None else []).append
+    return measure(RunSpec("bert-tiny", **settings), emit, worker=worker, estimates=estimates)
 
 
 def purposes(result: RunResult, purpose: Purpose) -> list[int]:

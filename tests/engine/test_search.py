@@ -7,27 +7,12 @@ from statistics import median
 import pytest
 
 from engine.search import Found, Limits, Trial, Try, curve_sizes, decide, next_soak
+from tests.engine import made_up_devices
 from tests.engine.made_up_devices import KINDS, Device, make_device
 
 
 def search(device: Device, maximum: int = 2**20, start: int = 16) -> tuple[Found, list[Trial]]:
-    """Runs a whole search the way the runner does: a refused size ends its process."""
-    trials: list[Trial] = []
-    is_fresh = True
-    while not isinstance(step := decide(trials, Limits(device.limit_bytes, start, maximum)), Found):
-        assert not repeats_itself(step, trials), f"{step.batch_size} again after {trials}"
-        is_fresh = is_fresh or step.fresh_process
-        fits = device.fits(step.batch_size)
-        trials.append(Trial(step.batch_size, fits, device.memory(step.batch_size) if fits else None, is_fresh))
-        is_fresh = not fits
-        assert len(trials) < 100, "the search does not end"
-    return step, trials
-
-
-def repeats_itself(step: Try, trials: list[Trial]) -> bool:
-    """A size is tried twice only to confirm, in a fresh process, a refusal that was not from one."""
-    same = [t for t in trials if t.batch_size == step.batch_size]
-    return any(t.fits or t.fresh_process for t in same) or bool(same and not step.fresh_process)
+    return made_up_devices.search(device, lambda trials: decide(trials, Limits(device.limit_bytes, start, maximum)))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,107 @@
+"""Joins tracing and predicting: one spec, many cards, as few traces as there are kinds of cards.
+
+Torch is imported when the first trace is asked for. Run it in a process of its own: what must be patched for fake
+tensors is process-wide while a trace goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from engine.errors import SpecError
+from engine.estimate.gpus import Gpu
+from engine.estimate.predict import Replays, check, estimate
+from engine.estimate.types import SCHEMA, Estimate
+from engine.spec import RunSpec
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+def unheard(_: dict[str, Any]) -> None:
+    """Events nobody wants to hear."""
+
+
+class Answers:
+    """Estimates of one spec. `emit` hears of each as it is made."""
+
+    def __init__(self, spec: RunSpec, *, expandable_segments: bool = False, emit: Emit = unheard) -> None:
+        self._spec = spec
+        self._expandable_segments = expandable_segments
+        self._emit = emit
+        self._started = time.monotonic()
+        self._replays: dict[Any, Replays] = {}
+
+    def say(self, event: str, **content: Any) -> None:
+        self._emit({"event": event, "seconds": round(time.monotonic() - self._started, 3), **content})
+
+    def of(self, gpus: Sequence[Gpu | None], batch_sizes: tuple[int, ...] = ()) -> list[Estimate]:
+        """One for each card that can do what is asked (None is the CPU). SpecError where none can."""
+        ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
+        self.say("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
+        able = self._able(gpus)
+        self.say("phase", phase="tracing")
+        for gpu in able:
+            self._replays_for(gpu)
+        self.say("phase", phase="predicting")
+        traced_seconds = time.monotonic() - self._started
+        estimates = [self._estimate(gpu, batch_sizes, traced_seconds) for gpu in able]
+        self.say("phase", phase="finished")
+        self.say("result", result={"estimates": [made.to_dict() for made in estimates]})
+        return estimates
+
+    def _able(self, gpus: Sequence[Gpu | None]) -> list[Gpu | None]:
+        able, refusal = [], None
+        for gpu in gpus:
+            try:
+                check(self._spec, gpu)
+                able.append(gpu)
+            except SpecError as error:
+                refusal = error
+                if len(gpus) > 1:
+                    self.say("log", level="warning", message=f"left out: {error}")
+        if refusal is not None and not able:
+            raise refusal
+        return able
+
+    def _replays_for(self, gpu: Gpu | None) -> Replays:
+        """The traced steps by which this card is predicted; traced once for all cards that run the same kernels."""
+        from engine.estimate import attention, trace  # imports torch
+
+        conditions = trace.conditions_for(gpu, self._spec.precision)
+        if conditions not in self._replays:
+            alike = set(attention.FAMILIES)
+            traced = Replays(trace.memory_model(self._spec, gpu, alike), self._expandable_segments)
+            self._replays |= {replace(conditions, family=family): traced for family in (*alike, conditions.family)}
+        return self._replays[conditions]
+
+    def _estimate(self, gpu: Gpu | None, batch_sizes: tuple[int, ...], traced_seconds: float) -> Estimate:
+        before = time.monotonic()
+        replays = self._replays_for(gpu)
+        made = estimate(
+            self._spec,
+            gpu,
+            replays.model,
+            seconds=traced_seconds,
+            versions=versions(),
+            batch_sizes=batch_sizes,
+            replays=replays,
+        )
+        made = made.taking(traced_seconds + time.monotonic() - before)
+        self.say("estimate", estimate=made.to_dict())
+        return made
+
+
+def versions() -> dict[str, str | None]:
+    """The libraries whose code was traced: another version may allocate otherwise."""
+    return {package: _version(package) for package in ("torch", "transformers", "torchvision")}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,171 @@
+"""PURE: what a training run allocates and frees, as a function of the batch size.
+
+A `Recording` is the order of allocations and frees of a few training steps at one batch size. Recordings at two
+sizes have the same order, and every block's size is affine in the batch: then a `BatchModel` made of the two
+gives the recording of any other size without tracing it. A third recording decides whether that may be believed.
+Where it may not, `RetracedModel` traces each size that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.estimate.types import Method
+
+PARAMETERS, BUFFERS, GRADIENTS, STATE = "parameters", "buffers", "gradients", "optimizer_state"
+ACTIVATIONS, TEMPORARIES, WORKSPACES = "activations", "temporaries", "workspaces"
+KINDS = (PARAMETERS, BUFFERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES, WORKSPACES)
+
+TOLERANCE = 0.001
+"""How far the live bytes of the checked size may be off before the two others are not believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One allocation, without its size: what it is for and who asked for it. Phase None: making the batch."""
+
+    kind: str
+    phase: str | None
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """What is the same at every batch size.
+
+    `events` in order: the index of a block for its allocation, the index's complement (~index, below zero) for
+    its free. `step_starts` are the positions in `events` at which the steps begin: what is before the first
+    one is the model. A block of kind "workspaces" has no size of its own, it is the card's.
+    """
+
+    blocks: tuple[Block, ...]
+    events: tuple[int, ...]
+    step_starts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The steps at one batch size. `sizes_bytes` are what was asked for, block by block."""
+
+    batch_size: int
+    skeleton: Skeleton
+    sizes_bytes: Sequence[int]
+
+    def peak_live_bytes(self) -> int:
+        """The most bytes asked for at one time, with no allocator's rounding."""
+        live = peak = 0
+        for event in self.skeleton.events:
+            live += self.sizes_bytes[event] if event >= 0 else -self.sizes_bytes[~event]
+            peak = max(peak, live)
+        return peak
+
+
+class MemoryModel(Protocol):
+    """Gives the recording of any batch size."""
+
+    @property
+    def is_affine(self) -> bool: ...
+    @property
+    def method(self) -> Method: ...
+    def at(self, batch_size: int) -> Recording: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchModel:
+    """Every block is `base_bytes + per_sample_bytes * batch size`."""
+
+    skeleton: Skeleton
+    base_bytes: tuple[int, ...]
+    per_sample_bytes: tuple[int, ...]
+    traced_batch_sizes: tuple[int, ...]
+    method: Method
+
+    @property
+    def is_affine(self) -> bool:
+        return True
+
+    def at(self, batch_size: int) -> Recording:
+        sizes = [base + slope * batch_size for base, slope in zip(self.base_bytes, self.per_sample_bytes, strict=True)]
+        return Recording(batch_size, self.skeleton, sizes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Compact: blocks as columns, their words as numbers into `words`."""
+        words = sorted({str(w) for b in self.skeleton.blocks for w in (b.kind, b.phase or "", b.operator)})
+        number = {word: index for index, word in enumerate(words)}
+        return {
+            "words": words,
+            "blocks": [[number[b.kind], number[b.phase or ""], number[b.operator]] for b in self.skeleton.blocks],
+            "events": list(self.skeleton.events),
+            "step_starts": list(self.skeleton.step_starts),
+            "base_bytes": list(self.base_bytes),
+            "per_sample_bytes": list(self.per_sample_bytes),
+            "traced_batch_sizes": list(self.traced_batch_sizes),
+            "method": self.method,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BatchModel:
+        words = data["words"]
+        blocks = tuple(Block(words[kind], words[phase] or None, words[op]) for kind, phase, op in data["blocks"])
+        return cls(
+            skeleton=Skeleton(blocks, tuple(data["events"]), tuple(data["step_starts"])),
+            base_bytes=tuple(data["base_bytes"]),
+            per_sample_bytes=tuple(data["per_sample_bytes"]),
+            traced_batch_sizes=tuple(data["traced_batch_sizes"]),
+            method=data["method"],
+        )
+
+
+class RetracedModel:
+    """For what is not affine in the batch: traces each size that is asked for, once."""
+
+    is_affine = False
+
+    def __init__(self, trace: Callable[[int], Recording], known: Sequence[Recording], method: Method) -> None:
+        self.method = method
+        self._trace = trace
+        self._known = {recording.batch_size: recording for recording in known}
+
+    def at(self, batch_size: int) -> Recording:
+        if batch_size not in self._known:
+            self._known[batch_size] = self._trace(batch_size)
+        return self._known[batch_size]
+
+
+def model_of(trace: Callable[[int], Recording], batch_sizes: tuple[int, int, int], method: Method) -> MemoryModel:
+    """The model of what `trace` records: affine if its recordings at three sizes say so."""
+    recordings = [trace(size) for size in batch_sizes]
+    affine = affine_model(recordings[0], recordings[1], method)
+    if affine is not None and agrees(affine, recordings[2]):
+        return affine
+    return RetracedModel(trace, recordings, method)
+
+
+def affine_model(first: Recording, second: Recording, method: Method) -> BatchModel | None:
+    """The line through two recordings; None where they differ in more than sizes, or lie on no whole line."""
+    if first.skeleton != second.skeleton:
+        return None
+    step = second.batch_size - first.batch_size
+    differences = [b - a for a, b in zip(first.sizes_bytes, second.sizes_bytes, strict=True)]
+    if any(difference % step for difference in differences):
+        return None
+    slopes = tuple(difference // step for difference in differences)
+    return BatchModel(
+        skeleton=first.skeleton,
+        base_bytes=tuple(
+            size - slope * first.batch_size for size, slope in zip(first.sizes_bytes, slopes, strict=True)
+        ),
+        per_sample_bytes=slopes,
+        traced_batch_sizes=(first.batch_size, second.batch_size),
+        method=method,
+    )
+
+
+def agrees(model: BatchModel, recording: Recording) -> bool:
+    """Whether the model gives what was traced at a size it was not made from."""
+    if model.skeleton != recording.skeleton:
+        return False
+    traced, said = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()
+    return abs(said - traced) <= TOLERANCE * traced

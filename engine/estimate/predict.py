@@ -1,0 +1,246 @@
+"""PURE: from a memory model and a card to figures: peaks, the largest batch size, the safe one.
+
+The largest batch size is searched by replaying the steps against the card's limit. An allocator need not fit
+every size below one that fits, so a size counts only if the few below it fit too; the search says nothing of
+larger sizes that fit again after a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from engine.errors import SpecError
+from engine.estimate.allocator import Allocator, OutOfMemory
+from engine.estimate.batch_model import MemoryModel
+from engine.estimate.gpus import Gpu
+from engine.estimate.known_errors import known_error, margin_fraction
+from engine.estimate.replay import Memory, PlainMemory, play, play_and_explain
+from engine.estimate.types import Estimate, EstimateAt, EstimatedGpu, Limit
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from engine.units import format_bytes
+
+NEAR = 32
+"""A size is near another that differs by less than this part of it."""
+PREDECESSORS = 3
+"""How many sizes below the largest must fit as well."""
+
+
+def check(spec: RunSpec, gpu: Gpu | None) -> None:
+    """Raise SpecError for what the engine would refuse on this card."""
+    name = "the CPU" if gpu is None else gpu.name
+    capability = None if gpu is None else gpu.compute_capability
+    if spec.precision == "tf32" and (capability is None or capability < (8, 0)):
+        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability 8.0 or later, not {name}")
+    if spec.precision == "bf16" and capability is not None and capability < (8, 0):
+        raise SpecError("precision", f"bf16 needs compute capability 8.0 or later; {name} has {capability}")
+    limit = spec.memory_limit_bytes
+    if gpu is not None and limit is not None and limit > gpu.total_bytes:
+        text = f"{format_bytes(limit)} is above what {name} has ({format_bytes(gpu.total_bytes)})"
+        raise SpecError("memory_limit_bytes", text)
+
+
+def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
+    """What the process may reserve: the card less its context, or the memory limit if that is less."""
+    if gpu is None:
+        return spec.memory_limit_bytes or CPU_DEFAULT_LIMIT_BYTES
+    room_bytes = max(gpu.total_bytes - gpu.context_bytes, 0)
+    return room_bytes if spec.memory_limit_bytes is None else min(spec.memory_limit_bytes, room_bytes)
+
+
+@dataclass
+class Replays:
+    """Replays of one model, kept where no limit was in force: those serve every card with the same workspaces."""
+
+    model: MemoryModel
+    expandable_segments: bool = False
+    _peaks_bytes: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
+        """What the steps take from a device without a limit: reserved bytes, on the CPU allocated ones."""
+        key = (workspace_bytes_of(gpu), batch_size)
+        if key not in self._peaks_bytes:
+            memory = self.memory(gpu, None)
+            play(self.model.at(batch_size), memory, workspace_bytes_of(gpu))
+            peak = memory.peak_reserved_bytes if isinstance(memory, Allocator) else memory.peak_allocated_bytes
+            self._peaks_bytes[key] = peak
+        return self._peaks_bytes[key]
+
+    def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
+        """Whether the steps run within the limit, if need be by giving back what is cached."""
+        known = self._peaks_bytes.get((workspace_bytes_of(gpu), batch_size))
+        if gpu is None or (known is not None and known <= limit_bytes):
+            return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met, or it is final
+        try:
+            play(self.model.at(batch_size), self.memory(gpu, limit_bytes), workspace_bytes_of(gpu))
+        except OutOfMemory:
+            return False
+        return True
+
+    def known(self, gpu: Gpu | None) -> dict[int, int]:
+        """Peaks by batch size, of what was replayed without a limit."""
+        workspace_bytes = workspace_bytes_of(gpu)
+        return {size: peak for (workspace, size), peak in self._peaks_bytes.items() if workspace == workspace_bytes}
+
+    def memory(self, gpu: Gpu | None, limit_bytes: int | None) -> Memory:
+        if gpu is None:
+            return PlainMemory()
+        return Allocator(limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
+
+
+def workspace_bytes_of(gpu: Gpu | None) -> int:
+    return 0 if gpu is None else gpu.cublas_workspace_bytes
+
+
+def estimate_at(
+    model: MemoryModel,
+    gpu: Gpu | None,
+    batch_size: int,
+    limit_bytes: int | None = None,
+    *,
+    replays: Replays | None = None,
+) -> EstimateAt:
+    """The memory of exactly `batch_size`; of what does not fit, what it would take without the limit."""
+    replays = replays or Replays(model)
+    fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
+    memory = replays.memory(gpu, limit_bytes if fits else None)
+    peak = play_and_explain(model.at(batch_size), memory, workspace_bytes_of(gpu))
+    reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
+    return EstimateAt(
+        batch_size=batch_size,
+        fits=fits,
+        peak_allocated_bytes=memory.peak_allocated_bytes,
+        peak_reserved_bytes=reserved_bytes,
+        device_used_bytes=None if gpu is None or reserved_bytes is None else reserved_bytes + gpu.context_bytes,
+        phase=peak.block.phase if peak.block else None,
+        operator=peak.block.operator if peak.block else None,
+        by_kind=peak.by_kind,
+    )
+
+
+def largest_batch_size(
+    model: MemoryModel, gpu: Gpu | None, limit_bytes: int, maximum: int, *, replays: Replays | None = None
+) -> int:
+    """The largest size up to `maximum` that fits, with the few below it; 0 where one sample does not."""
+    replays = replays or Replays(model)
+    guess = _first_guess(replays, gpu, limit_bytes, maximum)
+    return _largest(cache(lambda size: replays.fits(gpu, size, limit_bytes)), guess, maximum)
+
+
+def safe_batch_size(replays: Replays, gpu: Gpu | None, limit_bytes: int, margin: float, largest: int) -> int:
+    """The largest size that still fits if everything takes `margin` more, and without giving back any cache."""
+    if largest == 0:
+        return 0
+    room_bytes = int(limit_bytes / (1 + margin))
+    guess = _first_guess(replays, gpu, room_bytes, largest)
+    return _largest(lambda size: replays.peak_bytes(gpu, size) <= room_bytes, guess, largest)
+
+
+def _largest(fits: Callable[[int], bool], guess: int, maximum: int) -> int:
+    if not fits(1):
+        return 0
+    low, high = _bracket(fits, guess, maximum)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return _with_predecessors(fits, low)
+
+
+def _first_guess(replays: Replays, gpu: Gpu | None, limit_bytes: int, maximum: int) -> int:
+    """Where the line through the two sizes replayed next to the limit meets it; one more size is replayed at most.
+
+    A guess only starts the search. Over a whole catalogue most cards find near sizes replayed already.
+    """
+    for size in (8, 64):
+        replays.peak_bytes(gpu, min(size, maximum))
+    guess = _meets(replays.known(gpu), limit_bytes, maximum)
+    known = replays.known(gpu)
+    if min(abs(guess - size) for size in known) > guess // NEAR:
+        replays.peak_bytes(gpu, guess)
+        guess = _meets(replays.known(gpu), limit_bytes, maximum)
+    return guess
+
+
+def _meets(known: Mapping[int, int], limit_bytes: int, maximum: int) -> int:
+    """Peaks by size: where the line through the two nearest to the limit reaches it."""
+    (one, one_bytes), (other, other_bytes) = sorted(known.items(), key=lambda item: abs(item[1] - limit_bytes))[:2]
+    if one_bytes == other_bytes:
+        return min(max(one, other), maximum)
+    meets = one + (limit_bytes - one_bytes) * (other - one) // (other_bytes - one_bytes)
+    return max(min(meets, maximum), 1)
+
+
+def _bracket(fits: Callable[[int], bool], guess: int, maximum: int) -> tuple[int, int]:
+    """A size that fits and a larger one that does not, from strides around the guess. `maximum + 1` never fits."""
+    low, high, stride = 1, maximum + 1, max(guess // 256, 1)
+    if fits(guess):
+        low = guess
+        while low + stride <= maximum:
+            if not fits(low + stride):
+                return low, low + stride
+            low, stride = low + stride, stride * 2
+        return low, high
+    high = guess
+    while high - stride > 1:
+        if fits(high - stride):
+            return high - stride, high
+        high, stride = high - stride, stride * 2
+    return low, high
+
+
+def _with_predecessors(fits: Callable[[int], bool], size: int) -> int:
+    """`size`, or the next below it that fits together with the few sizes below itself."""
+    largest = tried = size
+    while tried > 0 and largest - tried <= PREDECESSORS:
+        if not fits(tried):
+            largest = tried - 1
+        tried -= 1
+    return largest
+
+
+def estimate(
+    spec: RunSpec,
+    gpu: Gpu | None,
+    model: MemoryModel,
+    *,
+    seconds: float,
+    versions: dict[str, str | None],
+    batch_sizes: tuple[int, ...] = (),
+    cpu_name: str = "CPU",
+    replays: Replays | None = None,
+) -> Estimate:
+    """The answer for one card: `at` has the current, the safe and the largest size, and those asked for."""
+    check(spec, gpu)
+    replays = replays or Replays(model)
+    limit_bytes, margin = limit_bytes_of(spec, gpu), margin_fraction(spec, gpu)
+    largest = largest_batch_size(model, gpu, limit_bytes, spec.max_batch_size, replays=replays)
+    safe = safe_batch_size(replays, gpu, limit_bytes, margin, largest)
+    sizes = sorted({*batch_sizes, spec.current_batch_size, safe or 1, largest or 1})
+    return Estimate(
+        spec=spec,
+        gpu=_facts(gpu, limit_bytes, cpu_name),
+        limit_bytes=limit_bytes,
+        largest_batch_size=largest,
+        safe_batch_size=safe,
+        margin_fraction=margin,
+        at=tuple(estimate_at(model, gpu, size, limit_bytes, replays=replays) for size in sizes),
+        limits=_what_ends_it(largest, spec.max_batch_size),
+        method=model.method,
+        known_error=known_error(spec, gpu),
+        seconds=seconds,
+        versions=versions,
+        expandable_segments=replays.expandable_segments,
+    )
+
+
+def _facts(gpu: Gpu | None, limit_bytes: int, cpu_name: str) -> EstimatedGpu:
+    if gpu is None:
+        return EstimatedGpu("cpu", cpu_name, limit_bytes, context_bytes=0, calibrated=False)
+    return EstimatedGpu(gpu.id, gpu.name, gpu.total_bytes, gpu.context_bytes, gpu.calibrated)
+
+
+def _what_ends_it(largest: int, maximum: int) -> Limit:
+    if largest == 0:
+        return "does_not_fit"
+    return "max_batch_size" if largest == maximum else "memory"

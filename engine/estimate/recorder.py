@@ -1,0 +1,175 @@
+"""Writes down what a training step allocates and frees, by watching every operator. Needs torch.
+
+Watches storages, so views and in-place operators count nothing; a block is freed when the last reference to its
+storage is gone, in Python or in autograd. What a kernel takes and gives back inside one operator is not seen,
+but for the matrix library's workspaces, which are noted where their thread first multiplies.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from engine.estimate import onednn
+from engine.estimate.batch_model import (
+    ACTIVATIONS,
+    BUFFERS,
+    PARAMETERS,
+    TEMPORARIES,
+    WORKSPACES,
+    Block,
+    Recording,
+    Skeleton,
+)
+from engine.step import BACKWARD, FORWARD
+
+_MULTIPLY = frozenset(
+    f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm")
+)
+_READ_A_VALUE = torch.ops.aten._local_scalar_dense.default
+
+
+class Recorder(TorchDispatchMode):
+    """Records one device's blocks. Enter it around the steps, and `phase(name)` around each of their phases."""
+
+    def __init__(self, device_type: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._device_type = device_type
+        self._phase: str | None = None
+        self._blocks: list[Block] = []
+        self._sizes_bytes: list[int] = []
+        self._events: list[int] = []
+        self._step_starts: list[int] = []
+        self._live: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        self._has_workspace: set[bool] = set()
+
+    def recording(self, batch_size: int) -> Recording:
+        events = with_frees_in_order(self._events, self._step_starts)
+        skeleton = Skeleton(tuple(self._blocks), tuple(events), tuple(self._step_starts))
+        return Recording(batch_size, skeleton, tuple(self._sizes_bytes))
+
+    def load(self, module: nn.Module) -> None:
+        """The model's own blocks, in the order in which `module.to(device)` would make them."""
+        for child in module.children():
+            self.load(child)
+        for tensors, kind in ((module.parameters, PARAMETERS), (module.buffers, BUFFERS)):
+            for tensor in tensors(recurse=False):
+                self._track(tensor, "load", kind)
+
+    def begin_step(self) -> None:
+        self._step_starts.append(len(self._events))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        self._phase = name
+        yield
+        self._phase = None
+
+    def mark(self, kind: str, tensors: Iterable[Tensor]) -> None:
+        """Say what blocks turned out to hold, now that there are tensors to ask."""
+        for tensor in tensors:
+            known = self._live.get(tensor.untyped_storage()._cdata)
+            if known is not None:
+                block = self._blocks[known[0]]
+                self._blocks[known[0]] = Block(kind, block.phase, block.operator)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _READ_A_VALUE:
+            return _value(func, args)
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name
+        if self._device_type == "cpu" and name in onednn.OPERATORS:
+            self._track_convolution(result, name, args)
+            return result
+        if isinstance(result, Tensor):
+            self._track(result, name)
+        elif isinstance(result, (tuple, list)):
+            for part in result:
+                if isinstance(part, Tensor):
+                    self._track(part, name)
+                elif isinstance(part, (tuple, list)):
+                    self._track_all(part, name)
+        if name in _MULTIPLY:
+            self._note_workspace(name)
+        return result
+
+    def _track_convolution(self, result: Any, operator: str, operands: Any) -> None:
+        """Results, and the copies that are made for each of them."""
+        for number, tensor in enumerate(result if isinstance(result, tuple) else (result,)):
+            if not isinstance(tensor, Tensor):
+                continue
+            copies = onednn.copies(operator, operands, number, tensor)
+            self._pass_through(copies.computing, operator)
+            self._track(tensor, operator)
+            self._pass_through(copies.leaving, operator)
+
+    def _pass_through(self, sizes_bytes: list[int], operator: str) -> None:
+        """Blocks that are taken and given back inside an operator."""
+        kind = ACTIVATIONS if self._phase == FORWARD else TEMPORARIES
+        for index in [self._add(kind, size, operator) for size in sizes_bytes]:
+            self._events.append(~index)
+
+    def _track_all(self, tensors: Iterable[Any], operator: str) -> None:
+        for tensor in tensors:
+            if isinstance(tensor, Tensor):
+                self._track(tensor, operator)
+
+    def _track(self, tensor: Tensor, operator: str, kind: str | None = None) -> None:
+        if tensor.device.type != self._device_type:
+            return
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._live:
+            return
+        index = self._add(kind or (ACTIVATIONS if self._phase == FORWARD else TEMPORARIES), storage.nbytes(), operator)
+        self._live[key] = (index, weakref.ref(storage, lambda _: self._free(key, index)))
+
+    def _add(self, kind: str, size_bytes: int, operator: str) -> int:
+        index = len(self._blocks)
+        self._blocks.append(Block(kind, self._phase, operator.removeprefix("aten::")))
+        self._sizes_bytes.append(size_bytes)
+        self._events.append(index)
+        return index
+
+    def _free(self, key: int, index: int) -> None:
+        del self._live[key]
+        self._events.append(~index)
+
+    def _note_workspace(self, operator: str) -> None:
+        """The matrix library keeps a workspace for each thread: ours, and autograd's."""
+        is_autograd_s = self._phase == BACKWARD
+        if self._device_type == "cuda" and is_autograd_s not in self._has_workspace:
+            self._has_workspace.add(is_autograd_s)
+            self._add(WORKSPACES, 0, operator)
+
+
+def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> list[int]:
+    """Frees with nothing between them, in the order of their allocations.
+
+    Autocast drops its copies of the weights in the order of their addresses, another one in every trace. To an
+    allocator the order makes no difference: freed neighbours merge to the same blocks.
+    """
+    ordered: list[int] = []
+    frees: list[int] = []
+    starts = frozenset(step_starts)
+    for position, event in enumerate(events):
+        if frees and (event >= 0 or position in starts):
+            ordered += sorted(frees, reverse=True)
+            frees = []
+        (frees if event < 0 else ordered).append(event)
+    return ordered + sorted(frees, reverse=True)
+
+
+def _value(func: Any, args: Any) -> Any:
+    """What a tensor holds, if that is known; else nothing in particular: no infinity found, no mask of ones."""
+    try:
+        return func(*args)
+    except DataDependentOutputException:
+        return {torch.bool: False}.get(args[0].dtype, 0)

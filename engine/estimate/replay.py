@@ -1,0 +1,111 @@
+"""PURE: plays a recording into an allocator, and says what held the memory at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.estimate.batch_model import KINDS, WORKSPACES, Block, Recording
+from engine.estimate.types import KindBytes
+
+
+class Memory(Protocol):
+    """What a replay needs of an allocator."""
+
+    allocated_bytes: int
+    peak_allocated_bytes: int
+
+    def allocate(self, key: int, size_bytes: int) -> None: ...
+    def free(self, key: int) -> None: ...
+    def empty_cache(self) -> None: ...
+    def reset_peaks(self) -> None: ...
+
+
+class PlainMemory:
+    """The CPU's: bytes are counted as asked for, nothing is rounded, cached or reserved."""
+
+    def __init__(self) -> None:
+        self.allocated_bytes = self.peak_allocated_bytes = 0
+        self._sizes_bytes: dict[int, int] = {}
+
+    def allocate(self, key: int, size_bytes: int) -> None:
+        self._sizes_bytes[key] = size_bytes
+        self.allocated_bytes += size_bytes
+        self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
+
+    def free(self, key: int) -> None:
+        self.allocated_bytes -= self._sizes_bytes.pop(key)
+
+    def empty_cache(self) -> None:
+        """There is none."""
+
+    def reset_peaks(self) -> None:
+        self.peak_allocated_bytes = self.allocated_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest point of a replay: the block whose allocation reached it, and what was live then."""
+
+    block: Block | None
+    by_kind: KindBytes
+
+
+def play(recording: Recording, memory: Memory, workspace_bytes: int = 0) -> None:
+    """The steps, into `memory`. As a probe does it: cache emptied and peaks forgotten once the model is loaded."""
+    skeleton = recording.skeleton
+    sizes = sizes_with_workspaces(recording, workspace_bytes)
+    start = skeleton.step_starts[0] if skeleton.step_starts else 0
+    _play(skeleton.events[:start], sizes, memory)
+    memory.empty_cache()
+    memory.reset_peaks()
+    _play(skeleton.events[start:], sizes, memory)
+
+
+def _play(events: Sequence[int], sizes: Sequence[int], memory: Memory) -> None:
+    allocate, free = memory.allocate, memory.free
+    for event in events:
+        if event >= 0:
+            allocate(event, sizes[event])
+        else:
+            free(~event)
+
+
+def sizes_with_workspaces(recording: Recording, workspace_bytes: int) -> list[int]:
+    sizes = list(recording.sizes_bytes)
+    for index, block in enumerate(recording.skeleton.blocks):
+        if block.kind == WORKSPACES:
+            sizes[index] = workspace_bytes
+    return sizes
+
+
+def play_and_explain(recording: Recording, memory: Memory, workspace_bytes: int = 0) -> Peak:
+    """The same as `play`, and what held the memory at the peak of the allocated bytes."""
+    skeleton = recording.skeleton
+    sizes = sizes_with_workspaces(recording, workspace_bytes)
+    start = skeleton.step_starts[0] if skeleton.step_starts else 0
+    taken, peak_at, highest = [0] * len(sizes), start - 1, 0
+    for position, event in enumerate(skeleton.events):
+        if position == start:
+            memory.empty_cache()
+            memory.reset_peaks()
+            highest = memory.allocated_bytes
+        if event < 0:
+            memory.free(~event)
+            continue
+        before = memory.allocated_bytes
+        memory.allocate(event, sizes[event])
+        taken[event] = memory.allocated_bytes - before
+        if position >= start and memory.allocated_bytes > highest:
+            highest, peak_at = memory.allocated_bytes, position
+    last = skeleton.events[peak_at] if peak_at >= start else None
+    return Peak(None if last is None else skeleton.blocks[last], _by_kind(recording, taken, peak_at))
+
+
+def _by_kind(recording: Recording, taken_bytes: Sequence[int], until: int) -> KindBytes:
+    totals = dict.fromkeys(KINDS, 0)
+    for event in recording.skeleton.events[: until + 1]:
+        index = event if event >= 0 else ~event
+        totals[recording.skeleton.blocks[index].kind] += taken_bytes[index] if event >= 0 else -taken_bytes[index]
+    return KindBytes(**{f"{kind}_bytes": size for kind, size in totals.items()})

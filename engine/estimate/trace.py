@@ -1,0 +1,178 @@
+"""Traces real training steps under fake tensors: no data, no device, a second or two a step. Needs torch.
+
+What runs is `engine.step.TrainingStep` on the model that `engine.workloads.build` builds, with the batch it makes:
+the very steps of a probe. Cards are traced on fake `cuda` tensors; where this torch cannot carry those, on fake
+`cpu` tensors, whose operators differ somewhat (no fused dropout, other autocast lists): labelled approximate.
+The CPU is traced on fake `cpu` tensors, which is exact.
+
+Compare by hand: `python benchmarks/prediction_error.py --cpu` sets traces beside the allocator's events of real steps.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from engine.errors import EngineError, EstimateImpossible
+from engine.estimate import attention, fake_cuda
+from engine.estimate.batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
+from engine.estimate.recorder import Recorder
+from engine.estimate.types import Method
+from engine.spec import MEMORY_STEPS, RunSpec
+from engine.step import TrainingStep, apply_precision
+from engine.workloads import build
+
+if TYPE_CHECKING:
+    from engine.estimate.gpus import Gpu
+
+MakeStep = Callable[[torch.device], TrainingStep]
+
+TRACED_BATCH_SIZES = (3, 5, 8)
+"""Two to draw the line through, one to check it. Not 1: a dimension of one is laid out unlike any other."""
+
+_NEEDS_DATA = (
+    fake_tensor.DataDependentOutputException,
+    fake_tensor.DynamicOutputShapeException,
+    fake_tensor.UnsupportedOperatorException,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """On what a trace is made: the device of the fake tensors and the attention kernels of the card."""
+
+    method: Method
+    family: attention.Family | None
+
+    @property
+    def device_type(self) -> str:
+        return "cuda" if self.method == "fake_cuda" else "cpu"
+
+
+def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
+    """How `gpu` is traced; None is the CPU. Equal conditions give equal traces: one serves all such cards."""
+    if gpu is None:
+        return Conditions("fake_cpu", None)
+    method: Method = "fake_cuda" if fake_cuda.is_available() else "approximate_fake_cpu"
+    return Conditions(method, attention.family_of(gpu, precision))
+
+
+def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | None = None) -> MemoryModel:
+    """What the steps of `spec` allocate, at any batch size. `gpu` None: by the CPU's rules.
+
+    Families of cards for which it would be another model are taken out of `alike`.
+    """
+    apply_precision(spec.precision)
+    return model_of_steps(step_maker(spec), conditions_for(gpu, spec.precision), alike)
+
+
+def step_maker(spec: RunSpec) -> MakeStep:
+    """Random weights also where trained ones are asked for: the shapes are the same, and only they are traced."""
+    untrained = replace(spec, pretrained=False)
+    return lambda device: TrainingStep(untrained, build(untrained, device), device)
+
+
+def model_of_steps(
+    make_step: MakeStep, conditions: Conditions, alike: set[attention.Family] | None = None
+) -> MemoryModel:
+    """The same for any training step. Raises EstimateImpossible where it cannot be traced."""
+    return model_of(lambda size: record(make_step, size, conditions, alike), TRACED_BATCH_SIZES, conditions.method)
+
+
+def record(
+    make_step: MakeStep, batch_size: int, conditions: Conditions, alike: set[attention.Family] | None = None
+) -> Recording:
+    """Loading the model and `MEMORY_STEPS` steps at one batch size."""
+    try:
+        with _as_on(conditions, alike):
+            return _recorded(make_step, batch_size, torch.device(conditions.device_type))
+    except EngineError:
+        raise
+    except _NEEDS_DATA as exc:
+        raise EstimateImpossible(f"what this model allocates depends on its data ({exc}); measure it instead") from exc
+    except Exception as exc:
+        reason = f"{type(exc).__name__}: {str(exc)[:500]}"
+        raise EstimateImpossible(f"a step cannot be traced without a device ({reason}); measure it instead") from exc
+
+
+def _recorded(make_step: MakeStep, batch_size: int, device: torch.device) -> Recording:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        with device:
+            step = make_step(device)
+        recorder = Recorder(device.type)
+        recorder.load(step.built.model)
+        with recorder:
+            for _ in range(MEMORY_STEPS):
+                recorder.begin_step()
+                step.clear_gradients()
+                step(batch_size, recorder.phase)
+                recorder.mark(GRADIENTS, step.gradients())
+                recorder.mark(STATE, step.state_tensors())
+        return recorder.recording(batch_size)
+
+
+@contextmanager
+def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Iterator[None]:
+    """Everything that must be different while a step is traced; as it was afterwards."""
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # about devices that are not there
+        stack.enter_context(_no_garbage_collection())
+        for name, change in _CHANGES.items():
+            stack.enter_context(patch(name, change))
+        for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
+            stack.enter_context(_foreach_takes_fake_tensors(module))
+        if conditions.method == "fake_cuda":
+            stack.enter_context(fake_cuda.enabled())
+        stack.enter_context(attention.as_on(conditions.family, alike) if conditions.family else nullcontext())
+        yield
+
+
+def _stay(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+    """Fake modules are built where they shall be, and cannot be moved."""
+    return module
+
+
+def _leave_as_it_is(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    return tensor
+
+
+_CHANGES: dict[str, Callable[..., Any]] = {
+    "torch.nn.Module.to": _stay,
+    "torch.nn.init.trunc_normal_": _leave_as_it_is,  # reads back what it wrote
+    "torch.cuda.amp.common.amp_definitely_not_available": lambda: False,
+    "torch.cuda.is_bf16_supported": lambda *_, **__: True,
+}
+
+
+@contextmanager
+def _foreach_takes_fake_tensors(module: str) -> Iterator[None]:
+    """Optimizers choose their foreach path by the exact type of the parameters."""
+    types = __import__(module, fromlist=["_"])._foreach_supported_types
+    types.append(FakeTensor)
+    try:
+        yield
+    finally:
+        types.remove(FakeTensor)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Collections come at different events at different batch sizes, and would free blocks there."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,125 @@
+"""What an estimate says. Frozen, and JSON both ways; loads no torch.
+
+Everything here is predicted, nothing measured: an `Estimate` is never to be shown without that word. Bytes and
+seconds throughout; `None` means not known and never stands for zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from engine.spec import RunSpec
+
+SCHEMA = 1
+
+Method = Literal["fake_cuda", "approximate_fake_cpu", "fake_cpu"]
+"""Fake tensors on `cuda`; on `cpu` in place of `cuda`, whose operators differ somewhat; on `cpu` for the CPU."""
+Limit = Literal["memory", "max_batch_size", "does_not_fit"]
+
+
+@dataclass(frozen=True, slots=True)
+class KindBytes:
+    """What holds the memory at the peak: the seven add up to `peak_allocated_bytes`.
+
+    Activations are what the forward pass allocated; temporaries what the batch, the backward pass and the
+    optimizer did, unless it became a gradient or optimizer state. Each block counts with the allocator's rounding.
+    """
+
+    parameters_bytes: int = 0
+    buffers_bytes: int = 0
+    gradients_bytes: int = 0
+    optimizer_state_bytes: int = 0
+    activations_bytes: int = 0
+    temporaries_bytes: int = 0
+    workspaces_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateAt:
+    """The predicted memory of one batch size; where it does not fit, what it would take if there were room.
+
+    `phase` and `operator` are where the peak of the allocated bytes is reached. A CPU has no caching allocator
+    and no context: its reserved and device-used bytes are None.
+    """
+
+    batch_size: int
+    fits: bool
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int | None
+    device_used_bytes: int | None
+    phase: str | None
+    operator: str | None
+    by_kind: KindBytes
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> EstimateAt:
+        return cls(**{**data, "by_kind": KindBytes(**data["by_kind"])})
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedGpu:
+    """The card the estimate is for, as the catalogue has it. For the CPU `total_bytes` is its memory limit."""
+
+    id: str
+    name: str
+    total_bytes: int
+    context_bytes: int
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownError:
+    """How far predictions of this family were from measured peaks: median and largest, as fractions, of `runs`."""
+
+    typical_fraction: float
+    worst_fraction: float
+    runs: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The answer for one card.
+
+    `largest_batch_size` is the largest predicted to fit, 0 where not even one sample does; `safe_batch_size` the
+    largest that still would if everything took `margin_fraction` more than predicted. `limits` is what ends it.
+    """
+
+    spec: RunSpec
+    gpu: EstimatedGpu
+    limit_bytes: int
+    largest_batch_size: int
+    safe_batch_size: int
+    margin_fraction: float
+    at: tuple[EstimateAt, ...]
+    limits: Limit
+    method: Method
+    known_error: KnownError | None
+    seconds: float
+    versions: dict[str, str | None]
+    expandable_segments: bool = False
+    schema: int = SCHEMA
+
+    def at_batch_size(self, batch_size: int) -> EstimateAt | None:
+        return next((at for at in self.at if at.batch_size == batch_size), None)
+
+    def taking(self, seconds: float) -> Estimate:
+        """The same, with the seconds it took in the end."""
+        return replace(self, seconds=round(seconds, 3))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"schema": self.schema, **asdict(self), "spec": self.spec.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Estimate:
+        known = data["known_error"]
+        return cls(
+            **{
+                **data,
+                "spec": RunSpec.from_dict(data["spec"]),
+                "gpu": EstimatedGpu(**data["gpu"]),
+                "at": tuple(EstimateAt.from_dict(at) for at in data["at"]),
+                "known_error": KnownError(**known) if known else None,
+            }
+        )

@@ -1,0 +1,80 @@
+"""A line through two recordings, believed only if a third agrees."""
+
+import json
+
+import pytest
+
+from engine.errors import EstimateImpossible
+from engine.estimate.batch_model import (
+    ACTIVATIONS,
+    PARAMETERS,
+    BatchModel,
+    Block,
+    Recording,
+    RetracedModel,
+    Skeleton,
+    affine_model,
+    model_of,
+)
+
+SKELETON = Skeleton(
+    blocks=(Block(PARAMETERS, None, "load"), Block(ACTIVATIONS, "forward", "mm")),
+    events=(0, 1, ~1),
+    step_starts=(1,),
+)
+
+
+def recorded(batch_size, size_bytes, skeleton=SKELETON):
+    return Recording(batch_size, skeleton, (4096, size_bytes))
+
+
+def straight(batch_size):
+    return recorded(batch_size, 100 + 24 * batch_size)
+
+
+def bent(batch_size):
+    return recorded(batch_size, 24 * batch_size**2)
+
+
+def with_another_operator(batch_size):
+    blocks = (SKELETON.blocks[0], Block(ACTIVATIONS, "forward", f"kernel_of_{batch_size}"))
+    return recorded(batch_size, 24, Skeleton(blocks, SKELETON.events, SKELETON.step_starts))
+
+
+def test_a_size_that_was_never_traced_comes_from_the_line():
+    model = model_of(straight, (3, 5, 8), "fake_cuda")
+    assert model.is_affine
+    assert list(model.at(1000).sizes_bytes) == [4096, 100 + 24 * 1000]
+    assert model.at(1000).peak_live_bytes() == 4096 + 100 + 24 * 1000
+
+
+@pytest.mark.parametrize("trace", [bent, with_another_operator])
+def test_what_is_no_straight_line_is_traced_at_each_size_asked_for(trace):
+    model = model_of(trace, (3, 5, 8), "fake_cuda")
+    assert isinstance(model, RetracedModel)
+    assert model.at(20) == trace(20)
+
+
+def test_each_size_is_traced_once():
+    traced = []
+    model = RetracedModel(lambda size: traced.append(size) or bent(size), [bent(3)], "fake_cuda")
+    assert [model.at(size).batch_size for size in (3, 7, 7)] == [3, 7, 7]
+    assert traced == [7]
+
+
+def test_half_a_byte_for_a_sample_is_no_line():
+    assert affine_model(recorded(3, 10), recorded(5, 11), "fake_cuda") is None
+
+
+def test_a_model_comes_back_from_json_as_it_went():
+    model = model_of(straight, (3, 5, 8), "fake_cuda")
+    copied = BatchModel.from_dict(json.loads(json.dumps(model.to_dict())))
+    assert copied == model
+
+
+def test_a_trace_that_is_impossible_stays_impossible():
+    def refuse(_):
+        raise EstimateImpossible("measure it instead")
+
+    with pytest.raises(EstimateImpossible, match="measure it"):
+        model_of(refuse, (3, 5, 8), "fake_cuda")

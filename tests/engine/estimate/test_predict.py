@@ -1,0 +1,113 @@
+"""From a memory model and a card to figures."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import SpecError
+from engine.estimate import gpus
+from engine.estimate.known_errors import margin_fraction
+from engine.estimate.predict import Replays, check, estimate, estimate_at, largest_batch_size, limit_bytes_of
+from engine.estimate.predict import _with_predecessors as with_predecessors
+from engine.estimate.types import Estimate
+from engine.spec import RunSpec
+from engine.units import GIB, MIB
+from tests.engine.estimate.made_up_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
+
+SPEC = RunSpec("bert-tiny")
+
+
+def answer(spec=SPEC, gpu=None, **changes):
+    return estimate(spec, gpu, model(), seconds=1.5, versions={"torch": "2.13.0"}, **changes)
+
+
+def test_the_seven_kinds_add_up_to_the_peak():
+    at = estimate_at(model(), card(), 16)
+    kinds = at.by_kind
+    assert (kinds.parameters_bytes, kinds.activations_bytes) == (PARAMETER_BYTES, 16 * SAMPLE_BYTES)
+    assert kinds.workspaces_bytes >= card().cublas_workspace_bytes
+    total = sum(getattr(kinds, name) for name in kinds.__slots__)
+    assert total == at.peak_allocated_bytes <= at.peak_reserved_bytes < at.device_used_bytes
+    assert (at.phase, at.operator) == ("backward", "mm_backward")
+
+
+def test_the_cpu_rounds_nothing_and_reserves_nothing():
+    at = estimate_at(model(sample_bytes=3), None, 7)
+    assert at.peak_allocated_bytes == 2 * PARAMETER_BYTES + 3 * 7
+    assert (at.peak_reserved_bytes, at.device_used_bytes, at.by_kind.workspaces_bytes) == (None, None, 0)
+
+
+@pytest.mark.parametrize("gpu", [None, card()])
+@given(limit_mib=st.integers(200, 3000))
+def test_the_largest_size_fits_and_the_next_does_not(gpu, limit_mib):
+    replays = Replays(model())
+    largest = largest_batch_size(model(), gpu, limit_mib * MIB, 10_000, replays=replays)
+    assert replays.fits(gpu, largest, limit_mib * MIB)
+    assert not replays.fits(gpu, largest + 1, limit_mib * MIB)
+
+
+@given(holes=st.sets(st.integers(1, 60)), start=st.integers(1, 60))
+def test_a_size_counts_only_with_the_few_below_it(holes, start):
+    largest = with_predecessors(lambda size: size not in holes, start)
+    assert not holes & set(range(max(largest - 3, 1), largest + 1))
+    assert largest <= start
+
+
+def test_a_model_larger_than_the_card_does_not_fit_at_all():
+    made = answer(gpu=card(GIB, context_bytes=GIB - 100 * MIB))
+    assert (made.largest_batch_size, made.safe_batch_size, made.limits) == (0, 0, "does_not_fit")
+    assert not made.at_batch_size(1).fits
+
+
+def test_the_largest_size_asked_for_may_come_before_the_memory_ends():
+    made = answer(RunSpec("bert-tiny", max_batch_size=50), card(8 * GIB))
+    assert (made.largest_batch_size, made.limits) == (50, "max_batch_size")
+
+
+def test_the_safe_size_fits_with_the_stated_margin():
+    made = answer(gpu=card())
+    at = made.at_batch_size(made.safe_batch_size)
+    assert 0 < made.safe_batch_size < made.largest_batch_size
+    assert at.peak_reserved_bytes * (1 + made.margin_fraction) <= made.limit_bytes
+    assert made.margin_fraction == margin_fraction(SPEC, card())
+
+
+def test_an_exact_size_is_answered_beside_the_current_one():
+    sizes = {at.batch_size for at in answer(gpu=card(), batch_sizes=(37,)).at}
+    assert {37, SPEC.current_batch_size} <= sizes
+
+
+def test_a_memory_limit_counts_reserved_bytes_and_no_context():
+    limited = RunSpec("bert-tiny", memory_limit_bytes=2 * GIB)
+    assert limit_bytes_of(limited, card(24 * GIB)) == 2 * GIB
+    assert limit_bytes_of(SPEC, card(4 * GIB, context_bytes=GIB)) == 3 * GIB
+
+
+@pytest.mark.parametrize(
+    ("gpu", "precision", "allowed"),
+    [
+        ("t4", "bf16", False),
+        ("t4", "fp16", True),
+        ("t4", "tf32", False),
+        ("a10", "bf16", True),
+        ("mi300x", "bf16", True),
+        ("mi300x", "tf32", False),
+    ],
+)
+def test_what_the_engine_would_refuse_on_a_card_is_refused(gpu, precision, allowed):
+    spec = RunSpec("bert-tiny", precision=precision)
+    if allowed:
+        check(spec, gpus.find(gpu))
+    else:
+        with pytest.raises(SpecError, match="precision"):
+            check(spec, gpus.find(gpu))
+
+
+def test_a_limit_above_the_card_is_refused():
+    with pytest.raises(SpecError, match="memory_limit_bytes"):
+        check(RunSpec("bert-tiny", memory_limit_bytes=100 * GIB), gpus.find("a10"))
+
+
+def test_an_estimate_comes_back_from_json_as_it_went():
+    made = answer(gpu=card())
+    assert Estimate.from_dict(made.to_dict()) == made

@@ -1,0 +1,230 @@
+"""Traces of training steps: equal to real ones on the CPU, and as a card would run them."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
+
+from engine.device import Cpu
+from engine.errors import EstimateImpossible
+from engine.estimate import attention, fake_cuda, trace
+from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES
+from engine.estimate.gpus import find
+from engine.estimate.predict import estimate_at
+from engine.estimate.recorder import with_frees_in_order
+from engine.probe import Bench, profiled_step, recorded
+from engine.spec import MEMORY_STEPS, RunSpec
+from engine.step import TrainingStep
+from engine.workloads import Built, build
+
+CPU = torch.device("cpu")
+ON_CPU = trace.Conditions("fake_cpu", None)
+ON_A_CARD = trace.Conditions("fake_cuda", "sm80")
+needs_fake_cuda = pytest.mark.skipif(not fake_cuda.is_available(), reason="this torch carries no fake cuda tensors")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Real steps this small are slower on several threads, and not repeatable in time on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def tiny(**changes):
+    return RunSpec("bert-tiny", **{"sequence_length": 32, **changes})
+
+
+def real_peak(spec, batch_size):
+    bench = Bench(spec, Cpu(CPU), build(spec, CPU))
+    step = TrainingStep(spec, bench.built, CPU)
+    return max(profiled_step(bench, step, batch_size, recorded).allocated_bytes for _ in range(MEMORY_STEPS))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"precision": "bf16"}, {"precision": "fp16", "mode": "eval"}, {"optimizer": "momentum"}],
+    ids=["fp32", "bf16", "fp16 eval", "momentum"],
+)
+def test_a_transformer_s_trace_is_the_real_step_within_a_hundred_bytes(changes):
+    spec = tiny(**changes)
+    traced = trace.record(trace.step_maker(spec), 16, ON_CPU).peak_live_bytes()
+    assert traced == pytest.approx(real_peak(spec, 16), abs=100)
+
+
+def test_checkpointing_lacks_only_the_random_state_that_it_keeps():
+    spec = tiny(gradient_checkpointing=True)
+    traced = trace.record(trace.step_maker(spec), 16, ON_CPU).peak_live_bytes()
+    assert 0 <= real_peak(spec, 16) - traced < 20_000
+
+
+def test_a_convolutional_network_s_trace_has_the_copies_that_onednn_makes():
+    spec = RunSpec("resnet18", image_size=64, optimizer="none")
+    traced = trace.record(trace.step_maker(spec), 8, ON_CPU).peak_live_bytes()
+    assert traced == pytest.approx(real_peak(spec, 8), rel=0.001)
+
+
+@pytest.fixture(scope="module")
+def on_a_card():
+    return trace.memory_model(tiny(), find("a100-40gb"))
+
+
+@needs_fake_cuda
+def test_the_line_through_two_sizes_is_what_a_third_traced(on_a_card):
+    traced = trace.record(trace.step_maker(tiny()), 13, ON_A_CARD)
+    assert on_a_card.is_affine
+    assert tuple(on_a_card.at(13).sizes_bytes) == traced.sizes_bytes
+
+
+@needs_fake_cuda
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_is_a_straight_line_too(precision):
+    assert trace.memory_model(tiny(precision=precision), find("h100-80gb")).is_affine
+
+
+@needs_fake_cuda
+def test_one_trace_tells_which_families_would_have_run_other_kernels():
+    alike = {mode: set(attention.FAMILIES) for mode in ("train", "eval")}
+    for mode, families in alike.items():
+        spec = tiny(precision="fp16", mode=mode)
+        trace.record(trace.step_maker(spec), 2, ON_A_CARD, families)
+    assert alike["train"] == set(attention.FAMILIES)  # a mask, and a dropout that cuDNN does not take
+    assert alike["eval"] == {"before_sm80", "sm80"}
+
+
+def test_frees_between_two_allocations_have_one_order_and_never_cross_a_step():
+    assert with_frees_in_order([0, 1, 2, ~2, ~0, ~1, 3], [6]) == [0, 1, 2, ~0, ~1, ~2, 3]
+    assert with_frees_in_order([0, 1, ~1, ~0], [3]) == [0, 1, ~1, ~0]
+
+
+@needs_fake_cuda
+def test_the_kinds_hold_what_they_are_named_after(on_a_card):
+    kinds = estimate_at(on_a_card, find("a100-40gb"), 8).by_kind
+    assert kinds.parameters_bytes == pytest.approx(4 * 4_386_178, rel=0.01)
+    assert kinds.optimizer_state_bytes == pytest.approx(8 * 4_386_178, rel=0.01)
+    assert kinds.workspaces_bytes == pytest.approx(2 * find("a100-40gb").cublas_workspace_bytes, rel=0.25)
+
+
+@needs_fake_cuda
+def test_two_threads_multiply_and_each_has_its_workspace(on_a_card):
+    workspaces = [block.phase for block in on_a_card.at(8).skeleton.blocks if block.kind == WORKSPACES]
+    assert workspaces == ["forward", "backward"]
+
+
+@needs_fake_cuda
+@settings(max_examples=30, deadline=None)
+@given(sizes=st.tuples(st.integers(1, 8000), st.integers(1, 8000)))
+def test_a_larger_batch_never_needs_less(on_a_card, sizes):
+    """What the steps ask for is monotone. What the allocator makes of it is not: a block that is not split counts
+    whole, so allocated bytes may fall by part of a per cent, and reserved ones by more.
+    """
+    small, large = sorted(sizes)
+    assert on_a_card.at(small).peak_live_bytes() <= on_a_card.at(large).peak_live_bytes()
+    peaks = [estimate_at(on_a_card, find("a100-40gb"), size).peak_allocated_bytes for size in (small, large)]
+    assert peaks[0] <= peaks[1] * 1.02
+
+
+@needs_fake_cuda
+@pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
+def test_every_precision_is_traced_as_on_a_card(precision):
+    recording = trace.record(trace.step_maker(tiny(precision=precision)), 4, ON_A_CARD)
+    full = trace.record(trace.step_maker(tiny()), 4, ON_A_CARD)
+    assert sum(block.kind == STATE for block in recording.skeleton.blocks) > 0
+    assert (activations(recording) < activations(full)) == (precision != "tf32")
+
+
+def activations(recording):
+    pairs = zip(recording.skeleton.blocks, recording.sizes_bytes, strict=True)
+    return sum(size for block, size in pairs if block.kind == ACTIVATIONS and block.operator == "addmm")
+
+
+@needs_fake_cuda
+@pytest.mark.parametrize(("optimizer", "states"), [("none", 0), ("sgd", 0), ("momentum", 1), ("adamw", 2)])
+def test_each_optimizer_keeps_its_own_state(optimizer, states):
+    recording = trace.record(trace.step_maker(tiny(optimizer=optimizer)), 4, ON_A_CARD)
+    count = sum(block.kind == STATE for block in recording.skeleton.blocks)
+    parameters = sum(block.kind == "parameters" for block in recording.skeleton.blocks)
+    assert count == states * parameters
+
+
+@needs_fake_cuda
+def test_adamw_takes_its_foreach_path_as_on_a_card(on_a_card):
+    assert any(block.operator.startswith("_foreach") for block in on_a_card.at(8).skeleton.blocks)
+
+
+@needs_fake_cuda
+def test_pretrained_weights_have_the_shapes_of_random_ones():
+    traced = [trace.record(trace.step_maker(tiny(pretrained=p)), 2, ON_A_CARD).sizes_bytes for p in (True, False)]
+    assert traced[0] == traced[1]
+
+
+def test_everything_changed_for_a_trace_is_as_it_was_afterwards():
+    before = (nn.Module.to, functional.scaled_dot_product_attention, nn.init.trunc_normal_)
+    trace.record(trace.step_maker(tiny()), 2, ON_CPU)
+    assert before == (nn.Module.to, functional.scaled_dot_product_attention, nn.init.trunc_normal_)
+
+
+class PicksWhatIsPositive(nn.Module):
+    """Allocates as much as its data says."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, batch):
+        return (batch["x"][batch["x"] > 0] * self.weight.sum()).sum()
+
+
+def test_a_model_whose_memory_depends_on_its_data_is_refused_with_the_advice_to_measure():
+    def make(device):
+        model = PicksWhatIsPositive()
+        return TrainingStep(tiny(), Built(model, lambda n: {"x": torch.ones(n, 4, device=device)}, model), device)
+
+    with pytest.raises(EstimateImpossible, match="depends on its data.*measure it"):
+        trace.record(make, 2, ON_CPU)
+
+
+def test_a_step_that_fails_is_refused_with_what_it_said():
+    def make(device):
+        raise RuntimeError("no such thing")
+
+    with pytest.raises(EstimateImpossible, match="RuntimeError: no such thing"):
+        trace.record(make, 2, ON_CPU)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "precision", "family"),
+    [
+        ("t4", "fp32", "sm80"),
+        ("t4", "fp16", "before_sm80"),
+        ("a10", "bf16", "sm80"),
+        ("h100-80gb", "bf16", "cudnn_first"),
+        ("h100-80gb", "fp32", "sm80"),
+        ("mi300x", "bf16", "sm80"),
+    ],
+)
+def test_cards_that_choose_the_same_kernels_are_one_family(gpu, precision, family):
+    assert attention.family_of(find(gpu), precision) == family
+
+
+@pytest.mark.parametrize(
+    ("family", "dtype", "has_mask", "dropout", "kernel"),
+    [
+        ("sm80", torch.float32, False, 0.0, "efficient"),
+        ("sm80", torch.bfloat16, False, 0.1, "flash"),
+        ("sm80", torch.bfloat16, True, 0.1, "efficient"),
+        ("before_sm80", torch.float16, False, 0.0, "efficient"),
+        ("before_sm80", torch.bfloat16, False, 0.0, "math"),
+        ("cudnn_first", torch.bfloat16, True, 0.0, "cudnn"),
+        ("cudnn_first", torch.bfloat16, False, 0.1, "flash"),
+        ("sm80", torch.float64, False, 0.0, "math"),
+    ],
+)
+def test_the_first_kernel_that_takes_the_call_is_chosen(family, dtype, has_mask, dropout, kernel):
+    heads = torch.empty(2, 4, 32, 64, dtype=dtype, device="meta")
+    mask = torch.empty(2, 1, 32, 32, dtype=dtype, device="meta") if has_mask else None
+    call = attention._Call(heads, heads, heads, mask, dropout, False, None, False)
+    assert attention.kernel_of(call, family) == kernel

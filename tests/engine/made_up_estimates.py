@@ -1,0 +1,28 @@
+"""Estimates of the made-up devices that are wrong by a chosen factor, in the two ways a real one can be.
+
+They know the smooth curve of their device, and nothing of its steps and its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.engine.made_up_devices import Device
+
+WAYS = ("bytes for a sample", "the whole rise")
+
+
+def estimate(device: Device, boundary: int, factor: float, way: str) -> Callable[[int], int]:
+    """Bytes by batch size, such that `factor` times `boundary` seems to be the largest batch size.
+
+    Wrong in the bytes for a sample, it bends where `factor` times the batch size does; wrong in the whole rise, it
+    bends where the device does, and is too steep or too flat everywhere.
+    """
+    clean = device.clean
+    assert clean is not None
+    first = clean(1)
+    if way == "bytes for a sample":
+        return lambda size: round(clean(1 + (size - 1) / factor))
+    rise, expected_rise = clean(boundary) - first, clean(max(boundary * factor, 1)) - first
+    steepness = rise / expected_rise if rise > 0 and expected_rise > 0 else 1.0
+    return lambda size: round(first + (clean(size) - first) * steepness)
