@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 from engine.catalog import WORKLOADS, workload_ids
 from engine.console import Console, details, summary
 from engine.errors import EngineError, SpecError
+from engine.estimate.calibration import Calibration
 from engine.known import Known
 from engine.options import add_settings
 from engine.result import Reason, RunResult
@@ -80,12 +81,13 @@ def _measure(options: argparse.Namespace) -> int:
     if options.events or options.json:
         emit = _print_json if options.events else Console(sys.stderr)
         keep = partial(_keep, options.result_file)
-        result = measure(spec, emit, known=_known(options), keep=keep, estimates=options.estimates)
+        known, calibration = _known(options), _calibration(options)
+        result = measure(spec, emit, known=known, keep=keep, estimates=options.estimates, calibration=calibration)
         if options.json:
             _print_json(result.to_dict())
     else:
         _refuse_tools_options(options)
-        result = measure(spec, Console(sys.stdout), estimates=options.estimates)
+        result = measure(spec, Console(sys.stdout), estimates=options.estimates, calibration=_calibration(options))
         print(f"\n{details(result)}\n\n{summary(result)}")
     return _exit_status(result)
 
@@ -106,6 +108,10 @@ def _known(options: argparse.Namespace) -> Known | None:
         return Known.from_dict(json.load(sys.stdin))
     except (ValueError, RecursionError) as exc:  # no JSON, or no UTF-8
         raise SpecError("known", f"is not valid JSON: {exc}") from exc
+
+
+def _calibration(options: argparse.Namespace) -> Calibration | None:
+    return None if options.calibration is None else Calibration.read(options.calibration)
 
 
 def _keep(path: Path | None, result: RunResult) -> None:
@@ -216,6 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--known", metavar="-", help="read an interrupted attempt's probes from standard input")
     add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
     add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
+    add("--calibration", type=Path, metavar="FILE", help="what `calibrate --json` measured, for the estimate")
     checks = parser.add_mutually_exclusive_group()
     checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
     checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")

@@ -14,6 +14,7 @@ from typing import Any
 from engine.errors import EstimateImpossible
 from engine.estimate import gpus
 from engine.estimate.batch_model import BatchModel
+from engine.estimate.calibration import Calibration, apply
 from engine.estimate.gpus import Gpu
 from engine.estimate.predict import Replays, estimate, estimate_at
 from engine.estimate.types import Estimate, EstimateAt
@@ -25,11 +26,13 @@ from engine.stats import decisive_probes
 _VERSIONS = ("torch", "transformers", "torchvision")
 
 
-def card_of(device: DeviceFacts) -> Gpu | None:
-    """The card whose rules hold on this device, with what the device itself tells of it; None is the CPU."""
+def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu | None:
+    """The card whose rules hold on this device, with what it tells itself or was measured on it; None is the CPU."""
     if device.kind == "cpu":
         return None
     card = gpus.match(device.name, device.capacity_bytes) or _unnamed(device)
+    if calibration is not None:
+        card = apply(card, calibration)
     # what others hold is as little there for the training as the context
     context_bytes = card.context_bytes + (device.foreign_used_bytes or 0)
     return replace(card, total_bytes=device.capacity_bytes, context_bytes=context_bytes)
@@ -58,10 +61,16 @@ class PriorEstimate:
 
     @classmethod
     def of(
-        cls, spec: RunSpec, device: DeviceFacts, environment: dict[str, Any], model: BatchModel, seconds: float
+        cls,
+        spec: RunSpec,
+        device: DeviceFacts,
+        environment: dict[str, Any],
+        model: BatchModel,
+        seconds: float,
+        calibration: Calibration | None = None,
     ) -> PriorEstimate:
         """`seconds` is what tracing took. Raises SpecError for what the device cannot do."""
-        card = card_of(device)
+        card = card_of(device, calibration)
         is_expandable = "expandable_segments:True" in (environment.get("allocator_settings") or "")
         replays = Replays(model, expandable_segments=is_expandable)
         asked = spec if card else replace(spec, memory_limit_bytes=device.limit_bytes)  # a small host has less

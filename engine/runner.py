@@ -14,6 +14,7 @@ from engine.answer import answer
 from engine.child import TimeIsUp, Worker
 from engine.errors import EngineError
 from engine.estimate.batch_model import BatchModel
+from engine.estimate.calibration import Calibration
 from engine.guided_search import Expectation, decide
 from engine.known import Known
 from engine.prior_estimate import PriorEstimate, graded
@@ -56,17 +57,19 @@ def measure(
     known: Known | None = None,
     keep: Keep = lambda _: None,
     estimates: bool = True,
+    calibration: Calibration | None = None,
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
     `known` is what an interrupted attempt measured: taken over where device and environment are the same.
     `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
     `estimates`: begin with an estimate, so that the search starts near the boundary. One that fails is logged.
+    `calibration`: what was measured of this class of card, for the estimate to use.
     """
     if worker is not None:
-        return _Sweep(spec, worker, emit, known, keep, estimates).run()
+        return _Sweep(spec, worker, emit, known, keep, estimates, calibration).run()
     with Worker(spec) as own:
-        return _Sweep(spec, own, emit, known, keep, estimates).run()
+        return _Sweep(spec, own, emit, known, keep, estimates, calibration).run()
 
 
 @dataclass
@@ -79,6 +82,7 @@ class _Sweep:
     known: Known | None
     keep: Keep
     estimates: bool
+    calibration: Calibration | None
     prior: PriorEstimate | None = None
     expected: Expectation | None = None
     carried: int = 0
@@ -141,7 +145,9 @@ class _Sweep:
         """Say what is to be expected of the device, now that it is open, and let it guide the search."""
         before, device = time.monotonic(), self._device
         seconds, environment = self.seconds["estimating"], self.worker.environment
-        self.prior = self._harmlessly(lambda: PriorEstimate.of(self.spec, device, environment, model, seconds))
+        self.prior = self._harmlessly(
+            lambda: PriorEstimate.of(self.spec, device, environment, model, seconds, self.calibration)
+        )
         self.seconds["estimating"] += time.monotonic() - before
         if self.prior is not None:
             self.say("estimate", estimate=self.prior.estimate.to_dict())

@@ -5,6 +5,7 @@ import pytest
 from engine.child import TimeIsUp
 from engine.console import details, event_line
 from engine.errors import EstimateImpossible, WorkerFailed
+from engine.estimate.calibration import Calibration
 from engine.estimate.types import Estimate
 from engine.guided_search import Expectation
 from engine.prior_estimate import PriorEstimate, card_of
@@ -130,6 +131,14 @@ def test_a_card_of_the_catalogue_is_estimated_with_the_memory_it_really_has():
     alone = card_of(gpu("NVIDIA A100-SXM4-40GB", A100 - 1, "8.0"))
     assert card.id == "a100-40gb" or card.id.startswith("a100")
     assert (card.total_bytes, card.context_bytes) == (A100 - 1, alone.context_bytes + GIB)
+
+
+def test_a_calibrated_card_is_estimated_with_its_own_constants():
+    measured = Calibration(
+        "NVIDIA A100-SXM4-40GB", None, A100, 321 * MIB, 7 * MIB, 7 * MIB, None, "2.13.0", None, "2026"
+    )
+    card = card_of(gpu("NVIDIA A100-SXM4-40GB", A100, "8.0", foreign_used_bytes=GIB), measured)
+    assert (card.context_bytes, card.cublas_workspace_bytes, card.calibrated) == (321 * MIB + GIB, 7 * MIB, True)
 
 
 def test_a_card_that_is_not_in_the_catalogue_is_estimated_by_its_capability():
