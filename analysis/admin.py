@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet
+from django.forms import ChoiceField, ModelForm
 from django.http import HttpRequest
 
 from analysis import services
-from analysis.models import Attempt, Device, Host, Measurement, Run, RunLog
+from analysis.catalogue import gpu_choices, gpu_name, validate_gpu
+from analysis.comparison.tables import TrendAcknowledgement
+from analysis.matrix.tables import MatrixCell
+from analysis.models import Attempt, Device, GpuPrice, Host, Measurement, Run, RunLog, RunWord, SavedView, Tag
 
 
 class ReadOnly(admin.ModelAdmin):
@@ -87,8 +93,34 @@ class DeviceAdmin(FoundByTheirWorkers):
         "memory_used_bytes",
         "memory_read_at",
         "foreign_used_bytes",
+        "calibration",
+        "calibrated_at",
     )
     fields = (*readonly_fields, "price_per_hour_usd", "enabled", *UPKEEP, "allowed_users", "allowed_groups")
+
+
+@admin.register(GpuPrice)
+class GpuPriceAdmin(admin.ModelAdmin):
+    """What the lab pays for a card: it stands in for the catalogue's first value in every estimate."""
+
+    list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")
+    list_editable = ("price_per_hour_usd", "source", "valid_from")
+    list_select_related = ("updated_by",)
+    readonly_fields = ("updated_by", "updated_at")
+
+    @admin.display(ordering="gpu")
+    def card(self, price: GpuPrice) -> str:
+        return gpu_name(price.gpu)
+
+    def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name != "gpu":
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
+        cards = [group for group in gpu_choices() if not isinstance(group[1], str)]
+        return ChoiceField(label=db_field.verbose_name, choices=cards, validators=[validate_gpu])
+
+    def save_model(self, request: HttpRequest, obj: GpuPrice, form: ModelForm, change: bool) -> None:
+        obj.updated_by = request.user
+        super().save_model(request, obj, form, change)
 
 
 class AttemptInline(admin.TabularInline):
@@ -116,16 +148,19 @@ class RunAdmin(ReadOnly):
 
     list_display = (
         "id",
+        "kind",
         "model",
         "device",
+        "gpu",
         "state",
         "priority",
         "requested_by",
         "created_at",
         "largest_batch_size",
         "certified",
+        "estimated_largest_batch_size",
     )
-    list_filter = ("state", "priority", "model", "precision", "device")
+    list_filter = ("kind", "state", "priority", "model", "precision", "device")
     list_select_related = ("device__host", "requested_by")
     search_fields = ("model", "device_name", "error_message")
     inlines = (AttemptInline,)
@@ -166,3 +201,49 @@ class RunLogAdmin(ReadOnly):
     list_display = ("id", "run", "attempt", "sequence", "recorded_at", "level", "message")
     list_filter = ("level",)
     list_select_related = ("run",)
+
+
+@admin.register(Tag)
+class TagAdmin(ReadOnly):
+    """The words people put on runs."""
+
+    list_display = ("name",)
+    search_fields = ("name",)
+
+
+@admin.register(RunWord)
+class RunWordAdmin(ReadOnly):
+    """What a text search finds a run by, beside its model and its GPU."""
+
+    list_display = ("word", "run")
+    list_select_related = ("run",)
+    search_fields = ("word",)
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnly):
+    """Views of the history that people keep. Whoever may delete them here tidies up after people who left."""
+
+    list_display = ("name", "owner", "is_shared", "query", "created_at")
+    list_filter = ("is_shared",)
+    list_select_related = ("owner",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return request.user.has_perm("analysis.delete_savedview")
+
+
+@admin.register(MatrixCell)
+class MatrixCellAdmin(ReadOnly):
+    """The newest answer per card, workload and settings; written when a run ends."""
+
+    list_display = ("model", "card_name", "kind", "precision", "optimizer", "largest_batch_size", "run", "answered_at")
+    list_filter = ("kind", "precision", "optimizer")
+    list_select_related = ("run",)
+
+
+@admin.register(TrendAcknowledgement)
+class TrendAcknowledgementAdmin(ReadOnly):
+    """What people said of the steps in a trend."""
+
+    list_display = ("run", "metric", "note", "acknowledged_by", "acknowledged_at")
+    list_select_related = ("run", "acknowledged_by")

@@ -10,6 +10,7 @@ analysis.E007   SQLite on a network file system: its locks do not hold there, an
 analysis.E008   a lease that a few late heartbeats would end
 analysis.E009   a suspect run that could not clear itself in time
 analysis.E010   a queue of another name than every other process uses
+analysis.E011   the lab's own catalogue of cards (MEMORYMARK_GPUS) cannot be read
 analysis.W001   served to this machine alone, yet in production
 analysis.W002   a database for several hosts, and a SECRET_KEY that this host made for itself
 """
@@ -24,6 +25,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
+
+from engine.errors import SpecError
+from engine.estimate.gpus import gpus
 
 QUEUE_NAME = "memorymark"
 _SQLITE = "django.db.backends.sqlite3"
@@ -103,6 +107,15 @@ def check_lease(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -
         (suspect > 2 * heartbeat, "E009", f"RUN_SUSPECT_SECONDS must be above two heartbeats ({2 * heartbeat:g} s)."),
     )
     return [Error(message, id=f"analysis.{number}") for holds, number, message in rules if not holds]
+
+
+@register
+def check_catalogue(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    try:
+        gpus()
+    except SpecError as error:
+        return [Error(str(error), hint="Mend the file, or unset MEMORYMARK_GPUS.", id="analysis.E011")]
+    return []
 
 
 @register

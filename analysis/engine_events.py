@@ -9,7 +9,7 @@ from analysis.services import LogLine
 from engine.result import Outcome, Probe
 from engine.units import format_bytes
 
-EVENTS = ("started", "phase", "device", "probe_started", "progress", "probe", "log", "result", "error")
+EVENTS = ("started", "phase", "device", "probe_started", "progress", "probe", "estimate", "log", "result", "error")
 _SHOWN_OF_GARBAGE = 200
 
 
@@ -40,6 +40,8 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
             return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
         case {"event": "probe", "probe": dict(probe)}:
             return LogLine("info", describe_probe(Probe.from_dict(probe)))
+        case {"event": "estimate", "estimate": dict(estimate)}:
+            return LogLine("info", describe_estimate(estimate))
         case {"event": "error", "error": {"message": message}}:
             return LogLine("error", str(message))
     return None
@@ -54,6 +56,13 @@ def describe_probe(probe: Probe) -> str:
     words = "out of memory" if probe.outcome is Outcome.OUT_OF_MEMORY else "size limit"
     reason = (probe.error_message or "").removeprefix(f"{words}: ").strip().splitlines()
     return f"{start}: {words} ({reason[0][:300]})" if reason else f"{start}: {words}"
+
+
+def describe_estimate(estimate: dict[str, Any]) -> str:
+    """`estimated for NVIDIA A100 40GB: up to 508, safe 480`."""
+    where = estimate["gpu"]["name"] if estimate.get("gpu") else "this device"
+    largest, safe = estimate.get("largest_batch_size"), estimate.get("safe_batch_size")
+    return f"estimated for {where}: " + (f"up to {largest}, safe {safe or 'none'}" if largest else "no size fits")
 
 
 def _figures(probe: Probe) -> list[str]:

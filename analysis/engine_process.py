@@ -24,6 +24,7 @@ from django.conf import settings
 
 from analysis.engine_events import garbage_event, parse_event
 from analysis.services import LOG_LINES_PER_ATTEMPT
+from engine.estimate.gpus import OWN_CATALOGUE
 
 _LINE_BYTES_MAX = 1024 * 1024
 _LAST_WORDS = 50
@@ -129,9 +130,13 @@ def dies_with_its_parent() -> tuple[str, ...]:
 
 
 def engine_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the portal's own: the engine needs no secret and no database."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(_PRIVATE_PREFIXES)}
+    """The environment without the portal's own: the engine needs no secret and no database, but the same catalogue."""
+    kept = {name: value for name, value in environ.items() if not _is_private(name)}
     return {**kept, "PYTHONUNBUFFERED": "1"}
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith(_PRIVATE_PREFIXES) and name != OWN_CATALOGUE
 
 
 def _lines(stream: IO[bytes] | None) -> Iterator[bytes]:

@@ -39,21 +39,20 @@ class Turn:
 
 
 def turns(runs: Iterable[Run]) -> dict[int, Turn]:
-    """Of those among these that wait. One that no device may take, or very far back, has none."""
-    wanted = {run.pk for run in runs if run.state == State.QUEUED}
+    """Of those among these that wait for a device. One that none may take, or very far back, has none."""
+    wanted = {run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate}
     if not wanted:
         return {}
     now = timezone.now()
-    waiting = list(Run.objects.queued().filter(cancel_requested=False).order_by().only(*_READ))
-    running = {
-        run.device_id: run for run in Run.objects.running().only("device_id", "requested_by_id", "model", "started_at")
-    }
+    waiting = list(Run.objects.measuring().queued().filter(cancel_requested=False).order_by().only(*_READ))
+    running_now = Run.objects.measuring().running().only("device_id", "requested_by_id", "model", "started_at")
+    running = {run.device_id: run for run in running_now}
     typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
     expected = forecast(
         [_waiting(run, typical) for run in waiting],
         _cards(running, typical, now),
         now=now,
-        last_started=Run.objects.all().last_started({run.requested_by_id for run in waiting}),
+        last_started=Run.objects.measuring().last_started({run.requested_by_id for run in waiting}),
         wanted=wanted,
     )
     return {
@@ -65,7 +64,7 @@ def turns(runs: Iterable[Run]) -> dict[int, Turn]:
 
 def typical_seconds(model: str) -> float | None:
     """The median of this model's last finished runs; None when there is none."""
-    finished = Run.objects.filter(
+    finished = Run.objects.measuring().filter(
         model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False
     )
     times = finished.newest_first().values_list("started_at", "finished_at")[:_RUNS_OF_A_MODEL]

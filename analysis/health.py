@@ -89,13 +89,20 @@ def database_now() -> datetime:
 
 def run_left_lying() -> int | None:
     """A run that waits too long although a device that may take it lives, and has done nothing meanwhile."""
-    old = Run.objects.queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
+    old = Run.objects.measuring().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
     is_asked_for = Q(pk__in=old.values("asks_device")) | Q(kind__in=old.filter(asks_device=None).values("asks_kind"))
     for device in _idle_devices().filter(is_asked_for)[:_MOST_IDLE_DEVICES]:
         waiting = Run.objects.waiting_for(device).filter(created_at__lt=Now() - WAITS_TOO_LONG)
         if (run_id := waiting.values_list("pk", flat=True).first()) is not None:
             return run_id
     return None
+
+
+def estimate_left_lying() -> int | None:
+    """An estimate that waits too long although none is under way, and none ended meanwhile."""
+    busy = Attempt.objects.filter(device=None).filter(Q(ended_at=None) | Q(ended_at__gte=Now() - WAITS_TOO_LONG))
+    old = Run.objects.waiting_estimates().filter(created_at__lt=Now() - WAITS_TOO_LONG)
+    return old.filter(~Exists(busy)).values_list("pk", flat=True).first()
 
 
 def _idle_devices() -> QuerySet[Device]:
@@ -115,9 +122,12 @@ def _worker() -> Check:
 
 
 def _queue() -> Check:
+    seconds = WAITS_TOO_LONG.total_seconds()
+    if (estimate_id := estimate_left_lying()) is not None:
+        told = f"Estimate {estimate_id} has waited more than {seconds:.0f} s, and none is under way."
+        return Check(False, f"{told} Start a worker without a device: python manage.py worker.")
     run_id = run_left_lying()
     if run_id is None:
         return Check(True, "No run waits for a device that could take it.")
-    seconds = WAITS_TOO_LONG.total_seconds()
     told = f"Run {run_id} has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
     return Check(False, told)

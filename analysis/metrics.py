@@ -42,6 +42,7 @@ class FleetCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         now = database_now()
         yield from _waiting(now)
+        yield from _estimates()
         yield from _running(now)
         yield from _ended(now)
         yield _attempts()
@@ -58,7 +59,7 @@ def metrics_text() -> bytes:
 def _waiting(now: datetime) -> Iterator[Metric]:
     queued = GaugeMetricFamily("memorymark_runs_queued", "Runs that wait, by priority", labels=("priority",))
     age = GaugeMetricFamily("memorymark_runs_queued_oldest_seconds", "How long the oldest of them has waited; 0: none")
-    rows = Run.objects.filter(state=State.QUEUED).order_by().values("priority")
+    rows = Run.objects.measuring().queued().order_by().values("priority")
     found = {row["priority"]: row for row in rows.annotate(count=Count("pk"), oldest=Min("created_at"))}
     for priority in Run.Priority:
         queued.add_metric((priority.name.lower(),), found.get(priority, {"count": 0})["count"])
@@ -67,7 +68,7 @@ def _waiting(now: datetime) -> Iterator[Metric]:
 
 
 def _running(now: datetime) -> Iterator[Metric]:
-    running = Run.objects.filter(state=State.RUNNING).aggregate(count=Count("pk"), oldest=Min("started_at"))
+    running = Run.objects.measuring().running().aggregate(count=Count("pk"), oldest=Min("started_at"))
     yield GaugeMetricFamily("memorymark_runs_running", "Runs that run now", running["count"])
     age = _age_seconds(running["oldest"], now)
     yield GaugeMetricFamily("memorymark_runs_running_oldest_seconds", "How long the oldest of them has run", age)
@@ -90,11 +91,25 @@ def _ended(now: datetime) -> Iterator[Metric]:
 
 def _durations_seconds() -> dict[str, list[float | None]]:
     """By state; None for a run that was cancelled before it ever started."""
-    rows = Run.objects.filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
+    rows = Run.objects.measuring().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
     durations: dict[str, list[float | None]] = defaultdict(list)
     for state, started_at, finished_at in rows.values_list("state", "started_at", "finished_at")[:_MOST_ENDED_RUNS]:
         durations[state].append((finished_at - started_at).total_seconds() if started_at else None)
     return durations
+
+
+def _estimates() -> Iterator[Metric]:
+    """Estimates are no measurements and use no device: they are counted by themselves, in no other figure."""
+    open_now = Run.objects.estimating().filter(state__in=(State.QUEUED, State.RUNNING)).order_by()
+    counted = dict(open_now.values_list("state").annotate(count=Count("pk")))
+    yield GaugeMetricFamily("memorymark_estimates_queued", "Estimates that wait", counted.get(State.QUEUED, 0))
+    yield GaugeMetricFamily("memorymark_estimates_running", "Estimates under way", counted.get(State.RUNNING, 0))
+    ended = GaugeMetricFamily("memorymark_estimates_ended_last_hour", "Estimates that ended", labels=("state",))
+    rows = Run.objects.estimating().filter(finished_at__gte=Now() - _LAST_HOUR).order_by().values_list("state")
+    found = dict(rows.annotate(count=Count("pk")))
+    for state in (State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED):
+        ended.add_metric((state.value,), found.get(state, 0))
+    yield ended
 
 
 def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
@@ -106,7 +121,8 @@ def _attempts() -> Metric:
     attempts = GaugeMetricFamily(
         "memorymark_attempts_last_day", "Attempts that began, by outcome and cause", labels=("outcome", "cause")
     )
-    rows = Attempt.objects.filter(started_at__gte=Now() - _LAST_DAY).order_by().values_list("outcome", "cause")
+    on_devices = Attempt.objects.filter(device__isnull=False)  # those of estimates have none
+    rows = on_devices.filter(started_at__gte=Now() - _LAST_DAY).order_by().values_list("outcome", "cause")
     for outcome, cause, count in rows.annotate(count=Count("pk")):
         attempts.add_metric((outcome or State.RUNNING.value, cause), count)
     return attempts

@@ -13,7 +13,15 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from analysis.querysets import DeviceQuerySet, MeasurementQuerySet, RunLogQuerySet, RunQuerySet
+from analysis.comparison.tables import TREND_INDEX
+from analysis.comparison.tables import TrendAcknowledgement as TrendAcknowledgement
+from analysis.gpu_prices import GpuPrice as GpuPrice
+from analysis.history.indexes import HISTORY_INDEXES
+from analysis.history.tables import NAME_LENGTH, Tag
+from analysis.history.tables import RunWord as RunWord
+from analysis.history.tables import SavedView as SavedView
+from analysis.matrix.tables import MatrixCell as MatrixCell
+from analysis.querysets import DeviceQuerySet, MeasurementQuerySet, RunLogQuerySet, RunManager, RunQuerySet
 from engine.result import Probe
 from engine.spec import RunSpec
 
@@ -71,6 +79,8 @@ class Device(Upkeep):
     foreign_used_bytes = models.BigIntegerField(
         null=True, blank=True, help_text="What other processes held when a worker last wanted to start a run."
     )
+    calibration = models.JSONField(null=True, blank=True, help_text="Its own constants: `manage.py calibrate`.")
+    calibrated_at = models.DateTimeField(null=True, blank=True)
 
     objects = DeviceQuerySet.as_manager()
 
@@ -121,7 +131,16 @@ class Run(models.Model):
 
     `asks_*` is where it wants to run: a device; or any of a kind, of a class ("A100") if one is named.
     `device` is where it runs or ran last.
+
+    An estimate goes the same way, but asks for no device and has none: any default worker takes it. Its figures
+    stand in the `estimated_*` columns, and those that were measured stay empty, so that no list can mix the two.
     """
+
+    class Kind(models.TextChoices):
+        """Whether its figures come from the device itself or from the predictor."""
+
+        MEASUREMENT = "measurement", "Measurement"
+        ESTIMATE = "estimate", "Estimate"
 
     class Priority(models.IntegerChoices):
         """The higher goes first."""
@@ -130,8 +149,12 @@ class Run(models.Model):
         NORMAL = 0, "Normal"
         HIGH = 1, "High"
 
+    kind = models.CharField(max_length=12, choices=Kind.choices, default=Kind.MEASUREMENT)
+    gpu = models.CharField(max_length=40, blank=True, default="", help_text="A card of the catalogue, or all of them.")
     model = models.CharField(max_length=40)
-    device = models.ForeignKey(Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
+    device = models.ForeignKey(
+        Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
     asks_device = models.ForeignKey(
         Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_asking_for_it"
     )
@@ -145,7 +168,7 @@ class Run(models.Model):
     accepts_shared_device = models.BooleanField(default=False)
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     requested_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs", db_index=False
     )
     spec = models.JSONField()
     precision = models.CharField(max_length=10)
@@ -186,7 +209,26 @@ class Run(models.Model):
     saving_per_year_usd = models.FloatField(null=True, blank=True)
     is_shared = models.BooleanField(null=True, blank=True)
 
-    objects = RunQuerySet.as_manager()
+    # of an estimate; and of the one that was made before a measurement, with how far it was off: 0.01 is 1 % over
+    estimated_largest_batch_size = models.PositiveIntegerField(null=True, blank=True)
+    estimated_safe_batch_size = models.PositiveIntegerField(null=True, blank=True)
+    estimate_is_calibrated = models.BooleanField(null=True, blank=True)
+    estimate_peak_error = models.FloatField(null=True, blank=True)
+    estimate_boundary_error = models.FloatField(null=True, blank=True)
+
+    limit_bytes = models.BigIntegerField(null=True, blank=True, help_text="What it was allowed of the device.")
+    memory_curve = models.JSONField(null=True, blank=True, help_text="Batch sizes and bytes, few: for lists.")
+    cost_per_million_samples_usd = models.FloatField(null=True, blank=True)
+
+    # what people write on it
+    name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    note = models.TextField(blank=True, default="")
+    tags = models.ManyToManyField(Tag, blank=True, related_name="runs")
+    is_baseline = models.BooleanField(default=False, help_text="Pinned: others are compared with it; it is kept.")
+    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Out of every list; can be restored.")
+
+    objects = RunManager()
+    all_runs = RunQuerySet.as_manager()
 
     class Meta:
         ordering = ("-created_at", "-id")
@@ -202,6 +244,11 @@ class Run(models.Model):
             models.Index(fields=("-finished_at",), condition=Q(finished_at__isnull=False), name="run_latest_ended"),
             models.Index(fields=("state", "-created_at"), name="run_by_state"),
             models.Index(fields=("model", "-created_at"), name="run_by_model"),
+            *HISTORY_INDEXES,
+            TREND_INDEX,
+            models.Index(
+                fields=("-finished_at",), condition=Q(estimate_peak_error__isnull=False), name="run_grading_estimate"
+            ),
         )
         constraints = (
             models.UniqueConstraint(
@@ -210,6 +257,10 @@ class Run(models.Model):
             models.CheckConstraint(
                 condition=~Q(state=State.RUNNING) | (~Q(token="") & Q(heartbeat_at__isnull=False)),
                 name="running_run_has_token_and_heartbeat",
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind="estimate") | Q(device=None, asks_device=None, largest_batch_size=None),
+                name="estimate_has_no_device_and_nothing_measured",
             ),
         )
 
@@ -224,17 +275,24 @@ class Run(models.Model):
         return self.state in OVER
 
     @property
+    def is_estimate(self) -> bool:
+        return self.kind == Run.Kind.ESTIMATE
+
+    @property
     def run_spec(self) -> RunSpec:
         """The spec as the engine's type, validated again on the way out of the database."""
         return RunSpec.from_dict(self.spec)
 
 
 class Attempt(models.Model):
-    """One execution of a run by one worker. `environment` is what a later attempt compares before it resumes."""
+    """One execution of a run by one worker. `environment` is what a later attempt compares before it resumes.
+
+    An estimate's has no device.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
-    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="attempts")
+    device = models.ForeignKey(Device, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
     owner = models.CharField(max_length=250)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)

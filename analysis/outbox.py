@@ -26,12 +26,22 @@ class Outbox:
     """Of one attempt. Bounded: log lines that the log has no room for are not kept here, either."""
 
     def __init__(self, lease: Lease) -> None:
-        self.environment: dict[str, Any] | None = None
         self._lease = lease
+        self._facts: dict[str, Any] = {}
+        self._facts_wait = False
         self._probes: list[_Measured] = []
         self._measured = 0
         self._lines: list[LogLine] = []
         self._lines_stored = 0
+
+    @property
+    def knows_device(self) -> bool:
+        return "device" in self._facts
+
+    def learn(self, **facts: Any) -> None:
+        """What the attempt measures with, and what it expected: stored as a whole, each time there is more."""
+        self._facts |= facts
+        self._facts_wait = True
 
     def measured(self, probe: Probe, *, is_carried: bool) -> None:
         self._measured += 1
@@ -43,10 +53,10 @@ class Outbox:
 
     def store(self) -> bool:
         """Write what waits. False: the lease is lost. Raises what the database raises; then all of it still waits."""
-        if self.environment is not None:
-            if not services.environment_set(**self._lease, environment=self.environment):
+        if self._facts_wait:
+            if not services.environment_set(**self._lease, environment=self._facts):
                 return False
-            self.environment = None
+            self._facts_wait = False
         while self._probes:
             first = self._probes[0]
             told = {"sequence": first.sequence, "is_carried": first.is_carried}

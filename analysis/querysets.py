@@ -73,7 +73,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state="queued")
 
     def running(self) -> RunQuerySet:
-        return self.filter(state="running")
+        """In no order: for the default one SQLite would walk the whole history instead of the few that run."""
+        return self.filter(state="running").order_by()
+
+    def measuring(self) -> RunQuerySet:
+        """Runs that need a device. Estimates are left out: they hold none, wait for none, and measure nothing."""
+        return self.filter(kind="measurement")
+
+    def estimating(self) -> RunQuerySet:
+        return self.filter(kind="estimate")
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
         """The run, if this token still owns it. Every write to a running run goes through here."""
@@ -84,7 +92,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         # most runs name no class, and every row that waits is looked at: LIKE would take three times as long
         name = Value(device.name.lower(), output_field=models.TextField())
         is_in_name = Q(asks_device_class="") | Q(class_at__gt=0)
-        waiting = self.queued().filter(cancel_requested=False)
+        waiting = self.measuring().queued().filter(cancel_requested=False)
         waiting = waiting.alias(class_at=StrIndex(name, Lower("asks_device_class")))
         waiting = waiting.filter(Q(asks_device=device) | Q(asks_device=None, asks_kind=device.kind) & is_in_name)
         waiting = waiting.filter(Q(needs_bytes=None) | Q(needs_bytes__lte=device.capacity_bytes))
@@ -94,6 +102,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         if (device.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * device.capacity_bytes:
             waiting = waiting.filter(accepts_shared_device=True)
         return waiting.of_people_allowed_on(device).order_by("created_at", "id")
+
+    def waiting_estimates(self) -> RunQuerySet:
+        """What any default worker may start, oldest first."""
+        return self.estimating().queued().filter(cancel_requested=False).order_by("created_at", "id")
+
+    def grading_estimates(self) -> RunQuerySet:
+        """Measured runs that had an estimate before, the latest first; no detail is loaded."""
+        graded = self.measuring().filter(estimate_peak_error__isnull=False, finished_at__isnull=False)
+        return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:
         """Runs of everybody where the device has no allow-list, else of those on it."""
@@ -114,6 +131,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def newest_first(self) -> RunQuerySet:
         return self.order_by("-created_at", "-id")
 
+    def changeable_by(self, user: User) -> RunQuerySet:
+        """Runs this person may change: her own; the staff's are all."""
+        return self.all() if user.is_staff else self.filter(requested_by=user)
+
     def with_places(self) -> RunQuerySet:
         """With the devices that were asked for and used, and their hosts: what every page of a run names."""
         return self.select_related("device__host", "asks_device__host", "requested_by")
@@ -121,6 +142,16 @@ class RunQuerySet(models.QuerySet["Run"]):
     def for_history(self) -> RunQuerySet:
         """Rows for a list: no detail that a list does not show is loaded."""
         return self.with_places().defer("result").newest_first()
+
+
+_RunManager = models.Manager.from_queryset(RunQuerySet)
+
+
+class RunManager(_RunManager["Run"]):
+    """`Run.objects`: without what was deleted. That is in `Run.all_runs`, for restoring and for pages to go on."""
+
+    def get_queryset(self) -> RunQuerySet:
+        return super().get_queryset().filter(deleted_at=None)
 
 
 class MeasurementQuerySet(models.QuerySet["Measurement"]):

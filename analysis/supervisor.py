@@ -30,6 +30,7 @@ from analysis.blame import Cause
 from analysis.database import DATABASE_AWAY, connections_let_go, written_in_time
 from analysis.engine_events import log_line
 from analysis.engine_process import EngineProcess
+from analysis.estimates import estimate_arguments
 from analysis.models import Run
 from analysis.outbox import Outbox
 from analysis.resume import known
@@ -105,6 +106,8 @@ def supervise(
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
     """The engine for this attempt, seeing its own card alone, and told what an earlier attempt measured."""
+    if run.is_estimate:
+        return EngineProcess([*command, *estimate_arguments(run)], keep_open=keep_open)
     device = run.device
     spec, environment = dict(run.spec), {}
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
@@ -113,6 +116,10 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     measured = known(run) if run.attempt > 1 else None
     told = "" if measured is None else json.dumps(measured)
     arguments += ["--known", "-"] if told else []
+    if device.calibration is not None:
+        path = result_file(run).with_name("calibration.json")
+        path.write_text(json.dumps(device.calibration))
+        arguments += ["--calibration", str(path)]
     return EngineProcess([*command, *arguments], told=told, environment=environment, keep_open=keep_open)
 
 
@@ -223,7 +230,9 @@ class _Watch:
                 self._outbox.measured(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
                 self._write_at = min(self._write_at, time.monotonic())
             case "device" if event.get("environment"):
-                self._outbox.environment = {"device": event["device"], "environment": event["environment"]}
+                self._outbox.learn(device=event["device"], environment=event["environment"])
+            case "estimate" if self._outbox.knows_device:
+                self._outbox.learn(estimate=dict(event["estimate"]))
             case "phase":
                 self._phase, self._beat_at, self._write_at = str(event["phase"]), 0.0, 0.0
             case "result":
@@ -253,7 +262,7 @@ class _Watch:
 
     @property
     def _patience_seconds(self) -> float:
-        is_preparing = self._phase in ("", "preparing")
+        is_preparing = self._phase in ("", "estimating", "preparing")
         return max(self._pace.preparing_seconds, self._pace.stall_seconds) if is_preparing else self._pace.stall_seconds
 
     def _write(self, now: float) -> None:

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from analysis import devices, services
 from analysis.device_lock import DeviceBusy, device_lock, kill_left_behind
+from analysis.estimates import estimates_recover, owner_of_this_process
 from analysis.lifeline import Lifeline
 from analysis.models import Device, Run
 from analysis.pulse import Pulse
 from analysis.recovery import device_recover, folders_tidy
-from analysis.supervisor import supervise
+from analysis.supervisor import Pace, supervise
 
 logger = logging.getLogger(__name__)
+
+_ESTIMATE_PACE = Pace(wall_grace_seconds=30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,35 @@ def rewake(device: Device) -> None:
 
 
 def housekeep() -> str:
-    """What needs no device, in the default queue: take the runs of dead hosts, remove folders nobody needs."""
+    """What needs no device, in the default queue: take the runs of dead owners, remove folders nobody needs."""
     if _duty is not None:
         _duty.pulse.beat()
     folders_tidy()
-    return f"taken from silent owners: {services.runs_reap()}"
+    estimates_recover()
+    taken = services.runs_reap()
+    estimator_rewake()
+    return f"taken from silent owners: {taken}"
+
+
+def estimate() -> str:
+    """Run the next waiting estimate, in the default queue; then ask to be woken again while more wait."""
+    if _duty is None:
+        raise RuntimeError("this process is no worker; start one with: python manage.py worker")
+    _duty.pulse.beat()
+    if _duty.lifeline.is_cut():
+        return "stopping"
+    run = services.estimate_claim(owner=owner_of_this_process())
+    if run is None:
+        return "nothing waits"
+    supervise(run, should_stop=_duty.lifeline.is_cut, on_tick=_duty.pulse.beat, pace=_ESTIMATE_PACE)
+    estimator_rewake()
+    return _told(run)
+
+
+def estimator_rewake() -> None:
+    """More may be waiting: a message asks for one estimate, and messages can be lost."""
+    if Run.objects.waiting_estimates().exists():
+        services.estimator_wake()
 
 
 def _work(device: Device, descriptor: int, duty: Duty) -> str:
@@ -77,6 +104,10 @@ def _work(device: Device, descriptor: int, duty: Duty) -> str:
         supervise(run, keep_open=[descriptor], should_stop=duty.lifeline.is_cut, on_tick=duty.pulse.beat)
     finally:
         kill_left_behind(device)
+    return _told(run)
+
+
+def _told(run: Run) -> str:
     run.refresh_from_db(fields=["state"])
     logger.info("run %s: %s", run.pk, run.state)
     return f"run {run.pk}: {run.state}"

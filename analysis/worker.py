@@ -33,6 +33,7 @@ from analysis import services
 from analysis.database import DATABASE_AWAY, connections_let_go
 from analysis.device_lock import DeviceBusy, device_lock
 from analysis.devices import devices_refresh
+from analysis.estimates import estimates_recover
 from analysis.lifeline import Lifeline
 from analysis.models import Device
 from analysis.pulse import Pulse
@@ -144,7 +145,12 @@ class Worker:
         return 0
 
     def _recover(self, *, wait_seconds: float) -> None:
-        """Nothing to recover without a device."""
+        """Estimates of this host whose process is gone."""
+        try:
+            estimates_recover(wait_seconds=wait_seconds)
+        except DATABASE_AWAY as exc:
+            logger.warning("nothing can be recovered while the database is away: %s", exc)
+            connections_let_go()
 
 
 class DeviceWorker(Worker):

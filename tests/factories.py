@@ -54,6 +54,18 @@ def make_run(device: Device | None = None, *, requested_by: User | None = None, 
     return services.run_create(spec=make_spec(**fields), place=place, requested_by=requested_by)
 
 
+def make_estimate(gpu: str = "a10", *, requested_by: User | None = None, **fields: Any) -> Run:
+    return services.estimate_create(spec=make_spec(**fields), gpu=gpu, requested_by=requested_by)
+
+
+def make_claimed_estimate(gpu: str = "a10", **fields: Any) -> Run:
+    """A running estimate, with its token."""
+    make_estimate(gpu, **fields)
+    claimed = services.estimate_claim(owner="lab:1")
+    assert claimed is not None
+    return claimed
+
+
 def make_claimed_run(device: Device | None = None, **fields: Any) -> Run:
     """A running run, with its token."""
     run = make_run(device, **fields)
@@ -122,3 +134,20 @@ def make_result_that_does_not_fit() -> RunResult:
         savings=Savings(0.6, 2.0, 100, 1.2, None, None),
         probes=(refused,),
     )
+
+
+STACK = {"torch": "0.0", "torchvision": "0.1", "transformers": "0.2", "cuda": None}
+
+
+def make_measured_run(device: Device | None = None, *, stack: dict[str, Any] | None = None, **fields: Any) -> Run:
+    """A finished run of this device, with its environment stored as the engine tells it: four today, eight at most."""
+    run = make_claimed_run(device, **{"current_batch_size": 4, **fields})
+    where, environment = run.asks_device, {**STACK, **(stack or {})}
+    facts = DeviceFacts(where.device, where.kind, where.name, where.capacity_bytes)
+    services.environment_set(
+        run_id=run.pk, token=run.token, environment={"device": facts.to_dict(), "environment": environment}
+    )
+    result = make_result(spec=run.run_spec, device=facts, environment=environment)
+    services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
+    run.refresh_from_db()
+    return run

@@ -2,6 +2,8 @@
 
 python -m tests.fake_engine MODE --spec '{...}' --events
 python -m tests.fake_engine MODE devices --json
+python -m tests.fake_engine MODE estimate --spec '{...}' --gpu a10|all --events
+python -m tests.fake_engine MODE calibrate cuda:0 --json
 """
 
 from __future__ import annotations
@@ -11,8 +13,12 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from engine.estimate.calibration import Calibration, apply
+from engine.estimate.gpus import Gpu, gpus
 from engine.result import (
     Boundary,
     DeviceFacts,
@@ -137,6 +143,84 @@ def flood(spec: RunSpec) -> None:
     sweep(spec)
 
 
+def estimate_of(spec: RunSpec, gpu: Gpu) -> dict[str, Any]:
+    """Round in figures: a sample takes 1/100 of the card, and ten are kept back to be safe."""
+
+    def at(batch_size: int) -> dict[str, Any]:
+        size = gpu.total_bytes // 100 * batch_size
+        kinds = {f"{kind}_bytes": size // 10 * share for kind, share in KIND_SHARES.items()}
+        return {
+            "batch_size": batch_size,
+            "fits": batch_size <= 99,
+            "peak_allocated_bytes": size,
+            "peak_reserved_bytes": size,
+            "device_used_bytes": size + gpu.context_bytes,
+            "phase": "backward",
+            "operator": "aten::mm",
+            "by_kind": kinds,
+        }
+
+    return {
+        "schema": 1,
+        "kind": "estimate",
+        "spec": spec.to_dict(),
+        "gpu": {name: getattr(gpu, name) for name in ("id", "name", "total_bytes", "context_bytes", "calibrated")},
+        "limit_bytes": gpu.total_bytes - gpu.context_bytes,
+        "largest_batch_size": 99,
+        "safe_batch_size": 89,
+        "margin_fraction": 0.08,
+        "at": [at(size) for size in sorted({spec.current_batch_size, 89, 99, 100})],
+        "limits": "memory",
+        "method": "fake_cuda",
+        "known_error": {"typical_fraction": 0.013, "worst_fraction": 0.079, "runs": 10, "source": "10 public runs"},
+        "seconds": 4.2,
+        "versions": {"torch": "0.0", "transformers": None},
+        "expandable_segments": False,
+    }
+
+
+KIND_SHARES = {
+    "parameters": 1,
+    "buffers": 0,
+    "gradients": 1,
+    "optimizer_state": 2,
+    "activations": 5,
+    "temporaries": 1,
+    "workspaces": 0,
+}
+
+
+def calibration_of(uuid: str) -> Calibration:
+    """Of an A10; the card that could be seen stands where the driver's version does."""
+    card = gpus()["a10"]
+    return Calibration(
+        device_name=card.torch_names[0],
+        gpu_id=card.id,
+        total_bytes=card.total_bytes,
+        context_bytes=GIB // 2,
+        cublas_workspace_bytes=0,
+        autograd_workspace_bytes=0,
+        cublaslt_workspace_bytes=None,
+        torch="0.0",
+        driver=uuid,
+        measured_at="2026-11-21T00:00:00+00:00",
+    )
+
+
+def estimate(spec: RunSpec, gpu: str, calibrations: Sequence[str]) -> None:
+    say("phase", phase="tracing")
+    cards = list(gpus().values()) if gpu == "all" else [gpus()[gpu]]
+    calibrated = {found.gpu_id: found for found in (Calibration.read(Path(path)) for path in calibrations)}
+    estimates = [
+        estimate_of(spec, apply(card, calibrated[card.id]) if card.id in calibrated else card) for card in cards
+    ]
+    if gpu == "all":
+        say("log", level="warning", message="left out: precision: too much for a Voodoo 2")
+    for one in estimates:
+        say("estimate", estimate=one)
+    say("result", result={"estimates": estimates})
+
+
 MODES = {
     "ok": sweep,
     **{f.__name__: f for f in (out_of_memory_at_1, error, crash, killed, garbage, bad_result, silent_exit, hang)},
@@ -149,6 +233,13 @@ def main(arguments: list[str]) -> None:
     if rest[0] == "devices":
         sys.stdout.write(json.dumps([FACTS.to_dict()]))
         return
+    if rest[0] == "calibrate":
+        sys.stdout.write(json.dumps(calibration_of(os.environ["CUDA_VISIBLE_DEVICES"]).to_dict()))
+        return
+    if rest[0] == "estimate" and mode == "ok":
+        estimate(RunSpec.from_dict(json.loads(rest[2])), rest[4], calibrations=rest[7::2])
+        return
+    rest = rest[1:] if rest[0] == "estimate" else rest
     say("started", schema=1, spec=json.loads(rest[1]))
     MODES[mode](RunSpec.from_dict(json.loads(rest[1])))
 

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis import services, views
+from analysis import services, views_home
 from analysis.api.asked import json_object, submission
 from analysis.api.classic_data import analysis_data, health_data, models_data
 from analysis.api.errors import BadRequest, error_body, wants_json
@@ -50,7 +50,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
         body = error_body(f'Method "{request.method}" not allowed.')
         return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
-    return JsonResponse(_INDEX) if wants_json(request) else login_required(views.home)(request)
+    return JsonResponse(_INDEX) if wants_json(request) else login_required(views_home.home)(request)
 
 
 class Open(APIView):

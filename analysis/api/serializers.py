@@ -24,6 +24,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         model = Run
         fields = (
             "id",
+            "kind",
+            "gpu",
             "model",
             "device",
             "host",
@@ -61,6 +63,11 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             "saving_per_run_usd",
             "saving_per_year_usd",
             "is_shared",
+            "estimated_largest_batch_size",
+            "estimated_safe_batch_size",
+            "estimate_is_calibrated",
+            "estimate_peak_error",
+            "estimate_boundary_error",
         )
 
     def get_queue_position(self, run: Run) -> int | None:
@@ -87,8 +94,8 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     """One execution of the run."""
 
-    device = serializers.CharField(source="device.device")
-    host = serializers.CharField(source="device.host.name")
+    device = serializers.CharField(source="device.device", default=None)
+    host = serializers.CharField(source="device.host.name", default=None)
 
     class Meta:
         model = Attempt

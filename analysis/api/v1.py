@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis import services
-from analysis.api.asked import json_object, submission
+from analysis.api.asked import asks_for_estimate, estimate_submission, json_object, submission
 from analysis.api.serializers import RunDetailSerializer, RunSerializer
 from analysis.forecast import turns
 from analysis.models import Run
@@ -26,7 +26,7 @@ class NewestFirst(CursorPagination):
 
 
 class RunList(ListAPIView[Run]):
-    """`GET` lists runs; `POST` stores one: the body is a RunSpec, and its place in the queue."""
+    """`GET` lists runs; `POST` stores one: a RunSpec, its place in the queue or, of an estimate, its GPU."""
 
     queryset = Run.objects.for_history()
     serializer_class = RunSerializer
@@ -41,13 +41,21 @@ class RunList(ListAPIView[Run]):
         return {**super().get_serializer_context(), "turns": self.turns}
 
     def post(self, request: Request) -> Response:
-        run = services.run_create(**submission(json_object(request), request.user))
+        run = _stored(json_object(request), request.user)
         location = reverse("api-run", args=[run.pk], request=request)
         return Response(
             RunDetailSerializer(run, context={"turns": turns([run])}).data,
             status=202,
             headers={"Location": location, "Retry-After": "2"},
         )
+
+
+def _stored(body: dict[str, Any], user: Any) -> Run:
+    is_estimate = asks_for_estimate(body)
+    asked = {name: value for name, value in body.items() if name != "kind"}
+    if is_estimate:
+        return services.estimate_create(**estimate_submission(asked, user))
+    return services.run_create(**submission(asked, user))
 
 
 class RunDetail(RetrieveAPIView[Run]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.templatetags.units import bytes_text, percent, round_bytes
@@ -13,7 +14,7 @@ LABEL_FITS_BELOW = 0.7
 
 @dataclass(frozen=True, slots=True)
 class MemoryBar:
-    """One bar: what a batch size uses of the device, what it leaves. `used_bytes` None: not measured."""
+    """One bar: what a batch size uses of the device, what it leaves. `used_bytes` None: `unknown` says why."""
 
     key: str
     title: str
@@ -21,6 +22,7 @@ class MemoryBar:
     used_bytes: int | None
     capacity_bytes: int
     is_refused: bool = False
+    unknown: str = "not measured"
 
     @property
     def unused_bytes(self) -> int | None:
@@ -37,7 +39,7 @@ class MemoryBar:
     @property
     def label(self) -> str:
         if self.used_bytes is None:
-            return "✕ does not fit" if self.is_refused else "not measured"
+            return "✕ does not fit" if self.is_refused else self.unknown
         return f"{percent(1 - self.used_fraction)} unused"
 
     @property
@@ -47,7 +49,7 @@ class MemoryBar:
     @property
     def sentence(self) -> str:
         if self.used_bytes is None:
-            verb = "does not fit into" if self.is_refused else "was not measured against"
+            verb = "does not fit into" if self.is_refused else f"was {self.unknown} against"
             return f"Batch {self.batch_size} {verb} {round_bytes(self.capacity_bytes)}."
         return (
             f"Batch {self.batch_size} uses {bytes_text(self.used_bytes)} of {round_bytes(self.capacity_bytes)}; "
@@ -74,6 +76,10 @@ class Stack:
     batch_size: int
     phase: str
     slices: tuple[Slice, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(piece.size_bytes for piece in self.slices)
 
     @property
     def sentence(self) -> str:
@@ -103,14 +109,28 @@ _KINDS = (
 )
 
 
-def memory_stack(batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None) -> Stack | None:
-    """The kinds as shares of their sum, in a fixed order and colour; None where nothing was held."""
-    sizes = [(css, name, max(0, getattr(kinds, f"{css}_bytes"))) for css, name in _KINDS]
+def memory_stack(
+    batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
+) -> Stack | None:
+    """The kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
+    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _KINDS]
+    return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
+
+
+def stack_of(
+    batch_size: int,
+    kinds: Iterable[tuple[str, str, int]],
+    *,
+    peak_phase: str | None = None,
+    whole_bytes: int | None = None,
+) -> Stack | None:
+    """Kinds (CSS class, name, bytes) in their order and colour; None where nothing was held."""
+    sizes = [(css, name, max(0, size)) for css, name, size in kinds]
     total, start, slices = sum(size for *_, size in sizes), 0.0, []
     if not total:
         return None
     for css, name, size in sizes:
-        share = size / total
+        share = size / max(total, whole_bytes or 0)
         slices.append(Slice(f"kind-{css}", name, size, f"{start * 100:.3f}%", f"{share * 100:.3f}%", share))
         start += share
     return Stack(batch_size, (peak_phase or "").replace("_", " "), tuple(slices))

@@ -75,12 +75,14 @@ class Curve:
     def rows(self) -> list[tuple[int, list[str], str]]:
         """The chart as a table: batch size, a figure per series, what happened."""
         by_series = [dict(line.points) for line in self.series]
-        marks = {mark.batch_size: mark.text for mark in self.marks}
+        notes = {size: "fits" for size, _ in self.main.points}
+        notes |= {mark.batch_size: mark.text for mark in self.marks}
+        notes |= dict.fromkeys(self.refused, "out of memory")
         return [
             (
                 size,
                 [self.value_text(values.get(size)) for values in by_series],
-                "out of memory" if size in self.refused else marks.get(size, "fits"),
+                notes.get(size, "not tried"),
             )
             for size in self.batch_sizes
         ]

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from analysis.charts.curves import Curve, Mark, Series
-from analysis.charts.drawing import WIDE, Text, draw
+from analysis.charts.drawing import WIDE, Drawing, Text, draw
 from analysis.charts.scales import binary_ticks, decimal_ticks
 
 GO, BAD, BAD_TEXT, INFO = "#00ff88", "#ff4444", "#ff6b6b", "#56b4e9"
@@ -19,17 +19,20 @@ BASELINE_PIXELS = 4
 """How far under its baseline plotly puts a text that it aligns at the bottom."""
 _LEADER = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": DIM, "standoff": 7}
 _LABEL_COLOURS = {"label-use": GO, "label-mark": TEXT, "label-refused": BAD_TEXT}
-_COLOURS = {"line-memory": GO, "line-speed": INFO, "line-allocated": DIM}
+_COLOURS = {"line-memory": GO, "line-speed": INFO, "line-allocated": DIM, "line-estimated": INFO}
 
 
-def figure(curve: Curve) -> dict[str, Any]:
-    """Data and layout; figures in base units, their text beside them for the pointer."""
+def figure(curve: Curve, drawing: Drawing | None = None) -> dict[str, Any]:
+    """Data and layout; figures in base units, their text beside them for the pointer.
+
+    `drawing` is the wide one, where it was made already: the labels stand where it has them.
+    """
     traces = [_line(series, curve) for series in curve.series]
     if curve.refused:
         traces.append(_refused(curve))
     if curve.marks:
         traces.append(_marks(curve))
-    return {"data": traces, "layout": _layout(curve)}
+    return {"data": traces, "layout": _layout(curve, drawing or draw(curve, WIDE))}
 
 
 def _line(series: Series, curve: Curve) -> dict[str, Any]:
@@ -88,7 +91,7 @@ def _top(curve: Curve) -> float:
     return measured if curve.limit is None else curve.limit
 
 
-def _layout(curve: Curve) -> dict[str, Any]:
+def _layout(curve: Curve, drawing: Drawing) -> dict[str, Any]:
     top = max(_top(curve), max(value for _, value in curve.main.points))
     ticks = binary_ticks(top) if curve.key == "memory" else decimal_ticks(top)
     axis = {"gridcolor": GRID, "linecolor": GRID, "zeroline": False, "fixedrange": False}
@@ -100,7 +103,7 @@ def _layout(curve: Curve) -> dict[str, Any]:
         "font": {"color": DIM, "family": "Inter, system-ui, sans-serif", "size": 12},
         "hovermode": "x",
         "showlegend": False,
-        "annotations": [_label(text) for text in draw(curve, WIDE).texts if text.batch_size],
+        "annotations": [_label(text) for text in drawing.texts if text.batch_size],
         "xaxis": {**axis, "type": "log", "dtick": math.log10(2), "tickformat": ",d", "title": X_TITLE},
         "yaxis": {
             **axis,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 CHARACTER_WIDTH = 6.7  # pixels, a little more than the average of a 12 px sans-serif, so that boxes err wide
 LINE_HEIGHT = 14.0
 HUG = 8.0  # how far a label above or below its point reaches past it, where the picture ends
+NOTHING_COVERED = 1e-6  # square pixels: areas are floats, and their difference is seldom exactly 0
 
 Position = tuple[float, float]
 
@@ -23,9 +24,12 @@ class Box:
 
     def overlap(self, other: Box) -> float:
         """The shared area, 0 where they do not touch."""
+        # most boxes are far apart, and a page compares tens of thousands of pairs
+        if self.right <= other.left or other.right <= self.left or self.bottom <= other.top or other.bottom <= self.top:
+            return 0.0
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.bottom, other.bottom) - max(self.top, other.top)
-        return max(0.0, width) * max(0.0, height)
+        return width * height
 
     @property
     def area(self) -> float:
@@ -47,10 +51,21 @@ def place(wanted: Iterable[tuple[str, Position]], obstacles: Sequence[Box], insi
     """Put each text near its point, the first ones first, where it overlaps least."""
     taken, labels = list(obstacles), []
     for text, point in wanted:
-        best = min(_candidates(text, point), key=lambda label: _cost(label.box, taken, inside))
+        best = _best(_candidates(text, point), taken, inside)
         taken.append(best.box)
         labels.append(best)
     return labels
+
+
+def _best(candidates: Iterable[Label], taken: Sequence[Box], inside: Box) -> Label:
+    """The cheapest; where one covers nothing at all, the rest need not be looked at."""
+    costs = []
+    for label in candidates:
+        cost = _cost(label.box, taken, inside)
+        if cost < NOTHING_COVERED:
+            return label
+        costs.append((cost, label))
+    return min(costs, key=lambda pair: pair[0])[1]
 
 
 def along(points: Sequence[Position], radius: float = 5.0, every: float = 8.0) -> list[Box]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analysis.presentation.estimate_error import beside
 from analysis.presentation.stored import StoredResult
+from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.words import trains
 from analysis.templatetags.units import factor, number, rate, round_bytes, times, usd
 from engine.catalog import WORKLOADS
-from engine.result import Outcome, Probe, Purpose, Reason
+from engine.result import Outcome, Probe, Purpose, Reason, Savings
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One line of the certificate. `outcome` is fits, refused or open."""
+    """One line of the certificate. `outcome` is fits, refused, open or estimate."""
 
     outcome: str
     word: str
     text: str
 
 
-def figures(result: StoredResult) -> list[Figure]:
-    """Speed-up, cost per run, saving per year."""
-    return [_speedup(result), _cost_per_run(result), _saved_per_year(result)]
+def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
+    """Speed-up, cost per run, saving per year; the money under the run's own assumptions or the reader's."""
+    savings = savings or result.savings
+    return [_speedup(result), _cost_per_run(savings), _saved_per_year(savings)]
 
 
 def _speedup(result: StoredResult) -> Figure:
@@ -56,8 +59,7 @@ def _why_no_speedup(result: StoredResult) -> str:
     return "The speed of one of the two sizes was not measured."
 
 
-def _cost_per_run(result: StoredResult) -> Figure:
-    savings = result.savings
+def _cost_per_run(savings: Savings) -> Figure:
     today = savings.hours_per_run * savings.price_per_hour_usd
     assumption = f"{number(savings.hours_per_run)} h a run today, {usd(savings.price_per_hour_usd)} an hour"
     if savings.per_run_usd is None:
@@ -65,11 +67,11 @@ def _cost_per_run(result: StoredResult) -> Figure:
     return Figure("Cost per run", usd(today - savings.per_run_usd), "derived", f"was {usd(today)}.", assumption)
 
 
-def _saved_per_year(result: StoredResult) -> Figure:
-    per_year = result.savings.per_year_usd
+def _saved_per_year(savings: Savings) -> Figure:
+    per_year = savings.per_year_usd
     formula = "hours × price × (1 − 1 / speed-up) × runs."
     text = "Not known without a measured speed-up." if per_year is None else formula
-    assumption = f"{result.savings.runs_per_year:,} runs a year on one device"
+    assumption = f"{savings.runs_per_year:,} runs a year on one device"
     kind = "" if per_year is None else "derived"
     return Figure("Saved per year", usd(per_year), kind, text, assumption, is_gain=(per_year or 0) > 0)
 
@@ -133,13 +135,6 @@ def suggestions(result: StoredResult) -> list[str]:
     return tries
 
 
-def stack_probe(result: StoredResult) -> Probe | None:
-    """Whose memory by kind is shown: the recommended size's, else none."""
-    wanted = result.recommended.batch_size if result.recommended else None
-    fitting = (p for p in result.probes if p.batch_size == wanted and p.memory_by_kind is not None)
-    return next(fitting, None)
-
-
 def paste(result: StoredResult) -> str | None:
     """The setting to paste, in the words of the library the model comes from."""
     if result.recommended is None:
@@ -162,11 +157,20 @@ def paste_note(result: StoredResult) -> str | None:
         return None
     size, today = result.recommended.batch_size, result.current_batch_size
     if size < today:
-        return f"{-(-today // size)} x {size} samples make about your {today:,} for each optimizer step."
+        steps = -(-today // size)
+        total = f"{steps} x {size:,} = {steps * size:,} samples make one optimizer step"
+        return f"{total}, as today." if steps * size == today else f"{total}; today it is {today:,}."
     return (
         f"Each optimizer step then sees {size:,} samples instead of {today:,}: review the learning rate. If you "
         f"accumulate gradients today, divide those steps by {times(size / today).removesuffix('x')} instead."
     )
+
+
+def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:
+    """What was predicted before the run, as a line under the certificate."""
+    said, row = estimate.largest_batch_size, beside(estimate, result)[0]
+    size = "no size fits" if not said else f"up to {said:,}"
+    return Evidence("estimate", "estimate", f"Said {size} before anything was run: {row.difference}.")
 
 
 def timings(result: StoredResult) -> list[tuple[str, float]]:
@@ -175,6 +179,7 @@ def timings(result: StoredResult) -> list[tuple[str, float]]:
     return [
         ("Imports", parts.import_seconds),
         ("Building the model", parts.model_seconds),
+        ("Estimating first", parts.estimate_seconds),
         ("Search", parts.search_seconds),
         ("Long run of the largest size", parts.soak_seconds),
         ("Smaller sizes for the curve", parts.curve_seconds),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -26,15 +26,14 @@ class DeviceCard:
     note: str
 
 
-def device_cards(devices: Iterable[Device]) -> list[DeviceCard]:
-    """Of devices that carry `running_runs`, `waiting_runs` and `takes_runs`."""
-    return [_card(device) for device in devices]
+def device_cards(devices: Iterable[Device], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
+    """Of devices that carry `running_id` and `takes_runs`; how many runs wait for each, by its number."""
+    return [_card(device, waiting_by_device.get(device.pk, 0)) for device in devices]
 
 
-def _card(device: Device) -> DeviceCard:
-    running = next((run.pk for run in device.running_runs), None)
-    chip = _chip(running, len(device.waiting_runs), _kept_back(device))
-    return DeviceCard(device, chip, running, _is_stale(device), _note(device))
+def _card(device: Device, waiting: int) -> DeviceCard:
+    chip = _chip(device.running_id, waiting, _kept_back(device))
+    return DeviceCard(device, chip, device.running_id, _is_stale(device), _note(device))
 
 
 def _kept_back(device: Device) -> str:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from analysis.presentation.stored import StoredResult
 from analysis.presentation.words import model_name, place, trains
-from analysis.templatetags.units import factor
-from engine.result import Reason
+from analysis.templatetags.units import factor, usd
+from engine.result import Reason, Savings
 
 CLEARLY_FASTER = 1.03
 """The recommendation is the smallest size within 3 % of the fastest: below this, "faster" would be noise."""
+CENT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class Headline:
         return f"{self.before}{'' if self.batch_size is None else self.batch_size}{self.after}"
 
 
-def headline(result: StoredResult) -> Headline:
-    """What the run found and what to do."""
+def headline(result: StoredResult, savings: Savings | None = None) -> Headline:
+    """What the run found and what to do; the money under the run's own assumptions or the reader's."""
     where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
     if result.largest is None:
         return Headline(_nothing_fits(result, where, name))
@@ -36,7 +37,9 @@ def headline(result: StoredResult) -> Headline:
     reach = f"{where} {name} {trains(result.spec)} with {bound} {size:,} {samples}. "
     if result.recommended is None:
         return Headline(reach.strip())
-    return Headline(reach + _opening(result), result.recommended.batch_size, _comparison(result))
+    return Headline(
+        reach + _opening(result), result.recommended.batch_size, _comparison(result, savings or result.savings)
+    )
 
 
 def _nothing_fits(result: StoredResult, where: str, name: str) -> str:
@@ -50,7 +53,7 @@ def _opening(result: StoredResult) -> str:
     return "Keep your " if is_kept else "Use "
 
 
-def _comparison(result: StoredResult) -> str:
+def _comparison(result: StoredResult, savings: Savings) -> str:
     """What the recommended size gains over today's."""
     today, speedup = result.current_batch_size, result.speedup
     recommended = result.recommended.batch_size if result.recommended else None
@@ -61,6 +64,12 @@ def _comparison(result: StoredResult) -> str:
     if speedup is None:
         return f"; its speed against your {today:,} was not measured."
     if speedup >= CLEARLY_FASTER:
-        return f": {factor(speedup)} as fast as your {today:,}."
+        return f": {factor(speedup)} as fast as your {today:,}{_saving(savings)}."
     less = ", in less memory" if recommended and recommended < today else ""
     return f": about as fast as your {today:,} ({factor(speedup)}){less}."
+
+
+def _saving(savings: Savings) -> str:
+    """ ", saving $0.45 a run"; nothing where it is less than a cent, or not known."""
+    per_run = savings.per_run_usd
+    return "" if per_run is None or per_run < CENT else f", saving {usd(per_run)} a run"

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
-from django.db.models.fields.json import KeyTransform
-
 from analysis.forecast import Turn
 from analysis.models import Run
 from analysis.presentation import states, words
@@ -35,11 +32,6 @@ class HistoryRow:
         """How much of the limit the recommended size takes, for the small bar."""
         used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
         return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
-
-
-def with_limit(runs: QuerySet[Run]) -> QuerySet[Run]:
-    """Read what the run was allowed of its device out of the result, without loading the result."""
-    return runs.annotate(limit_bytes=KeyTransform("capacity_bytes", KeyTransform("waste", "result")))
 
 
 def history_rows(runs: Iterable[Run], turns: Mapping[int, Turn]) -> list[HistoryRow]:

@@ -1,18 +1,20 @@
-"""What the run page is given: the live part while it runs, the answer once it is there."""
+"""What the page of a run that is over is given: the answer, or how it ended without one."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from analysis.charts import NARROW, WIDE, Curve, draw, figure, memory_bars, memory_curve, memory_stack, throughput_curve
-from analysis.forecast import Turn, turns
+from analysis.assumptions import Assumptions
+from analysis.charts import Curve, figure, memory_bars, memory_curve, throughput_curve
 from analysis.models import Attempt, Measurement, Run, RunLog, State
-from analysis.presentation import answer, states, words
+from analysis.presentation import answer, memory, states, words
+from analysis.presentation.curves import drawn, with_estimate
+from analysis.presentation.estimate_pages import beside_measurement
 from analysis.presentation.headline import headline
+from analysis.presentation.live import LOG_LINES_SHOWN, curve_so_far, estimate_before, stored_probe_lines
 from analysis.presentation.probes import ProbeKey, probe_key, probe_lines
-from analysis.presentation.stored import StoredResult, read_result
-
-LOG_LINES_SHOWN = 300
+from analysis.presentation.stored import StoredResult
+from analysis.presentation.stored_estimate import read_estimate
 
 
 def run_context(run: Run) -> dict[str, Any]:
@@ -24,35 +26,37 @@ def run_context(run: Run) -> dict[str, Any]:
         "chip": states.chip(run),
         "place": words.run_place(run),
         "place_bytes": words.run_place_bytes(run),
-        "log_lines": last_log_lines(run),
     }
 
 
-def live_context(run: Run) -> dict[str, Any]:
-    """A queued or running run: where it stands and the probes as they land."""
-    turn = turns([run]).get(run.pk)
-    return {
-        "phase_words": states.phase_words(run, turn),
-        "seen": seen(run, turn),
-        "probe_lines": stored_probe_lines(run),
-    }
+def over_context(run: Run) -> dict[str, Any]:
+    """What every run that is over shows: the end of its log, and its attempts."""
+    return {"log_lines": last_log_lines(run), "attempts": attempts_shown(run)}
 
 
 def ended_context(run: Run) -> dict[str, Any]:
     """A run that ended without a result."""
     title, explanation = states.ending(run)
-    return {"title": title, "explanation": explanation, "probe_lines": stored_probe_lines(run)}
+    probes = list(Measurement.objects.of(run))
+    attempt = run.attempts.filter(number=run.attempt).first()
+    curve, estimate = curve_so_far(run, attempt, probes), estimate_before(attempt)
+    return {
+        "title": title,
+        "explanation": explanation if run.is_estimate else f"{explanation} {states.measured_words(len(probes))}",
+        "advice": states.advice(run),
+        "curve": curve,
+        "drawings": drawn(curve) if curve else [],
+        "estimate": estimate,
+        "probe_lines": stored_probe_lines(run, probes, estimate),
+    }
 
 
-def result_context(run: Run) -> dict[str, Any]:
+def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
     """A finished run: the answer in the order it is read."""
-    result = read_result(run.result)
-    stack = answer.stack_probe(result)
-    kinds = stack.memory_by_kind if stack else None
-    curves = _curves(result)
     return {
         "result": result,
-        "headline": headline(result),
+        "assumed": assumed,
+        "headline": headline(result, assumed.savings),
         "not_certified": words.why_not_certified(result.boundary, result.spec),
         "unsteady": words.unsteady_words(result.unsteady_batch_sizes),
         "bars": memory_bars(
@@ -61,15 +65,26 @@ def result_context(run: Run) -> dict[str, Any]:
             current_is_refused=result.current_is_refused,
             recommended=result.recommended,
         ),
-        "figures": answer.figures(result),
-        "curves": [(curve, [draw(curve, size) for size in (WIDE, NARROW)]) for curve in curves],
-        "chart_data": {curve.key: figure(curve) for curve in curves},
-        "stack": memory_stack(stack.batch_size, kinds, peak_phase=stack.peak_phase) if stack and kinds else None,
+        "figures": answer.figures(result, assumed.savings),
         "suggestions": answer.suggestions(result),
-        "certificate": answer.certificate(result),
-        "refusal": result.boundary.refusal,
         "paste": answer.paste(result),
         "paste_note": answer.paste_note(result),
+        **_evidence(run, result),
+    }
+
+
+def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
+    """What the answer rests on."""
+    curves = [(curve, drawn(curve)) for curve in result_curves(run, result)]
+    return {
+        "curves": curves,
+        "chart_data": {curve.key: figure(curve, drawings[0]) for curve, drawings in curves},
+        "stack": memory.stack(result),
+        "stacks": memory.stacks(result),
+        "levels": memory.levels(result),
+        "certificate": _certificate(run, result),
+        "refusal": result.boundary.refusal,
+        "beside": beside_measurement(run.result or {}, result),
         "timings": answer.timings(result),
         "environment": environment_rows(result),
         "is_accelerator": result.device.kind != "cpu",
@@ -77,16 +92,11 @@ def result_context(run: Run) -> dict[str, Any]:
     }
 
 
-def seen(run: Run, turn: Turn | None) -> str:
-    """Changes with every write to the run and with its turn: a poller that shows this one needs no answer."""
-    return f"{run.updated_at.timestamp():.6f}" + (f"-{turn.position}" if turn else "")
-
-
-def stored_probe_lines(run: Run) -> list[Any]:
-    """The probes of the last attempt as table rows; of the answer only today's size is known yet."""
-    rows = list(Measurement.objects.of(run))
-    carried = frozenset(map(probe_key, (row for row in rows if row.is_carried)))
-    return probe_lines(rows, {"current": run.spec.get("current_batch_size")}, carried)
+def _certificate(run: Run, result: StoredResult) -> list[answer.Evidence]:
+    lines = answer.certificate(result)
+    if run.result and run.result.get("estimate"):
+        lines.append(answer.estimate_evidence(read_estimate(run.result["estimate"]), result))
+    return lines
 
 
 def carried_keys(run: Run) -> frozenset[ProbeKey]:
@@ -119,9 +129,12 @@ def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows if value not in (None, "", {}, [])]
 
 
-def _curves(result: StoredResult) -> list[Curve]:
+def result_curves(run: Run, result: StoredResult) -> list[Curve]:
+    """Memory with the estimate that was made before, and speed; those that were measured."""
+    told = (run.result or {}).get("estimate")
+    peak = memory_curve(result.probes, limit_bytes=result.limit_bytes, roles=result.roles)
     curves = (
-        memory_curve(result.probes, limit_bytes=result.limit_bytes, roles=result.roles),
+        with_estimate(peak, read_estimate(told) if told else None) if peak else None,
         throughput_curve(result.probes, roles=result.roles),
     )
     return [curve for curve in curves if curve is not None]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.charts.curves import ProbeRow
+from analysis.presentation.stored_estimate import StoredEstimate
 from engine.result import Outcome, Purpose
 
 _OUTCOMES = {
@@ -32,6 +33,8 @@ class ProbeLine:
     css_class: str
     notes: tuple[str, ...]
     is_recommended: bool
+    estimated_bytes: int | None = None
+    """What was predicted to be allocated; None where nothing was predicted for this size."""
 
     @property
     def phase(self) -> str:
@@ -48,16 +51,22 @@ def probe_key(probe: ProbeRow) -> ProbeKey:
 
 
 def probe_lines(
-    probes: Iterable[ProbeRow], roles: Mapping[str, int | None], carried: Collection[ProbeKey] = ()
+    probes: Iterable[ProbeRow],
+    roles: Mapping[str, int | None],
+    carried: Collection[ProbeKey] = (),
+    estimate: StoredEstimate | None = None,
 ) -> list[ProbeLine]:
     """In the order given, which is the order they were run. `carried`: measured in an earlier attempt."""
-    return [_line(probe, roles, probe_key(probe) in carried) for probe in probes]
+    estimated = {point.batch_size: point.peak_allocated_bytes for point in estimate.points} if estimate else {}
+    return [_line(probe, roles, probe_key(probe) in carried, estimated) for probe in probes]
 
 
-def _line(probe: ProbeRow, roles: Mapping[str, int | None], is_carried: bool) -> ProbeLine:
+def _line(
+    probe: ProbeRow, roles: Mapping[str, int | None], is_carried: bool, estimated: Mapping[int, int]
+) -> ProbeLine:
     icon, word, css_class = _OUTCOMES[Outcome(probe.outcome)]
     held = [words for role, words in _ROLES.items() if roles.get(role) == probe.batch_size]
     purpose = _PURPOSES.get(Purpose(probe.purpose))
     is_recommended = roles.get("recommended") == probe.batch_size
     notes = (*held, *([purpose] if purpose else []), *(["carried over"] if is_carried else []))
-    return ProbeLine(probe, icon, word, css_class, notes, is_recommended)
+    return ProbeLine(probe, icon, word, css_class, notes, is_recommended, estimated.get(probe.batch_size))

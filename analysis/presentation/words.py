@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.catalogue import gpu_name, gpu_total_bytes
 from analysis.models import Device, Run, State
 from analysis.templatetags.units import duration, round_bytes
 from engine.catalog import WORKLOADS
+from engine.estimate.known_errors import family_of
 from engine.result import Boundary, DeviceFacts, Reason
 
 PRECISIONS = {
@@ -23,12 +25,18 @@ OPTIMIZERS = {
     "adamw": "AdamW",
 }
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
+_FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 
 
 def model_name(model: str) -> str:
     """ "bert" -> "BERT base"; a model no longer offered keeps its id."""
     return WORKLOADS[model].name if model in WORKLOADS else model
+
+
+def family_name(model: str) -> str:
+    """Models whose estimates err alike, as the engine groups them."""
+    return _FAMILIES[family_of(model)] if model in WORKLOADS else model
 
 
 def settings_words(spec: Mapping[str, Any]) -> list[str]:
@@ -70,7 +78,9 @@ def short_device_name(name: str) -> str:
 
 
 def run_place(run: Run) -> str:
-    """Where a run runs or ran; of a waiting one, where it asks to."""
+    """Where a run runs or ran; of a waiting one, where it asks to; of an estimate, the card it is for."""
+    if run.is_estimate:
+        return short_device_name(gpu_name(run.gpu))
     if device := _device_of(run):
         return short_device_name(device.name)
     return f"any {run.asks_device_class or _KINDS.get(run.asks_kind, run.asks_kind.upper())}"
@@ -78,6 +88,8 @@ def run_place(run: Run) -> str:
 
 def run_place_bytes(run: Run) -> int | None:
     """The memory of that device; None while any would do."""
+    if run.is_estimate:
+        return gpu_total_bytes(run.gpu)
     device = _device_of(run)
     return device.capacity_bytes if device else None
 

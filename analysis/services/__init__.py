@@ -5,7 +5,7 @@ answers False when that found no row. False means the lease is lost: kill the en
 The transitions are drawn in `analysis.models.Run`.
 """
 
-from analysis.services.claiming import run_claim
+from analysis.services.claiming import estimate_claim, run_claim
 from analysis.services.endings import (
     run_cancel,
     run_fail,
@@ -13,6 +13,19 @@ from analysis.services.endings import (
     run_mark_cancelled,
     run_wants_cancel,
     runs_reap,
+)
+from analysis.services.estimates import calibration_set, estimate_create
+from analysis.services.keeping import (
+    Answer,
+    run_again,
+    run_annotate,
+    runs_cancel_by,
+    runs_delete,
+    runs_restore,
+    runs_retry,
+    runs_set_baseline,
+    runs_tag,
+    runs_untag,
 )
 from analysis.services.lease import Lease, LogLine
 from analysis.services.progress import (
@@ -23,16 +36,25 @@ from analysis.services.progress import (
     measurement_add,
     run_heartbeat,
 )
-from analysis.services.submission import run_create, runs_cancel, wake_for, worker_wake
+from analysis.services.submission import estimator_wake, run_create, runs_cancel, wake_for, worker_wake
+from analysis.services.trend import step_acknowledge
+from analysis.services.views_kept import saved_view_delete, saved_view_set
 
 __all__ = [
     "LOG_LINES_PER_ATTEMPT",
     "LOG_MESSAGE_LENGTH",
+    "Answer",
     "Lease",
     "LogLine",
+    "calibration_set",
     "environment_set",
+    "estimate_claim",
+    "estimate_create",
+    "estimator_wake",
     "log_add",
     "measurement_add",
+    "run_again",
+    "run_annotate",
     "run_cancel",
     "run_claim",
     "run_create",
@@ -42,7 +64,17 @@ __all__ = [
     "run_mark_cancelled",
     "run_wants_cancel",
     "runs_cancel",
+    "runs_cancel_by",
+    "runs_delete",
     "runs_reap",
+    "runs_restore",
+    "runs_retry",
+    "runs_set_baseline",
+    "runs_tag",
+    "runs_untag",
+    "saved_view_delete",
+    "saved_view_set",
+    "step_acknowledge",
     "wake_for",
     "worker_wake",
 ]

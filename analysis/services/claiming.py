@@ -22,7 +22,7 @@ def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run |
     try:
         with transaction.atomic():
             ready = Device.objects.taking_runs().idle().filter(pk=device.pk).first()
-            run = _next(ready, run_id) if ready else None
+            run = _next_on(ready, run_id) if ready else None
             if ready is None or run is None or not _start(run, ready, owner[:250]):
                 return None
     except IntegrityError:  # one_running_run_per_device: another claim was quicker
@@ -30,12 +30,28 @@ def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run |
     return Run.objects.with_places().get(pk=run.pk)
 
 
-def _next(device: Device, run_id: int | None) -> Run | None:
-    """The row, locked. One that another claim holds is passed over, not waited for."""
+def estimate_claim(*, owner: str) -> Run | None:
+    """The same for the next estimate, which needs no device: whoever serves the default queue may take it."""
+    with transaction.atomic():
+        run = _next(Run.objects.waiting_estimates(), Run.objects.estimating())
+        if run is None or not _start(run, None, owner[:250]):
+            return None
+    return Run.objects.with_places().get(pk=run.pk)
+
+
+def _next_on(device: Device, run_id: int | None) -> Run | None:
     waiting = Run.objects.waiting_for(device)
     if run_id is not None:
         return _locked(waiting.filter(pk=run_id))
-    for turn in turn_order(_standings(waiting)):
+    return _next(waiting, Run.objects.measuring())
+
+
+def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
+    """The row, locked. One that another claim holds is passed over, not waited for.
+
+    `peers` are the runs that count for whose turn it is: nobody waits longer for a card because of estimates.
+    """
+    for turn in turn_order(_standings(waiting, peers)):
         run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
         if run is not None:
             return run
@@ -47,26 +63,27 @@ def _locked(waiting: RunQuerySet) -> Run | None:
     return None if found is None else Run.objects.get(pk=found)
 
 
-def _standings(waiting: RunQuerySet) -> list[Standing]:
+def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[Standing]:
     """Who has something that may start here, and how she stands: one row per person and priority."""
     groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
     if len(groups) < 2:
         return [Standing(*group) for group in groups]
-    running = dict(Run.objects.running().order_by().values_list("requested_by").annotate(Count("pk")))
-    last_started = Run.objects.all().last_started({person for person, *_ in groups})
+    running = dict(peers.running().order_by().values_list("requested_by").annotate(Count("pk")))
+    last_started = peers.last_started({person for person, *_ in groups})
     return [
         Standing(person, priority, oldest, running.get(person, 0), last_started.get(person))
         for person, priority, oldest in groups
     ]
 
 
-def _start(run: Run, device: Device, owner: str) -> bool:
+def _start(run: Run, device: Device | None, owner: str) -> bool:
     number = run.attempt + 1
     still_waiting = Run.objects.queued().filter(pk=run.pk, cancel_requested=False)
     started = still_waiting.update(
         state=State.RUNNING,
         device=device,
-        spec=_spec_on(run, device),
+        device_name=device.name if device else run.device_name,
+        spec=_spec_on(run, device) if device else run.spec,
         attempt=number,
         token=uuid4().hex,
         owner=owner,

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from analysis.blame import Cause, verdict
 from analysis.models import Attempt, Run, State
 from analysis.results import result_columns, storable_text
+from analysis.services.matrix import cells_keep
 from analysis.services.submission import wake_for
 
 _MESSAGE_LENGTH = 10_000
@@ -24,7 +25,11 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
     columns = result_columns(result)
     with transaction.atomic():
         run = _held(run_id, token)
-        return run is not None and _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
+        if run is None:
+            return False
+        is_ended = _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
+        cells_keep(run=run, result=result)
+        return is_ended
 
 
 def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:
@@ -101,6 +106,8 @@ def _end(run: Run, state: State, exit_status: int | None, told: dict[str, Any] |
 def _give_back(run: Run, exit_status: int | None, told: dict[str, Any]) -> bool:
     """running -> queued: the next claim is another attempt, with another token."""
     waiting = {"state": State.QUEUED, "token": "", "owner": "", "phase": "", "heartbeat_at": None, "suspect_at": None}
+    if not run.is_estimate:
+        waiting["device_name"] = ""
     Run.objects.filter(pk=run.pk).update(**waiting)
     wake_for(run=run)
     return _end_attempt(run, State.INTERRUPTED, exit_status, told)

@@ -24,7 +24,7 @@ def run_heartbeat(*, run_id: int, token: str, phase: str) -> bool:
 
 
 def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) -> bool:
-    """Store what this attempt measures with: a later attempt resumes only where it is the same."""
+    """Store what this attempt measures with, which a later attempt compares, and the estimate it begins with."""
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is not None:

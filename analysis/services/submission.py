@@ -55,7 +55,7 @@ def run_create(
     )
     if run.asks_kind == "cuda" and spec.precision in ("bf16", "tf32"):
         run.needs_compute_capability = _AMPERE
-    _refuse_what_is_too_much(run)
+    refuse_what_is_too_much(run)
     _refuse_what_cannot_run(run, place)
     with transaction.atomic():
         run.save(force_insert=True)
@@ -65,6 +65,9 @@ def run_create(
 
 def wake_for(*, run: Run) -> None:
     """Tell the worker of the device that a queued run asks for; or a few of those who could start it now."""
+    if run.is_estimate:
+        estimator_wake()
+        return
     if run.asks_device is not None:
         worker_wake(device=run.asks_device)
         return
@@ -80,6 +83,11 @@ def worker_wake(*, device: Device) -> None:
     async_task("analysis.tasks.wake", cluster=device.queue_name, ack_failure=True)
 
 
+def estimator_wake() -> None:
+    """Tell those who serve the default queue that estimates wait."""
+    async_task("analysis.tasks.estimate", cluster=settings.Q_CLUSTER["name"], ack_failure=True)
+
+
 def runs_cancel(*, run_ids: Collection[int]) -> int:
     """Cancel these: waiting ones at once, running ones are asked to stop. Returns how many were not over yet."""
     runs = Run.objects.filter(pk__in=run_ids)
@@ -87,7 +95,8 @@ def runs_cancel(*, run_ids: Collection[int]) -> int:
     return now_over + runs.running().update(cancel_requested=True)
 
 
-def _refuse_what_is_too_much(run: Run) -> None:
+def refuse_what_is_too_much(run: Run) -> None:
+    """More of the queue than this person may ask for. Raises SpecError."""
     longest = settings.RUN_TIME_BUDGET_MAX_SECONDS
     if run.spec["time_budget_seconds"] > longest:
         raise SpecError("time_budget_seconds", f"this server allows at most {longest:,.0f}")

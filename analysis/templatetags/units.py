@@ -101,6 +101,12 @@ def usd(amount_usd: float | None) -> str:
 
 
 @register.filter
+def usd_closely(amount_usd: float | None) -> str:
+    """A small cost that is compared with others: 0.1553 -> "$0.155"."""
+    return NOT_MEASURED if amount_usd is None else f"${_significant(amount_usd)}"
+
+
+@register.filter
 def millions(count: int) -> str:
     """109483778 -> "109 M"."""
     return f"{_significant(count / 1_000_000)} M"

@@ -1,9 +1,8 @@
-// The form shows only the input size that the chosen model takes. Without this script both are shown.
+// The form: only the input size that the chosen model takes, and a search box above each long list.
+// Without this script both sizes are shown, and the lists are as long as they are.
 "use strict";
 
-const model = document.getElementById("id_model");
-
-function showInputsOfModel() {
+function showInputsOf(model) {
   for (const input of document.querySelectorAll("[data-models]")) {
     const isTaken = input.dataset.models.split(" ").includes(model.value);
     input.disabled = !isTaken; // a disabled input is not sent
@@ -11,7 +10,61 @@ function showInputsOfModel() {
   }
 }
 
+// made here, because without a script it could do nothing
+function searchBox(select) {
+  const box = document.createElement("input");
+  box.type = "search";
+  box.className = "search";
+  box.placeholder = select.dataset.search;
+  box.autocomplete = "off";
+  box.setAttribute("aria-label", select.dataset.search);
+  box.setAttribute("aria-controls", select.id);
+  return box;
+}
+
+function addSearch(select) {
+  const box = searchBox(select);
+  const told = document.createElement("p");
+  told.className = "search-told";
+  told.setAttribute("role", "status");
+  const all = [...select.options].map((option) => ({ option, group: option.closest("optgroup") }));
+
+  // a browser may not hide single options, so those that do not match leave the list
+  function show() {
+    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const matches = ({ option }) => words.every((word) => `${option.value} ${option.text}`.toLowerCase().includes(word));
+    const found = all.filter(matches);
+    const chosen = select.value;
+    select.replaceChildren(...(found.length ? groupsOf(found) : groupsOf(all)));
+    select.value = (found.find(({ option }) => option.value === chosen) ?? found[0])?.option.value ?? chosen;
+    told.textContent = !words.length ? "" : found.length ? `${found.length} of ${all.length}` : "Nothing like this: all are shown";
+    if (select.value !== chosen) select.dispatchEvent(new Event("change"));
+  }
+
+  box.addEventListener("input", show);
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+    event.preventDefault(); // Enter here chooses; it does not send the form
+    select.focus();
+  });
+  select.before(box);
+  select.after(told);
+}
+
+// the options under their headings again, in the order they had
+function groupsOf(entries) {
+  const top = [];
+  for (const group of new Set(entries.map((entry) => entry.group))) {
+    const options = entries.filter((entry) => entry.group === group).map((entry) => entry.option);
+    if (group) group.replaceChildren(...options);
+    top.push(...(group ? [group] : options));
+  }
+  return top;
+}
+
+for (const select of document.querySelectorAll("select[data-search]")) addSearch(select);
+const model = document.getElementById("id_model");
 if (model) {
-  model.addEventListener("change", showInputsOfModel);
-  showInputsOfModel();
+  model.addEventListener("change", () => showInputsOf(model));
+  showInputsOf(model);
 }

@@ -5,6 +5,12 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden) event.preventDefault();
 });
 
+// seen again: what a hidden tab left out is asked for at once
+document.addEventListener("visibilitychange", () => {
+  const poller = document.getElementById("live-poll");
+  if (!document.hidden && poller) htmx.trigger(poller, "shown");
+});
+
 // logged out meanwhile: the answer is the login page, which belongs into the whole window
 document.addEventListener("htmx:beforeSwap", (event) => {
   const asked = event.detail.pathInfo.requestPath.split("?")[0];
@@ -21,7 +27,18 @@ function elapsedText(seconds) {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`;
 }
 
+// a range that the server has read off earlier runs; when it is over, so is what they can tell
+function leftText(fromSeconds, untilSeconds) {
+  if (untilSeconds <= 0) return "longer than before";
+  if (fromSeconds <= 0) return `up to ${elapsedText(untilSeconds)} left`;
+  return `${elapsedText(fromSeconds)} to ${elapsedText(untilSeconds)} left`;
+}
+
 setInterval(() => {
+  for (const element of document.querySelectorAll("[data-left-until]")) {
+    const [from, until] = [element.dataset.leftFrom, element.dataset.leftUntil];
+    element.textContent = leftText((Date.parse(from) - Date.now()) / 1000, (Date.parse(until) - Date.now()) / 1000);
+  }
   for (const element of document.querySelectorAll("[data-elapsed-since]")) {
     const since = Date.parse(element.dataset.elapsedSince);
     element.textContent = elapsedText((Date.now() - since) / 1000);

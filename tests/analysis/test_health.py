@@ -116,7 +116,7 @@ def test_a_run_that_needs_more_memory_than_the_idle_device_has_may_wait():
 def test_the_check_costs_a_bounded_number_of_queries(django_assert_max_num_queries):
     for number in range(5):
         make_old_run(make_card(number), state="cancelled")
-    with django_assert_max_num_queries(3):
+    with django_assert_max_num_queries(4):
         readiness()
 
 

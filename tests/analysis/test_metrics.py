@@ -119,7 +119,7 @@ def test_a_card_that_was_replaced_does_not_spoil_the_scrape():
 def test_the_number_of_queries_does_not_grow_with_the_rows(django_assert_max_num_queries):
     for number in range(4):
         make_run(make_card(number, host=f"host{number}"))
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(8):
         metrics_text()
 
 

@@ -1,4 +1,4 @@
-"""Home, history and login: what they show, what they refuse, how often they ask the database."""
+"""Home and login: what they show, what they refuse, how often they ask the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils import timezone
 from analysis import services
 from analysis.models import Device, Run
 from engine.units import GIB
-from tests.factories import make_claimed_run, make_device, make_result, make_result_that_does_not_fit, make_run
+from tests.factories import make_claimed_run, make_device, make_result, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +52,8 @@ def test_home_says_that_a_cpu_rehearses_a_card(alice_client: Client) -> None:
 def test_home_without_a_device_says_how_to_get_one(alice_client: Client) -> None:
     text = page(alice_client, "/")
     assert "python manage.py up" in text
-    assert re.search(r"<button[^>]* disabled>Analyze", text)
+    assert "nothing can be measured here yet" in text
+    assert re.search(r'value="estimate"[^>]* checked', text)
 
 
 def test_analyzing_stores_a_run_and_shows_it(alice_client: Client) -> None:
@@ -122,47 +123,6 @@ def test_a_busy_device_links_to_its_run(alice_client: Client) -> None:
     assert f"run {run.pk}, 1 waiting" in text
 
 
-def test_history_is_newest_first_in_numbered_pages(alice_client: Client) -> None:
-    device = make_device()
-    runs = [make_run(device) for _ in range(27)]
-    first, second = page(alice_client, "/runs/"), page(alice_client, "/runs/?page=2")
-    order = [int(pk) for pk in re.findall(r'<a href="/runs/(\d+)/">', first)]
-    assert order == [run.pk for run in reversed(runs)][:25]
-    assert 'aria-current="page">2<' in second
-
-
-@pytest.mark.parametrize("number", ["0", "99", "x", ""])
-def test_a_page_that_is_not_there_shows_one_that_is(alice_client: Client, number: str) -> None:
-    make_run()
-    assert "BERT tiny" in page(alice_client, f"/runs/?page={number}")
-
-
-def test_history_tells_a_result_from_what_does_not_fit(alice_client: Client) -> None:
-    device = make_device()
-    finish(make_claimed_run(device))
-    assert "2.00x" in page(alice_client, "/runs/")
-    finish(make_claimed_run(device), make_result_that_does_not_fit())
-    assert "does not fit" in page(alice_client, "/runs/")
-
-
-def test_history_draws_memory_against_the_runs_own_limit(alice_client: Client) -> None:
-    finish(make_claimed_run())
-    assert 'aria-label="78.1% of 1 GiB"' in page(alice_client, "/runs/")
-
-
-def test_history_asks_the_database_as_often_for_25_runs_as_for_one(
-    alice_client: Client, django_assert_num_queries: Any
-) -> None:
-    device = make_device()
-    finish(make_claimed_run(device))
-    with django_assert_num_queries(5):  # session, user, count, rows, live workers
-        page(alice_client, "/runs/")
-    for _ in range(24):
-        finish(make_claimed_run(device))
-    with django_assert_num_queries(5):
-        page(alice_client, "/runs/")
-
-
 @pytest.mark.parametrize("address", ["/", "/runs/", "/devices/", "/runs/1/", "/runs/1/live/"])
 def test_a_stranger_is_sent_to_the_login(client: Client, address: str) -> None:
     response = client.get(address, headers={"accept": "text/html"})
@@ -188,7 +148,7 @@ def test_a_missing_page_says_so(alice_client: Client, address: str) -> None:
 
 
 def test_a_broken_view_shows_a_page_that_needs_nothing(alice_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.views.history_rows", lambda page: 1 / 0)
+    monkeypatch.setattr("analysis.history.views.lines", lambda page: 1 / 0)
     alice_client.raise_request_exception = False
     response = alice_client.get("/runs/", headers={"accept": "text/html"})
     assert response.status_code == 500

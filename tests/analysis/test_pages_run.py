@@ -15,44 +15,21 @@ from analysis import services
 from analysis.models import Run, State
 from analysis.placement import Placement
 from analysis.services import LogLine
-from engine.result import DeviceFacts, RunResult
+from engine.result import DeviceFacts
 from engine.units import GIB
 from tests.factories import (
     make_card,
     make_claimed_run,
     make_device,
     make_probe,
-    make_refusal,
     make_result,
     make_result_that_does_not_fit,
     make_run,
     make_spec,
 )
+from tests.pages import finished, page, words
 
 pytestmark = pytest.mark.django_db
-
-
-def page(client: Client, run: Run) -> str:
-    response = client.get(run.get_absolute_url())
-    assert response.status_code == 200
-    return response.content.decode()
-
-
-def words(html: str) -> str:
-    """What a reader sees of the main part, on one line."""
-    main = re.search(r"<main.*</main>", html, re.DOTALL)
-    assert main is not None
-    return " ".join(re.sub(r"<script.*?</script>|<[^>]+>", " ", main[0], flags=re.DOTALL).split())
-
-
-def finished(result: RunResult) -> Run:
-    run = make_claimed_run()
-    services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
-    return run
-
-
-def poll(client: Client, run: Run, seen: str = "") -> Any:
-    return client.get(f"/runs/{run.pk}/live/", {"seen": seen})
 
 
 def test_a_waiting_run_says_where_it_stands(alice_client: Client) -> None:
@@ -60,58 +37,6 @@ def test_a_waiting_run_says_where_it_stands(alice_client: Client) -> None:
     make_run(running.device)
     last = make_run(running.device)
     assert "Waiting: number 2." in words(page(alice_client, last))
-
-
-def test_a_running_run_shows_phase_probes_and_log(alice_client: Client) -> None:
-    run = make_claimed_run()
-    services.run_heartbeat(run_id=run.pk, token=run.token, phase="searching")
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16), sequence=1)
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_refusal(32), sequence=2)
-    services.log_add(
-        run_id=run.pk, token=run.token, lines=[LogLine("warning", "batch 32 <b>ran</b> out")], first_sequence=1
-    )
-    text = page(alice_client, run)
-    assert "Searching for the largest batch size" in words(text)
-    assert "16 ✓ fits , today 1.6 GiB 32.0" in words(text)
-    assert "32 ✕ out of memory – –" in words(text)
-    assert 'class="log-warning"' in text
-    assert "&lt;b&gt;ran&lt;/b&gt;" in text
-
-
-def test_a_poll_that_brings_nothing_new_is_empty(alice_client: Client) -> None:
-    run = make_claimed_run()
-    seen = re.search(r"\?seen=([\d.]+)", page(alice_client, run))
-    assert seen is not None
-    assert poll(alice_client, run, seen[1]).status_code == 204
-
-
-def test_a_poll_after_a_probe_brings_it_into_its_place(alice_client: Client) -> None:
-    run = make_claimed_run()
-    seen = re.search(r"\?seen=([\d.]+)", page(alice_client, run))
-    assert seen is not None
-    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(8), sequence=1)
-    response = poll(alice_client, run, seen[1])
-    assert response.status_code == 200
-    text = response.content.decode()
-    assert '<table class="probes" id="live-probes" hx-swap-oob="true">' in text
-    assert "<main" not in text
-
-
-def test_polling_stops_and_the_page_reloads_when_the_run_is_over(alice_client: Client) -> None:
-    run = finished(make_result())
-    response = poll(alice_client, run)
-    assert response.status_code == 286
-    assert response.headers["HX-Refresh"] == "true"
-
-
-def test_a_poll_asks_the_database_as_often_for_many_probes_as_for_one(
-    alice_client: Client, django_assert_num_queries: Any
-) -> None:
-    run = make_claimed_run()
-    for size in range(1, 30):
-        services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(size), sequence=size)
-    with django_assert_num_queries(5):  # session, user, run, log, probes
-        poll(alice_client, run)
 
 
 def test_cancel_asks_a_running_run_to_stop(alice_client: Client) -> None:
@@ -163,7 +88,7 @@ def test_a_run_that_cannot_be_repeated_says_why(alice_client: Client) -> None:
 def test_a_result_is_told_in_order(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result())))
     parts = (
-        "On this CPU, held to 1 GiB, BERT tiny trains with up to 8 samples. Use 8 : 2.00x as fast as your 4.",
+        "On this CPU, held to 1 GiB, BERT tiny trains with up to 8 samples. Use 8 : 2.00x as fast as your 4, saving",
         "certified",
         "Today batch 4",
         "Recommended batch 8",
@@ -241,9 +166,17 @@ def interrupt(run: Run) -> None:
 @pytest.mark.parametrize(
     ("end", "said"),
     [
-        (fail, ("the analysis failed.", "a &lt;kernel&gt; broke", "workload_failed , exit status of the engine 1")),
-        (cancel, ("the analysis was cancelled.", "It gives no result.")),
-        (interrupt, ("the analysis was interrupted.", "The worker vanished.", "Run it again.")),
+        (
+            fail,
+            (
+                "the analysis failed.",
+                "a &lt;kernel&gt; broke",
+                "workload_failed , exit status of the engine 1",
+                "Read the end",
+            ),
+        ),
+        (cancel, ("the analysis was cancelled.", "It gives no result.", "Start it again")),
+        (interrupt, ("the analysis was interrupted.", "The worker vanished.", "Look whether its host is up")),
     ],
 )
 def test_a_run_without_result_says_how_it_ended(
@@ -309,16 +242,6 @@ def test_a_run_that_nothing_can_take_does_not_promise_a_start(alice_client: Clie
     assert "Waiting for any H100; when is not known." in words(page(alice_client, run))
 
 
-def test_a_poll_tells_a_waiting_run_that_it_moved_up(alice_client: Client) -> None:
-    device = make_device()
-    ahead, run = make_run(device), make_run(device)
-    seen = re.search(r"\?seen=([\d.-]+)", page(alice_client, run))
-    assert seen is not None
-    assert poll(alice_client, run, seen[1]).status_code == 204
-    services.run_cancel(run_id=ahead.pk)
-    assert "Waiting: next" in poll(alice_client, run, seen[1]).content.decode()
-
-
 def test_attempts_are_listed_once_there_is_more_than_one_to_tell_of(alice_client: Client) -> None:
     run = make_claimed_run()
     assert "Attempts" not in words(page(alice_client, run))
@@ -335,3 +258,27 @@ def test_a_probe_of_an_earlier_attempt_is_marked(alice_client: Client) -> None:
     assert words(page(alice_client, run)).count("carried over") == 1
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
     assert words(page(alice_client, run)).count("carried over") == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("time_out", "Give it a larger time budget"),
+        ("engine_killed", "often the host’s memory running out"),
+        ("something_new", "Run it again; if it fails in the same way"),
+    ],
+)
+def test_a_failed_run_says_what_can_be_done_now(alice_client: Client, code: str, said: str) -> None:
+    run = make_claimed_run()
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(4), sequence=1)
+    Run.objects.update(state=State.FAILED, error_code=code)
+    text = words(page(alice_client, run))
+    assert [part for part in ("What you can do now", said, "Peak memory by batch size") if part not in text] == []
+
+
+def test_a_run_that_ended_before_any_probe_draws_nothing(alice_client: Client) -> None:
+    run = make_claimed_run()
+    cancel(run)
+    text = page(alice_client, run)
+    assert "It gives no result. Nothing had been measured by then." in words(text)
+    assert 'class="curve' not in text

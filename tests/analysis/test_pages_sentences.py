@@ -33,7 +33,7 @@ def uncertified(reason: Reason) -> Boundary:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "trains with up to 8 samples. Use 8: 2.00x as fast as your 4."),
+        ({}, "trains with up to 8 samples. Use 8: 2.00x as fast as your 4, saving $0.60 a run."),
         ({"boundary": uncertified(Reason.TIME_BUDGET)}, "trains with at least 8 samples. Use 8: 2.00x as fast"),
         ({"speedup": 1.01}, "Use 8: about as fast as your 4 (1.01x)."),
         ({"speedup": None}, "Use 8; its speed against your 4 was not measured."),
@@ -124,7 +124,7 @@ def test_an_open_certificate_says_that_it_is_open() -> None:
 def test_a_smaller_size_is_pasted_with_accumulation() -> None:
     result = stored(spec=make_spec(current_batch_size=20))
     assert "per_device_train_batch_size=8,\n    gradient_accumulation_steps=3," in (paste(result) or "")
-    assert paste_note(result) == "3 x 8 samples make about your 20 for each optimizer step."
+    assert paste_note(result) == "3 x 8 = 24 samples make one optimizer step; today it is 20."
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""PURE: what a list of runs may show, and the order each column gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+RUN = "run"
+"""The column that is always there, first: it names the run and links to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    `order` is the natural order, its tie-breaks included; the other direction is the exact reverse. `absent` is
+    what stands where there is no value; such runs come last in both directions. Without `order` it is not sorted on.
+    A figure is measured, or derived from what was: only finished measurements have one.
+    """
+
+    key: str
+    title: str
+    order: tuple[str, ...] = ()
+    absent: str | None = None
+    can_be_absent: bool = False
+    is_figure: bool = False
+    falls_first: bool = False
+
+    @property
+    def first_sort(self) -> str:
+        """What a first click on its title asks for: the largest figure, the newest date, the first name."""
+        return f"-{self.key}" if self.falls_first else self.key
+
+
+def _text(key: str, title: str, path: str, absent: bool = False) -> Column:
+    return Column(key, title, (path, "-created_at", "-id"), absent="", can_be_absent=absent)
+
+
+def _figure(key: str, title: str, path: str) -> Column:
+    return Column(key, title, (path, "id"), can_be_absent=True, is_figure=True, falls_first=True)
+
+
+COLUMNS = {
+    column.key: column
+    for column in (
+        Column(RUN, "Run", ("id",), falls_first=True),
+        _text("state", "State", "state"),
+        _text("kind", "Kind", "kind"),
+        _text("model", "Model", "model"),
+        _text("gpu", "GPU", "device_name", absent=True),
+        Column("place", "Host and device"),
+        _text("precision", "Precision", "precision"),
+        _text("optimizer", "Optimizer", "optimizer"),
+        _figure("largest", "Largest", "largest_batch_size"),
+        _figure("recommended", "Use", "recommended_batch_size"),
+        _figure("speedup", "Speed-up", "speedup"),
+        _figure("samples", "Samples/s", "recommended_samples_per_second"),
+        _figure("memory", "Memory used", "recommended_memory_bytes"),
+        Column("curve", "Memory curve"),
+        _figure("saving", "Saved a year", "saving_per_year_usd"),
+        _figure("cost", "$ per million", "cost_per_million_samples_usd"),
+        # by the person's number, which the run has: by name, a database would join and sort the whole history
+        Column("user", "User", ("requested_by_id", "-created_at", "-id"), can_be_absent=True),
+        Column("name", "Name", ("name", "id"), absent="", can_be_absent=True),
+        Column("tags", "Tags"),
+        Column("note", "Note"),
+        Column("created", "When", ("created_at", "id"), falls_first=True),
+        Column("ended", "Ended", ("finished_at", "id"), can_be_absent=True, falls_first=True),
+    )
+}
+DEFAULT = (RUN, "state", "gpu", "largest", "recommended", "speedup", "curve", "memory", "saving", "created")
+DEFAULT_SORT = "-created"
+
+
+def columns_named(keys: Iterable[str]) -> tuple[Column, ...]:
+    """In this order, the run first. ValueError names what is no column, or stands twice."""
+    wanted = list(keys)
+    for place, key in enumerate(wanted):
+        if key not in COLUMNS:
+            raise ValueError(f"There is no column “{key}”. There are: {', '.join(COLUMNS)}.")
+        if key in wanted[:place]:
+            raise ValueError(f"The column “{key}” is named twice.")
+    return tuple(COLUMNS[key] for key in (RUN, *(key for key in wanted if key != RUN)))
+
+
+def moved(keys: tuple[str, ...], key: str, by: int) -> tuple[str, ...]:
+    """The same columns with one a place further; it stays where there is no place, and behind the run."""
+    others = [each for each in keys if each != key]
+    place = min(max(keys.index(key) + by, 1), len(others))
+    return (*others[:place], key, *others[place:])

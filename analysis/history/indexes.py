@@ -1,0 +1,39 @@
+"""The indexes that keep the history quick with a million runs: one for each column that it is sorted on.
+
+A text column's index ends in the date, so that it serves a filter in the default order as well. A figure's leaves
+out the runs that have none: they are asked for by themselves (see `ordering`).
+"""
+
+from __future__ import annotations
+
+from django.db.models import Index, Q
+
+_TEXTS = {
+    "device_name": "run_by_gpu",
+    "kind": "run_by_kind",
+    "precision": "run_by_precision",
+    "optimizer": "run_by_optimizer",
+    "requested_by": "run_of_person",
+    "device": "run_on_device",
+}
+_FIGURES = {
+    "largest_batch_size": "run_by_largest",
+    "recommended_batch_size": "run_by_recommended",
+    "speedup": "run_by_speedup",
+    "recommended_samples_per_second": "run_by_samples",
+    "recommended_memory_bytes": "run_by_memory",
+    "saving_per_year_usd": "run_by_saving",
+    "cost_per_million_samples_usd": "run_by_cost",
+}
+
+HISTORY_INDEXES = (
+    *(Index(fields=(path, "-created_at"), name=name) for path, name in _TEXTS.items()),
+    *(
+        Index(fields=(path, "id"), name=name, condition=Q(**{f"{path}__isnull": False}))
+        for path, name in _FIGURES.items()
+    ),
+    Index(fields=("name", "id"), name="run_by_name"),
+    Index(fields=("-created_at",), name="run_baselines", condition=Q(is_baseline=True)),
+    Index(fields=("-created_at",), name="run_shared", condition=Q(is_shared=True)),
+    Index(fields=("deleted_at",), name="run_deleted", condition=Q(deleted_at__isnull=False)),
+)

@@ -1,0 +1,63 @@
+"""`python manage.py calibrate`: measures what the cards of this host take for themselves, for closer estimates.
+
+Each card is measured by the engine in a child process, while nothing else of this portal uses it.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from analysis import services
+from analysis.calibration import calibration_measure
+from analysis.database import refuse_unmigrated
+from analysis.device_lock import DeviceBusy, device_lock
+from analysis.devices import device_of_this_host, devices_find, devices_register
+from analysis.models import Device
+from engine.errors import EngineError
+from engine.units import format_bytes
+
+_LOCK_SECONDS = 5.0
+
+
+class Command(BaseCommand):
+    """Calibrates one card, or all of this host; without any there is nothing to do."""
+
+    help = "Measure what a card's context and libraries take, so that estimates for such cards use it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--device", help="its UUID or cuda:0, ...; left out: every NVIDIA or AMD card of this host")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        refuse_unmigrated()
+        try:
+            cards = self._cards(options["device"])
+        except EngineError as exc:
+            raise CommandError(str(exc), returncode=exc.exit_status) from exc
+        if not cards:
+            self.stdout.write("This host has no GPU: there is nothing to calibrate. A CPU has no context to measure.")
+        for card in cards:
+            self._calibrate(card)
+
+    def _cards(self, name: str | None) -> list[Device]:
+        if name is None:
+            return [device for device in devices_register(devices_find()) if device.kind == "cuda"]
+        device = device_of_this_host(name)
+        if device.kind != "cuda":
+            raise CommandError(f"{device} is no NVIDIA or AMD card: there is nothing to calibrate")
+        return [device]
+
+    def _calibrate(self, card: Device) -> None:
+        try:
+            with device_lock(card, wait_seconds=_LOCK_SECONDS):
+                calibration = calibration_measure(card)
+        except DeviceBusy as exc:
+            raise CommandError(f"{exc}; calibrate it when its run is over") from exc
+        except EngineError as exc:
+            raise CommandError(f"{card}: {exc}", returncode=exc.exit_status) from exc
+        services.calibration_set(device=card, calibration=calibration)
+        context = format_bytes(calibration.context_bytes)
+        use = "estimates use it from now on" if calibration.gpu_id else "the catalogue has no such card to estimate for"
+        self.stdout.write(f"{card}: context {context}; {use}")

@@ -1,0 +1,128 @@
+"""PURE: a finished run's result as cells of the matrix, one for each card it speaks of.
+
+Measured cells come from certified runs on a whole card of their own. A card held to a memory limit is another card,
+so it gives none; a CPU is always held to one, which is then part of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Protocol
+
+from engine.catalog import WORKLOADS
+from engine.estimate.gpus import match
+from engine.spec import RunSpec
+from engine.units import format_bytes
+
+MEASURED, ESTIMATED = "measured", "estimated"
+CARD_LENGTH, SETTINGS_LENGTH = 250, 250
+KEY = ("kind", "card", "model", "input_size", "precision", "optimizer", "settings")
+"""What makes a cell: there is one of each, of the newest run."""
+_NOT_SETTINGS = frozenset(
+    {
+        *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
+        *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
+        *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
+    }
+)
+_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
+
+Cell = dict[str, Any]
+
+
+class FinishedRun(Protocol):
+    """What is read of a stored run; a migration's run has it as well."""
+
+    pk: int
+    kind: str
+    model: str
+    spec: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+
+
+def cells_of(run: FinishedRun) -> list[Cell]:
+    """The columns of its cells, without `run` and `answered_at`. Empty where it proves nothing about a card."""
+    if run.result is None or run.model not in WORKLOADS:
+        return []
+    if run.kind == "estimate":
+        held = run.spec.get("memory_limit_bytes") is not None
+        return [] if held else [_key(run) | _estimated(estimate) for estimate in run.result["estimates"]]
+    measured = _measured(run.result)
+    return [_key(run) | measured] if measured else []
+
+
+def settings_key(spec: Mapping[str, Any]) -> str:
+    """The settings beside precision and optimizer that are not the default's: "gradient_checkpointing=True".
+
+    Every field that is no limit, assumption or workload counts, so runs of a setting to come are not mixed with others.
+    """
+    told = [
+        f"{name}={value}"
+        for name, value in sorted(spec.items())
+        if name not in _NOT_SETTINGS and value is not None and value != _DEFAULTS.get(name)
+    ]
+    return " ".join(told)[:SETTINGS_LENGTH]
+
+
+def _key(run: FinishedRun) -> Cell:
+    workload = WORKLOADS[run.model]
+    return {
+        "model": run.model,
+        "input_size": run.spec.get(workload.input_field) or workload.default_input_size,
+        "precision": run.spec["precision"],
+        "optimizer": run.spec["optimizer"],
+        "settings": settings_key(run.spec),
+    }
+
+
+def _measured(result: Mapping[str, Any]) -> Cell | None:
+    device, boundary = result["device"], result["boundary"]
+    limit_bytes = device.get("limit_bytes") or device["capacity_bytes"]
+    is_cpu = device["kind"] == "cpu"
+    is_held = limit_bytes < device["capacity_bytes"]
+    if not boundary["certified"] or device.get("is_shared") is not False or (is_held and not is_cpu):
+        return None
+    largest, recommended = result["largest"] or {}, result["recommended"] or {}
+    return {
+        "kind": MEASURED,
+        "card": _cpu_card(device["name"], limit_bytes) if is_cpu else _card(device),
+        "card_name": device["name"][:200],
+        "is_cpu": is_cpu,
+        "memory_bytes": limit_bytes if is_cpu else device["capacity_bytes"],
+        "largest_batch_size": boundary["largest_batch_size"],
+        "safe_batch_size": None,
+        "used_batch_size": recommended.get("batch_size"),
+        "samples_per_second": recommended.get("samples_per_second"),
+        "headroom_bytes": _left(limit_bytes, largest.get("memory_bytes")),
+    }
+
+
+def _estimated(estimate: Mapping[str, Any]) -> Cell:
+    gpu = estimate["gpu"]
+    return {
+        "kind": ESTIMATED,
+        "card": gpu["id"][:CARD_LENGTH],
+        "card_name": gpu["name"][:200],
+        "is_cpu": False,
+        "memory_bytes": gpu["total_bytes"],
+        "largest_batch_size": estimate["largest_batch_size"],
+        "safe_batch_size": estimate["safe_batch_size"],
+        "used_batch_size": None,
+        "samples_per_second": None,
+        "headroom_bytes": None,
+    }
+
+
+def _card(device: Mapping[str, Any]) -> str:
+    """The catalogue's id, under which estimates stand too; a card it lacks goes by its own name."""
+    gpu = match(device["name"], device["capacity_bytes"]) if device["kind"] == "cuda" else None
+    return gpu.id if gpu else device["name"][:CARD_LENGTH]
+
+
+def _cpu_card(name: str, limit_bytes: int) -> str:
+    return f"{name[:200]} held to {format_bytes(limit_bytes)}"
+
+
+def _left(limit_bytes: int, memory_bytes: int | None) -> int | None:
+    return None if memory_bytes is None else limit_bytes - memory_bytes

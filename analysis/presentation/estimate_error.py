@@ -1,0 +1,128 @@
+"""How far estimates were off, in words: beside one measurement, and over all of them by GPU and model. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from analysis.presentation.stored import StoredResult
+from analysis.presentation.stored_estimate import StoredEstimate, measured_memory
+from analysis.templatetags.units import bytes_text
+from engine.result import Reason
+from engine.stats import decisive_probes
+
+_LEVEL = 0.0005  # below this a difference would round to 0.0 %
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One figure, estimated and measured."""
+
+    name: str
+    estimated: str
+    measured: str
+    error_fraction: float | None
+    batch_size: int | None = None
+    """Of a row about the memory of one size."""
+
+    @property
+    def difference(self) -> str:
+        return difference_words(self.error_fraction)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name}: estimated {self.estimated}, measured {self.measured}: {self.difference}."
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """One measured run that had an estimate: what the page of all errors reads of it."""
+
+    run_id: int
+    finished_at: dt.datetime
+    gpu: str
+    family: str
+    model: str
+    peak_error: float
+    boundary_error: float | None
+    is_calibrated: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All graded runs of one GPU and one family of models."""
+
+    gpu: str
+    family: str
+    grades: tuple[Grade, ...]
+
+    @property
+    def typical_peak_error(self) -> float:
+        return median(abs(grade.peak_error) for grade in self.grades)
+
+    @property
+    def worst_peak_error(self) -> float:
+        return max((grade.peak_error for grade in self.grades), key=abs)
+
+    @property
+    def worst_words(self) -> str:
+        return difference_words(self.worst_peak_error)
+
+    @property
+    def typical_boundary_error(self) -> float | None:
+        known = [abs(grade.boundary_error) for grade in self.grades if grade.boundary_error is not None]
+        return median(known) if known else None
+
+    @property
+    def latest(self) -> dt.datetime:
+        return max(grade.finished_at for grade in self.grades)
+
+
+def difference_words(error_fraction: float | None) -> str:
+    """0.008 -> "0.8 % over"; what cannot be compared is said."""
+    if error_fraction is None:
+        return "not comparable"
+    if abs(error_fraction) < _LEVEL:
+        return "the same"
+    return f"{abs(error_fraction) * 100:.1f} % {'over' if error_fraction > 0 else 'under'}"
+
+
+def groups_of(grades: Iterable[Grade]) -> list[Group]:
+    """By GPU and family, those with most runs first."""
+    found: dict[tuple[str, str], list[Grade]] = defaultdict(list)
+    for grade in grades:
+        found[grade.gpu, grade.family].append(grade)
+    groups = [Group(gpu, family, tuple(members)) for (gpu, family), members in found.items()]
+    return sorted(groups, key=lambda group: (-len(group.grades), group.gpu, group.family))
+
+
+def beside(estimate: StoredEstimate, result: StoredResult) -> list[Beside]:
+    """The largest batch size, and the memory of each measured size that was estimated too."""
+    rows = [_boundary(estimate, result)]
+    for size, probe in sorted(decisive_probes(result.probes).items()):
+        point = estimate.at(size)
+        pair = measured_memory(probe, point) if point is not None and probe.fits else None
+        if pair is not None:
+            estimated, measured = pair
+            error = estimated / measured - 1
+            name = f"Peak memory at batch {size:,}"
+            rows.append(Beside(name, bytes_text(estimated), bytes_text(measured), error, size))
+    return rows
+
+
+def _boundary(estimate: StoredEstimate, result: StoredResult) -> Beside:
+    """Compared only where the measured one is certified by memory: any other is a lower bound."""
+    estimated, measured = estimate.largest_batch_size, result.boundary.largest_batch_size
+    is_known = result.boundary.certified and result.boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
+    error = estimated / measured - 1 if is_known and estimated is not None and measured else None
+    bound = "" if is_known or not measured else "at least "
+    return Beside("Largest batch size", _size_words(estimated), f"{bound}{_size_words(measured)}", error)
+
+
+def _size_words(size: int | None) -> str:
+    if size is None:
+        return "not known"
+    return f"{size:,}" if size else "does not fit"

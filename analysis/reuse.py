@@ -1,0 +1,102 @@
+"""Reuse before re-run: the newest certified result of an equal spec, on the same class of card, with the same stack.
+
+It is offered, never taken: what it says of the past is a fact, whether it is still wanted is for people to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import groupby
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from analysis.models import Attempt, Device, Run, State
+from engine.errors import SpecError
+from engine.spec import RunSpec
+
+LOOKED_THROUGH_MAX = 100
+"""Runs of one model, card, precision and optimizer, the newest first: further back is no longer of this stack."""
+SAME_CAPACITY = 0.02
+"""Cards of one name may differ twofold in memory; drivers keep a little of it back, one more than another."""
+STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
+# what changes no measured figure: where among equals it runs, how long it may take, what is assumed of money
+_NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
+_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.name in _NOT_MEASURED}
+
+Stack = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierResult:
+    """A finished run that answers what is asked, and what it was measured with."""
+
+    run: Run
+    torch: str
+    library: str
+
+
+def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | None:
+    """The newest among what these devices, or others of their classes, measured."""
+    ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
+    of_classes = [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
+    found = [result for same in of_classes if (result := _of_class(spec, same))]
+    return max(found, key=lambda result: (result.run.finished_at, result.run.pk), default=None)
+
+
+def _of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
+    """`same` are the devices of one name and memory."""
+    stacks = set(_stacks_now(same))
+    if not stacks:
+        return None
+    wanted = _measured_part(spec)
+    for run in _certified_runs(spec, same[0]):
+        environment = (run.attempt_environment or {}).get("environment") or {}
+        if _stack(environment) in stacks and _asked(run) == wanted:
+            library = spec.workload.library
+            return EarlierResult(run, str(environment["torch"]), f"{library} {environment.get(library)}")
+    return None
+
+
+def _stacks_now(devices: Sequence[Device]) -> list[Stack]:
+    """What each of these last ran with: nothing here can import torch to ask."""
+    ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
+    newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
+    rows = Device.objects.filter(pk__in=[device.pk for device in devices]).order_by().values_list(newest, flat=True)
+    return [_stack(row["environment"]) for row in rows if row and row.get("environment")]
+
+
+def _certified_runs(spec: RunSpec, device: Device) -> Iterable[Any]:
+    """Newest first, without their results; the index `run_trend` finds them."""
+    around = SAME_CAPACITY * device.capacity_bytes
+    attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
+    runs = Run.objects.measuring().filter(
+        state=State.FINISHED,
+        model=spec.model,
+        device_name=device.name[:200],
+        precision=spec.precision,
+        optimizer=spec.optimizer,
+        certified=True,
+        is_shared=False,
+        capacity_bytes__range=(int(device.capacity_bytes - around), int(device.capacity_bytes + around)),
+    )
+    newest = runs.with_places().defer("result", "memory_curve").order_by("-finished_at", "-id")
+    return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))[:LOOKED_THROUGH_MAX]
+
+
+def _stack(environment: Mapping[str, Any]) -> Stack:
+    return tuple(environment.get(name) for name in STACK)
+
+
+def _asked(run: Run) -> RunSpec | None:
+    """None for a spec of an older version that can no longer be read."""
+    try:
+        return _measured_part(run.run_spec)
+    except SpecError:
+        return None
+
+
+def _measured_part(spec: RunSpec) -> RunSpec:
+    """With the input size spelled out, and without what changes no measured figure."""
+    return replace(spec, **_DEFAULTS, **{spec.workload.input_field: spec.input_size})

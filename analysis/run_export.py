@@ -1,0 +1,54 @@
+"""One run as a file: its probes as CSV, in bytes and seconds, or all that is stored of it as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from analysis.api.serializers import RunDetailSerializer
+from analysis.models import Measurement, Run
+from engine.result import MemoryByKind, Probe
+
+_KINDS = tuple(field.name for field in fields(MemoryByKind))
+_PLAIN = tuple(f.name for f in fields(Probe) if f.name not in ("memory_by_kind", "timed_step_seconds"))
+COLUMNS = (*_PLAIN, *_KINDS, "timed_step_seconds")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """As version 1 of the API gives it, with what people wrote on it."""
+    data = dict(RunDetailSerializer(run, context={"turns": {}}).data)
+    return {**data, "name": run.name, "note": run.note, "tags": [tag.name for tag in run.tags.all()]}
+
+
+def run_csv(run: Run) -> str:
+    """A line for each probe of the last attempt, in the order they were run. What was not measured is empty."""
+    written = io.StringIO()
+    writer = csv.writer(written)
+    writer.writerow(COLUMNS)
+    writer.writerows(map(_cells, stored_probes(run)))
+    return written.getvalue()
+
+
+def stored_probes(run: Run) -> Iterable[Probe]:
+    """Of the result; where there is none, of what was measured until then."""
+    if run.result and "probes" in run.result:
+        return [Probe.from_dict(probe) for probe in run.result["probes"]]
+    return [row.probe for row in Measurement.objects.of(run)]
+
+
+def _cells(probe: Probe) -> list[Any]:
+    kinds = probe.memory_by_kind
+    return [
+        *(_text(getattr(probe, name)) for name in _PLAIN),
+        *(getattr(kinds, name) if kinds else None for name in _KINDS),
+        " ".join(map(str, probe.timed_step_seconds)),
+    ]
+
+
+def _text(value: object) -> object:
+    """No text that a spreadsheet would take for a formula: an error message may begin with anything."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,19 @@
+"""Where a run's trend is found."""
+
+from __future__ import annotations
+
+from django import template
+from django.urls import reverse
+
+from analysis.comparison.asked import TrendQuery
+from analysis.models import Run, State
+
+register = template.Library()
+
+
+@register.filter
+def trend_address(run: Run) -> str:
+    """Of the series a finished measurement belongs to; empty for any other run."""
+    if run.is_estimate or run.state != State.FINISHED or not run.device_name:
+        return ""
+    return reverse("analysis:trend") + TrendQuery.of_run(run.spec, run.device_name).address

@@ -1,0 +1,22 @@
+"""The lines of a run's log, written out at once: hundreds of them in a template's loop would be most of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django import template
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from analysis.models import RunLog
+from analysis.templatetags.units import clock
+
+register = template.Library()
+_LINE = '<li class="log-{}"><time datetime="{}">{}</time>{}</li>\n'
+
+
+@register.filter
+def log_items(lines: Iterable[RunLog]) -> SafeString:
+    """Each as a list item with its level, its exact time and its text."""
+    parts = ((line.level, line.recorded_at.isoformat(), clock(line.recorded_at), line.message) for line in lines)
+    return format_html_join("", _LINE, parts)

@@ -1,0 +1,29 @@
+// The engine's log: its end stays in sight until the reader scrolls away, and a button leads back to it.
+"use strict";
+
+const NEAR_PIXELS = 24;
+
+function followLog(terminal) {
+  const button = document.createElement("button"); // made here: without a script it could do nothing
+  button.type = "button";
+  button.className = "button follow no-print";
+  button.textContent = "Follow the log";
+  button.hidden = true;
+  terminal.after(button);
+  terminal.classList.add("is-followed");
+  let follows = true;
+
+  const toEnd = () => { terminal.scrollTop = terminal.scrollHeight; };
+  terminal.addEventListener("scroll", () => {
+    follows = terminal.scrollHeight - terminal.scrollTop - terminal.clientHeight < NEAR_PIXELS;
+    button.hidden = follows;
+  });
+  button.addEventListener("click", () => {
+    toEnd();
+    terminal.focus();
+  });
+  new MutationObserver(() => { if (follows) toEnd(); }).observe(terminal, { childList: true, subtree: true });
+  toEnd();
+}
+
+for (const terminal of document.querySelectorAll("[data-follow]")) followLog(terminal);

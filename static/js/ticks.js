@@ -1,0 +1,44 @@
+// Ticks of the history: a click with shift ticks the whole range, and the bar says how many are ticked.
+"use strict";
+
+function watchTicks(form) {
+  const boxes = [...form.querySelectorAll('input[name="run"]')];
+  const told = form.querySelector("[data-ticked]");
+  let last = null;
+
+  function tell() {
+    const count = boxes.filter((box) => box.checked).length;
+    told.textContent = count ? ` (${count})` : "";
+  }
+
+  function tickRange(event) {
+    const box = event.target;
+    if (event.shiftKey && last !== null) {
+      const [from, to] = [boxes.indexOf(last), boxes.indexOf(box)].sort((a, b) => a - b);
+      for (const each of boxes.slice(from, to + 1)) each.checked = box.checked;
+    }
+    last = box;
+    tell();
+  }
+
+  for (const box of boxes) box.addEventListener("click", tickRange);
+  addAllBox(form.querySelector("thead .tick-cell"), boxes, tell);
+  tell(); // a browser keeps ticks when it goes back
+}
+
+// made here, because without a script it could do nothing
+function addAllBox(cell, boxes, tell) {
+  const label = document.createElement("label");
+  label.className = "tick";
+  const all = document.createElement("input");
+  all.type = "checkbox";
+  all.setAttribute("aria-label", "All runs of this page");
+  all.addEventListener("change", () => {
+    for (const box of boxes) box.checked = all.checked;
+    tell();
+  });
+  label.append(all);
+  cell.append(label);
+}
+
+for (const form of document.querySelectorAll("[data-ticks]")) watchTicks(form);
