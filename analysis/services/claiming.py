@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from uuid import uuid4
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Min
+from django.db.models import Min
 from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, State
@@ -68,10 +69,11 @@ def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[Standing]:
     groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
     if len(groups) < 2:
         return [Standing(*group) for group in groups]
-    running = dict(peers.running().order_by().values_list("requested_by").annotate(Count("pk")))
+    # counted here: grouped by the database, SQLite walks the whole history for it
+    running = Counter(peers.running().order_by().values_list("requested_by", flat=True))
     last_started = peers.last_started({person for person, *_ in groups})
     return [
-        Standing(person, priority, oldest, running.get(person, 0), last_started.get(person))
+        Standing(person, priority, oldest, running[person], last_started.get(person))
         for person, priority, oldest in groups
     ]
 

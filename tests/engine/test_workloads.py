@@ -25,7 +25,7 @@ def test_a_model_said_to_have_checkpointing_has_it(model):
 
 @pytest.mark.parametrize("model", ["bert-tiny", "resnet18"])
 def test_batches_differ_from_step_to_step_and_have_the_size_asked_for(model):
-    size = {"sequence_length": 16} if model == "bert-tiny" else {"image_size": 32}
+    size = {"sequence_length": 16} if model == "bert-tiny" else {"image_size": 48}
     built = build(RunSpec(model, **size), torch.device("cpu"))
     first, second = built.make_batch(3), built.make_batch(3)
     assert {len(tensor) for tensor in first.values()} == {3}

@@ -1,0 +1,89 @@
+"""History, comparison, matrix and export in a real browser: what is set stands in the address."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import expect
+
+from analysis.models import Run
+from tests.browser.chromium import Visitor
+from tests.browser.conftest import Visit
+from tests.factories import make_card, make_claimed_run, make_device, make_measured_run, make_run
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def test_a_filtered_history_is_the_same_for_whoever_gets_its_address(window: Visitor, visit: Visit, root: User) -> None:
+    device = make_device()
+    make_run(device, model="gpt2"), make_run(device, model="bert")
+    window.open("/runs/")
+    window.page.get_by_label("Model", exact=True).select_option("gpt2")
+    window.page.get_by_role("button", name="Show", exact=True).click()
+    window.page.wait_for_url("**model=gpt2**")
+    other = visit(window.site, root)
+    other.open(window.page.url.removeprefix(window.site))
+    for each in (window, other):
+        expect(each.page.get_by_role("row").filter(has_text="GPT-2 small")).to_have_count(1)
+        expect(each.page.get_by_role("row").filter(has_text="BERT base")).to_have_count(0)
+
+
+def test_the_export_holds_exactly_the_filtered_runs(window: Visitor) -> None:
+    device = make_device()
+    wanted = make_run(device, model="gpt2")
+    make_run(device, model="bert")
+    window.open("/runs/?model=gpt2")
+    with window.page.expect_download() as download:
+        window.page.get_by_role("link", name="CSV").click()
+    rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert [int(row["id"]) for row in rows] == [wanted.pk]
+
+
+def test_two_ticked_runs_are_compared(window: Visitor) -> None:
+    runs = [make_measured_run(make_card(number)) for number in range(2)]
+    window.open("/runs/")
+    for run in runs:
+        window.page.locator(f'input[name="run"][value="{run.pk}"]').check()
+    window.page.get_by_label("Ticked runs").select_option("compare")
+    window.page.get_by_role("button", name="Apply").click()
+    expect(window.page.get_by_role("heading", level=1)).to_contain_text("2 runs beside each other")
+    window.page.wait_for_selector(".chart.is-drawn .main-svg")
+    assert (window.errors, window.foreign_requests) == ([], [])
+
+
+def test_a_cell_of_the_matrix_leads_to_the_run_that_proves_it(window: Visitor) -> None:
+    run = make_measured_run(make_device())
+    window.open("/matrix/")
+    window.page.get_by_role("link", name=f"measured, run {run.pk}").click()
+    window.page.wait_for_url(f"**{run.get_absolute_url()}")
+
+
+def test_a_running_run_is_cancelled_from_its_page(window: Visitor) -> None:
+    run = make_claimed_run()
+    window.open(run.get_absolute_url())
+    window.page.get_by_role("button", name="Cancel").click()
+    expect(window.page.get_by_text("stopping").first).to_be_visible()
+    assert Run.objects.get(pk=run.pk).cancel_requested
+
+
+def test_a_waiting_run_is_cancelled_and_asked_for_again(window: Visitor) -> None:
+    run = make_run()
+    window.open(run.get_absolute_url())
+    window.page.get_by_role("button", name="Cancel").click()
+    expect(window.page.get_by_role("heading", level=1)).to_contain_text("cancelled")
+    window.page.get_by_role("button", name="Run again").or_(window.page.get_by_role("button", name="Retry")).click()
+    window.page.wait_for_url(f"**/runs/{run.pk + 1}/")
+    assert Run.objects.get(pk=run.pk + 1).spec == Run.objects.get(pk=run.pk).spec
+
+
+def test_a_clone_takes_the_settings_along(window: Visitor) -> None:
+    run = make_run(model="gpt2", current_batch_size=7, sequence_length=64)
+    Run.objects.filter(pk=run.pk).update(state="cancelled")
+    window.open(run.get_absolute_url())
+    window.page.get_by_role("link", name="Change and run").or_(window.page.get_by_role("link", name="Clone")).click()
+    expect(window.page.get_by_label("Model", exact=True)).to_have_value("gpt2")
+    expect(window.page.get_by_label("Sequence length")).to_have_value("64")
+    expect(window.page.get_by_label("Your batch size today")).to_have_value("7")

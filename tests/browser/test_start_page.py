@@ -1,0 +1,110 @@
+"""The start page in a real browser: search, keyboard, what was measured already, every wrong field at once."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from analysis.models import Run
+from tests.browser.chromium import Visitor
+from tests.factories import make_card, make_device, make_measured_run
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def test_the_form_shows_the_input_size_that_the_model_takes(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    expect(window.page.get_by_label("Sequence length")).to_be_visible()
+    window.page.get_by_label("Model", exact=True).select_option("resnet")
+    expect(window.page.get_by_label("Sequence length")).to_be_hidden()
+    expect(window.page.get_by_label("Image size")).to_be_visible()
+
+
+def test_a_model_is_found_by_typing_part_of_its_name(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    window.page.get_by_label("Search models").fill("gpt")
+    expect(window.page.get_by_label("Model", exact=True)).to_have_value("gpt2")
+    expect(window.page.get_by_label("Model", exact=True).locator("option")).to_have_count(1)
+
+
+def test_a_search_without_a_match_shows_all_and_keeps_the_choice(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    model = window.page.get_by_label("Model", exact=True)
+    before, count = model.input_value(), model.locator("option").count()
+    window.page.get_by_label("Search models").fill("no such model")
+    expect(window.page.get_by_role("status").get_by_text("Nothing like this")).to_be_visible()
+    assert (model.input_value(), model.locator("option").count()) == (before, count)
+
+
+def test_enter_in_the_search_sends_nothing(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    window.page.get_by_label("Search models").fill("images")
+    window.page.keyboard.press("Enter")
+    expect(window.page.get_by_label("Model", exact=True)).to_be_focused()
+    assert not Run.objects.exists()
+
+
+def test_a_run_is_started_with_the_keyboard_alone(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    press = window.page.keyboard.press
+    press("Tab")
+    expect(window.page.get_by_role("link", name="Skip to content")).to_be_focused()
+    press("Enter")
+    tab_to(window, "Search models")
+    window.page.keyboard.type("resnet18")
+    tab_to(window, "Your batch size today")
+    window.page.keyboard.type("3")
+    press("Enter")
+    expect(window.page.get_by_role("heading", level=1)).to_contain_text("ResNet-18")
+    assert Run.objects.get().spec["current_batch_size"] == 3
+
+
+def tab_to(window: Visitor, label: str) -> None:
+    """Press Tab until this control has the focus."""
+    wanted = window.page.get_by_label(label, exact=True)
+    for _ in range(25):
+        window.page.keyboard.press("Tab")
+        if wanted.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"the keyboard does not reach {label!r}")
+
+
+def test_every_wrong_field_is_marked_at_once(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    window.page.get_by_label("Sequence length").fill("9999")
+    window.page.get_by_label("Memory limit").fill("lots")
+    window.page.get_by_label("Your batch size today").fill("0")
+    window.page.get_by_role("button", name="Analyze memory usage").click()
+    expect(window.page.get_by_text("3 fields to correct")).to_be_visible()
+    for label in ("Sequence length", "Memory limit", "Your batch size today"):
+        expect(window.page.get_by_label(label)).to_have_attribute("aria-invalid", "true")
+    assert window.broken_rules() == []
+
+
+def test_what_was_measured_is_offered_before_it_is_measured_again(window: Visitor) -> None:
+    run = make_measured_run(make_card())
+    window.open(f"/?clone={run.pk}")
+    window.page.get_by_role("button", name="Analyze memory usage").click()
+    offer = window.page.get_by_role("status").filter(has_text="Measured")
+    expect(offer).to_contain_text("on NVIDIA A100-SXM4-80GB: use 8")
+    assert Run.objects.count() == 1
+    assert window.broken_rules() == []
+    window.page.get_by_role("button", name="Measure again").click()
+    window.page.wait_for_url(f"**/runs/{run.pk + 1}/")
+
+
+def test_the_choice_of_an_estimate_shows_the_cards_of_the_catalogue(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    window.page.get_by_label("Estimate for any GPU").check()
+    expect(window.page.get_by_role("combobox", name="Device")).to_be_hidden()
+    window.page.get_by_label("Search cards").fill("h100")
+    labels = window.page.get_by_label("GPU to estimate for").locator("option").all_text_contents()
+    assert labels
+    assert all("H100" in label for label in labels)
