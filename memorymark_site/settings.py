@@ -116,6 +116,8 @@ _POSTGRESQL_OPTIONS = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 40_000,
+    # a process that is frozen within a transaction holds its locks: no pause in one of ours is near this long
+    "options": "-c idle_in_transaction_session_timeout=20s",
 }
 _DATABASE = dj_database_url.parse(env_text("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'memorymark.sqlite3'}")
 if _DATABASE["ENGINE"] == "django.db.backends.sqlite3":

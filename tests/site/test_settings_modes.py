@@ -92,3 +92,9 @@ def test_an_outage_of_postgresql_shows_within_seconds_unless_the_url_says_otherw
     url = "postgresql://u:p@db.example/runs"
     assert python("-c", show, folder=tmp_path, DATABASE_URL=url).stdout == "5\n"
     assert python("-c", show, folder=tmp_path, DATABASE_URL=f"{url}?connect_timeout=30").stdout == "30\n"
+
+
+def test_a_process_frozen_within_a_transaction_gives_its_postgresql_locks_back(tmp_path):
+    show = "from memorymark_site import settings as s; print(s.DATABASES['default']['OPTIONS']['options'])"
+    done = python("-c", show, folder=tmp_path, DATABASE_URL="postgresql://u:p@db.example/runs")
+    assert done.stdout == "-c idle_in_transaction_session_timeout=20s\n"
