@@ -23,8 +23,8 @@ _LIMITS = {
     "does_not_fit": "does not fit",
 }
 _METHODS = {
-    "fake_cuda": "Three training steps traced on tensors without data, with the card's own kernels, replayed in a model "
-    "of PyTorch's allocator",
+    "fake_cuda": "Three training steps traced on tensors without data, with the card's own kernels, replayed in a "
+    "model of PyTorch's allocator",
     "fake_cpu": "Three training steps traced on tensors without data, with the CPU's own kernels",
     "approximate_fake_cpu": "Approximate: traced with the CPU's kernels, because this PyTorch cannot be traced for a "
     "GPU; a GPU's own kernels may take several percent more or less",
