@@ -90,7 +90,7 @@ class RunForm(forms.Form):
         empty_value=0,
         required=False,
         initial=0,
-        help_text="Higher starts earlier. High is for the staff.",
+        help_text="Higher starts earlier. High is for GPU managers.",
     )
     accepts_shared_device = forms.BooleanField(
         label="Run also on a card that other processes use",

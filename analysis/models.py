@@ -232,6 +232,7 @@ class Run(models.Model):
 
     class Meta:
         ordering = ("-created_at", "-id")
+        permissions = (("manage_portal", "May change what is everybody's, and other people's runs"),)
         indexes = (
             models.Index(fields=("-created_at", "-id"), name="run_newest_first"),
             # a person's oldest waiting run, without walking past every run that is over

@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Lower, Now, StrIndex
 
+from analysis.access.rights import may_manage, may_start
 from analysis.scheduling import FOREIGN_SHARE_MAX
 
 if TYPE_CHECKING:
@@ -132,8 +133,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.order_by("-created_at", "-id")
 
     def changeable_by(self, user: User) -> RunQuerySet:
-        """Runs this person may change: her own; the staff's are all."""
-        return self.all() if user.is_staff else self.filter(requested_by=user)
+        """Runs this person may change: her own, of GPU managers all."""
+        if may_manage(user):
+            return self.all()
+        return self.filter(requested_by=user) if may_start(user) else self.none()
 
     def with_places(self) -> RunQuerySet:
         """With the devices that were asked for and used, and their hosts: what every page of a run names."""

@@ -115,7 +115,7 @@ def _home_page(
         "source": source,
         "earlier": earlier,
         "more_is_open": any(name in form.errors for name in RunForm.MORE),
-        "may_start": bool(form.places),
+        "may_measure": bool(form.places),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
         "rows": history_rows(recent, turns(recent) if devices["queue"].has_positions else {}),

@@ -79,7 +79,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     is_baseline = request.POST.get("pin") == "1"
     done = services.runs_set_baseline(run_ids={run.pk}, by=request.user, is_baseline=is_baseline)
     if done.not_allowed:
-        messages.error(request, "Only whoever asked for a run, and the staff, may pin it.")
+        messages.error(request, "Only whoever asked for a run, and GPU managers, may pin it.")
     elif not done.done:
         messages.error(request, f"This run was not pinned: it is {done.reason}.")
     return redirect(run)

@@ -25,7 +25,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -64,6 +65,7 @@ LIKE_MLFLOW = {
     "sort_by_a_metric_ms": "sort=-largest",
 }
 """What `history_mlflow.py` asks MLflow's store: rows without a page around them, on both sides."""
+FOLDER = "keeps the database (12 GiB at a million runs), so that the next call measures without filling it again"
 SORTS = ("-created", "created", "-largest", "largest", "-saving", "-speedup", "-cost", "gpu", "user", "name", "-ended")
 
 
@@ -214,7 +216,7 @@ def start_database(kind: str, folder: str) -> str:
     server.psql("ALTER SYSTEM SET shared_buffers = '1GB'; ")
     server.psql("ALTER SYSTEM SET max_wal_size = '8GB';")
     server.cleanup()
-    return str(pgserver.get_server(f"{folder}/postgresql", cleanup_mode="delete").get_uri())
+    return str(pgserver.get_server(f"{folder}/postgresql", cleanup_mode="stop").get_uri())
 
 
 def start_django(database_url: str, folder: str) -> None:
@@ -238,7 +240,7 @@ def start_django(database_url: str, folder: str) -> None:
 
 def main() -> int:
     arguments = _arguments()
-    with tempfile.TemporaryDirectory(prefix="memorymark-", dir=arguments.folder, ignore_cleanup_errors=True) as folder:
+    with _folder(arguments.folder) as folder:
         start_django(start_database(arguments.database, folder), folder)
         result = {"database": arguments.database, "machine": _machine(), "sizes": []}
         _fill_and_measure(arguments, result)
@@ -250,16 +252,29 @@ def main() -> int:
     return 0
 
 
+@contextmanager
+def _folder(named: Path | None) -> Iterator[str]:
+    """The folder that was named, which keeps what is filled in, or one that goes when the measuring is done."""
+    if named:
+        named.mkdir(parents=True, exist_ok=True)
+        yield str(named)
+        return
+    with tempfile.TemporaryDirectory(prefix="memorymark-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
 def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> None:
+    from analysis.models import Run
     from analysis.services.matrix import cells_rebuild
     from benchmarks.history_fill import fill
     from benchmarks.history_rows import make_people_and_devices
 
-    make_people_and_devices()
-    filled = 0
-    for runs in sorted(arguments.runs):
+    filled = Run.objects.count()
+    if not filled:
+        make_people_and_devices()
+    for runs in sorted(size for size in arguments.runs if size >= filled):
         started = time.monotonic()
-        tables = fill(filled + 1, runs)
+        tables = fill(filled + 1, runs) if runs > filled else {}
         filled = runs
         cells_rebuild()
         print(f"{runs:,} runs filled in {time.monotonic() - started:.0f} s: {tables}", file=sys.stderr)
@@ -286,7 +301,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=TIMES)
     parser.add_argument("--plans", action="store_true")
     parser.add_argument("--mlflow", help="the Python that has benchmarks/requirements-mlflow.txt")
-    parser.add_argument("--folder", help="where the database is made; a million runs take about 12 GiB")
+    parser.add_argument("--folder", type=Path, help=FOLDER)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 

@@ -96,6 +96,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "analysis.context_processors.fleet_alarm",
+                "analysis.context_processors.rights",
             ]
         },
     }

@@ -15,6 +15,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
+from tests.factories import make_user
+
 # two test processes share the cores: a torch in each, and in their children, that takes them all is slower for both
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -39,8 +41,8 @@ def _private_data_folder(settings, tmp_path: Path) -> None:
 
 @pytest.fixture
 def alice(db) -> User:
-    """An ordinary user."""
-    return User.objects.create_user("alice", password="alice's password")
+    """An operator."""
+    return make_user("alice", password="alice's password")
 
 
 @pytest.fixture

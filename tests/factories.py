@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.utils import timezone
 
 from analysis import services
+from analysis.access.rights import OPERATOR, ROLES
 from analysis.models import Device, Host, Run
 from analysis.placement import Placement
 from engine.result import (
@@ -27,6 +28,17 @@ from engine.spec import RunSpec
 from engine.units import GIB, MIB
 
 CAPACITY_BYTES = 8 * GIB
+
+
+def make_user(name: str, role: str | None = OPERATOR, **columns: Any) -> User:
+    """A person of a role. Its group is made here: tests that empty the tables take those of the migration with them."""
+    user = User.objects.create_user(name, **columns)
+    if role:
+        group, _ = Group.objects.get_or_create(name=role)
+        codenames = [right.removeprefix("analysis.") for right in ROLES[role]]
+        group.permissions.set(Permission.objects.filter(content_type__app_label="analysis", codename__in=codenames))
+        user.groups.add(group)
+    return user
 
 
 def make_host(name: str = "lab", **columns: Any) -> Host:

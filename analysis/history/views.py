@@ -89,7 +89,7 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     try:
         answer = services.run_annotate(run_id=run.pk, by=request.user, name=name, note=note, tags=tags)
         if not answer.done:
-            messages.error(request, "Only whoever asked for a run, and the staff, may write on it.")
+            messages.error(request, "Only whoever asked for a run, and GPU managers, may write on it.")
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect(run)

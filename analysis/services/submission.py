@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django_q.tasks import async_task
 
+from analysis.access.rights import may_manage
 from analysis.models import Device, Run, State
 from analysis.placement import Placement, ask_of, card_of
 from analysis.scheduling import Card, has_capability, has_memory, is_wanted, may_run
@@ -102,8 +103,8 @@ def refuse_what_is_too_much(run: Run) -> None:
         raise SpecError("time_budget_seconds", f"this server allows at most {longest:,.0f}")
     if run.priority not in Run.Priority.values:
         raise SpecError("priority", f"must be one of {', '.join(map(str, Run.Priority.values))}")
-    if run.priority == Run.Priority.HIGH and run.requested_by is not None and not run.requested_by.is_staff:
-        raise SpecError("priority", "high is for the staff; ask for normal or low")
+    if run.priority == Run.Priority.HIGH and run.requested_by is not None and not may_manage(run.requested_by):
+        raise SpecError("priority", "high is for GPU managers; ask for normal or low")
 
 
 def _refuse_what_cannot_run(run: Run, place: Placement) -> None:

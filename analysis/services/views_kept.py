@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.access.rights import may_manage
 from analysis.history.tables import NAME_LENGTH, QUERY_LENGTH, SavedView
 from analysis.results import storable_text
 
@@ -26,8 +27,8 @@ def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> Sa
 
 
 def saved_view_delete(*, view_id: int, by: User) -> bool:
-    """Its owner may, and the staff. False: there is no such view, or it is somebody else's."""
+    """Its owner may, and GPU managers. False: there is no such view, or it is somebody else's."""
     views = SavedView.objects.filter(pk=view_id)
-    if not by.is_staff:
+    if not may_manage(by):
         views = views.filter(owner=by)
     return bool(views.delete()[0])

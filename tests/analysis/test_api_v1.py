@@ -104,7 +104,7 @@ def test_a_waiting_run_tells_its_turn(alice_client):
         ({"device_class": 7}, "device_class: must be text"),
         ({"priority": "high"}, "priority: must be a whole number"),
         ({"priority": True}, "priority: must be a whole number"),
-        ({"priority": 1}, "priority: high is for the staff"),
+        ({"priority": 1}, "priority: high is for GPU managers"),
         ({"accepts_shared_device": 1}, "accepts_shared_device: must be true or false"),
     ],
 )

@@ -14,7 +14,7 @@ from analysis.models import Attempt, Device, Run, State
 from analysis.placement import Placement
 from engine.errors import SpecError
 from engine.units import GIB
-from tests.factories import make_card, make_device, make_host, make_run, make_spec
+from tests.factories import make_card, make_device, make_host, make_run, make_spec, make_user
 
 pytestmark = pytest.mark.django_db
 ANY_CARD = Placement(kind="cuda")
@@ -22,7 +22,7 @@ ANY_CARD = Placement(kind="cuda")
 
 @pytest.fixture
 def bob(db) -> User:
-    return User.objects.create_user("bob")
+    return make_user("bob")
 
 
 def submit(place: Placement = ANY_CARD, by: User | None = None, *, precision: str = "fp32", **columns: object) -> Run:

@@ -171,7 +171,8 @@ def test_a_poll_asks_the_database_as_often_for_many_probes_as_for_one(
 ) -> None:
     run = make_claimed_run()
     measure(run, *range(1, probes + 1))
-    with django_assert_num_queries(7):  # session, user, run, attempt, probes, log, how long runs like it took
+    # session, user, her rights (2), run, attempt, probes, log, how long runs like it took
+    with django_assert_num_queries(9):
         response = poll(alice_client, run)
     with django_assert_num_queries(6):
         assert poll(alice_client, run, seen_on(response.content.decode())).status_code == 204

@@ -145,9 +145,9 @@ def test_the_database_is_asked_as_often_for_eight_runs_as_for_two(
     alice_client: Client, django_assert_num_queries: Any
 ) -> None:
     runs = [finished() for _ in range(8)]
-    with django_assert_num_queries(5):  # session, user, runs, carried probes, alarm
+    with django_assert_num_queries(7):  # session, user, her rights (2), runs, carried probes, alarm
         page(alice_client, *runs[:2])
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(7):
         page(alice_client, *runs)
 
 

@@ -155,10 +155,10 @@ def test_the_database_is_asked_as_often_for_many_runs_as_for_one(
     alice_client: Client, django_assert_num_queries: Any
 ) -> None:
     (run,) = series(result())
-    with django_assert_num_queries(7):  # session, user, runs of the series, runs, probes, notes, alarm
+    with django_assert_num_queries(9):  # session, user, her rights (2), runs of the series, runs, probes, notes, alarm
         page(alice_client, run)
     series(*[result(bytes_per_sample=GIB + MIB)] * 9)
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(9):
         page(alice_client, run)
 
 

@@ -10,14 +10,14 @@ from analysis import services
 from analysis.history.tables import RunWord, SavedView, Tag
 from analysis.models import Run
 from tests.analysis.history.made import store
-from tests.factories import make_claimed_run, make_device, make_result, make_run
+from tests.factories import make_claimed_run, make_device, make_result, make_run, make_user
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def bob(db) -> User:
-    return User.objects.create_user("bob")
+    return make_user("bob")
 
 
 def test_a_run_is_annotated_by_whoever_asked_for_it(alice):

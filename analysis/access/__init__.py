@@ -1,0 +1,1 @@
+"""Who may do what here: the three roles, tokens of the API, quotas."""
