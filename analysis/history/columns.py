@@ -61,7 +61,7 @@ COLUMNS = {
         _figure("cost", "$ per million", "cost_per_million_samples_usd"),
         # by the person's number, which the run has: by name, a database would join and sort the whole history
         Column("user", "User", ("requested_by_id", "-created_at", "-id"), can_be_absent=True),
-        Column("name", "Name", ("name", "id"), absent="", can_be_absent=True),
+        _text("name", "Name", "name", absent=True),
         Column("tags", "Tags"),
         Column("note", "Note"),
         Column("created", "When", ("created_at", "id"), falls_first=True),

@@ -27,7 +27,7 @@ from analysis.models import Device, Run, State
 from analysis.presentation.words import OPTIMIZERS, PRECISIONS, model_name, short_device_name
 from engine.catalog import WORKLOADS
 
-FEW = 2_000
+FEW = 10_000
 """Up to so many runs are looked up by number; of more, the list is walked in its order until a page is full."""
 
 _DAY = forms.DateInput(attrs={"type": "date"})

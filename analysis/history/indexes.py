@@ -15,6 +15,7 @@ _TEXTS = {
     "optimizer": "run_by_optimizer",
     "requested_by": "run_of_person",
     "device": "run_on_device",
+    "name": "run_by_name",
 }
 _FIGURES = {
     "largest_batch_size": "run_by_largest",
@@ -32,7 +33,6 @@ HISTORY_INDEXES = (
         Index(fields=(path, "id"), name=name, condition=Q(**{f"{path}__isnull": False}))
         for path, name in _FIGURES.items()
     ),
-    Index(fields=("name", "id"), name="run_by_name"),
     Index(fields=("-created_at",), name="run_baselines", condition=Q(is_baseline=True)),
     Index(fields=("-created_at",), name="run_shared", condition=Q(is_shared=True)),
     Index(fields=("deleted_at",), name="run_deleted", condition=Q(deleted_at__isnull=False)),
