@@ -15,6 +15,9 @@ FILES = (
     "estimates/test_estimate_runs.py",
     "estimates/test_estimates_graded.py",
     "estimates/test_estimates_left_out.py",
+    "history/test_filters.py",
+    "history/test_keeping.py",
+    "history/test_pages_of_runs.py",
     "test_migrations.py",
     "test_placement.py",
     "test_recovery.py",
@@ -26,6 +29,6 @@ FILES = (
 
 def test_rows_are_written_there_as_on_sqlite(run_on_postgres):
     here = Path(__file__).parent
-    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=120)
+    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=240)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert " skipped" not in done.stdout
