@@ -50,7 +50,10 @@ class Asked:
     @property
     def parts(self) -> list[Part]:
         """The runs, in order."""
-        return self.sort.parts(self.filters.qs, none_measured=self.filters.leaves_out_all_measured)
+        runs = self.filters.qs
+        return self.sort.parts(
+            runs, none_measured=self.filters.leaves_out_all_measured, is_narrow=self.filters.is_narrow
+        )
 
     @cached_property
     def chosen(self) -> list[Chosen]:

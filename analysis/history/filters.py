@@ -96,8 +96,10 @@ class RunFilter(FilterSet):
         """`order`: the column that the runs will be sorted on."""
         super().__init__(*args, **kwargs)
         self.order = order
-        self.form.fields["model"].widget.choices = self._offered("model", WORKLOADS, model_name)
-        self.form.fields["gpu"].widget.choices = self._offered("gpu", self._gpu_names(), short_device_name)
+        self.is_narrow = False
+        # asked for by whoever draws the form alone: the API does not
+        self.form.fields["model"].widget.choices = lambda: self._offered("model", WORKLOADS, model_name)
+        self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", self._gpu_names(), short_device_name)
 
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
         """A filter that few runs pass is asked by itself, from its index, and their numbers are the filter.
@@ -113,7 +115,12 @@ class RunFilter(FilterSet):
                 continue
             alone = self._narrowed(Run.all_runs.order_by(), given, names)
             few = list(alone.values_list("pk", flat=True)[: FEW + 1])
-            queryset = queryset.filter(pk__in=few) if len(few) <= FEW else self._walked(queryset, given, names)
+            if len(few) > FEW:
+                queryset = self._walked(queryset, given, names)
+            else:
+                queryset, self.is_narrow = queryset.filter(pk__in=few), True
+        # a device's runs stand at one place of the GPUs' order
+        self.is_narrow |= "device" in given and self.order == "gpu"
         return self._narrowed(queryset, given, ("tag", "q"))
 
     def _walked(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import OrderBy, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from analysis.history.columns import COLUMNS, Column
 from analysis.models import Run
@@ -23,13 +24,20 @@ class Part:
     keys: tuple[str, ...]
     has_value: bool | None = None
     """Whether its runs have a value in the column; None: those with and without one."""
+    is_narrow: bool = False
+
+    @classmethod
+    def of(cls, runs: QuerySet[Run], keys: tuple[str, ...], has_value: bool | None = None, *, is_narrow: bool) -> Part:
+        """`is_narrow`: the filters leave so few that they are to be sorted, and no index is to be walked for them."""
+        first = _in_no_index(keys[0]) if is_narrow else keys[0]
+        return cls(runs.order_by(first, *keys[1:]), keys, has_value, is_narrow)
 
     def holds(self, has_value: bool) -> bool:
         return self.has_value in (None, has_value)
 
     def reversed(self) -> Part:
         keys = tuple(map(_reversed_key, self.keys))
-        return Part(self.runs.order_by(*keys), keys, self.has_value)
+        return Part.of(self.runs, keys, self.has_value, is_narrow=self.is_narrow)
 
     def after(self, values: Mapping[str, Any]) -> QuerySet[Run]:
         return self.runs.filter(beyond(self.keys, values))
@@ -58,20 +66,20 @@ class Sort:
     def has_value(self, values: Mapping[str, Any]) -> bool:
         return not self.column.can_be_absent or values[self.path] not in (None, self.column.absent)
 
-    def parts(self, runs: QuerySet[Run], *, none_measured: bool = False) -> list[Part]:
+    def parts(self, runs: QuerySet[Run], *, none_measured: bool = False, is_narrow: bool = False) -> list[Part]:
         """The runs with a value in their order, then those without one, newest first.
 
         Where none of them can have a measured figure, nobody is sent to look for one through the whole history.
         """
         last = ("-created_at", "-id")
         if none_measured and self.column.is_figure:
-            return [Part(runs.order_by(*last), last, has_value=False)]
+            return [Part.of(runs, last, has_value=False, is_narrow=is_narrow)]
         if not self.column.can_be_absent:
-            return [Part(runs.order_by(*self.keys), self.keys)]
+            return [Part.of(runs, self.keys, is_narrow=is_narrow)]
         has, has_not = self._presence()
         return [
-            Part(runs.filter(has).order_by(*self.keys), self.keys, has_value=True),
-            Part(runs.filter(has_not).order_by(*last), last, has_value=False),
+            Part.of(runs.filter(has), self.keys, has_value=True, is_narrow=is_narrow),
+            Part.of(runs.filter(has_not), last, has_value=False, is_narrow=is_narrow),
         ]
 
     def _presence(self) -> tuple[Q, Q]:
@@ -101,6 +109,13 @@ def beyond(keys: Sequence[str], values: Mapping[str, Any]) -> Q:
     if not rest:
         return Q(**{f"{path}__{step}": value})
     return Q(**{f"{path}__{step}e": value}) & ~(Q(**{path: value}) & ~beyond(rest, values))
+
+
+def _in_no_index(key: str) -> OrderBy:
+    """The same order in words that no index has: a database that sees an index for it walks that to the far end,
+    past a million runs, for a few that stand there together."""
+    path = key.removeprefix("-")
+    return OrderBy(Coalesce(path, path), descending=key.startswith("-"))
 
 
 def _reversed_key(key: str) -> str:
