@@ -6,20 +6,23 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from analysis.access.rights import may_manage, may_start
+from analysis.access.middleware import is_guest
+from analysis.access.rights import may_manage, may_read, may_start
 from analysis.health import alarm_of_dead_workers
 
 
 def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
-    """`fleet_alarm` for signed-in people on whole pages: a fragment that htmx polls has no place to show it."""
+    """`fleet_alarm` for who may read, on whole pages: a fragment that htmx polls has no place to show it."""
     user = getattr(request, "user", None)
     is_fragment = bool(getattr(request, "htmx", False))
-    if user is None or not user.is_authenticated or is_fragment:
+    if is_fragment or not may_read(user):
         return {}
     return {"fleet_alarm": alarm_of_dead_workers}
 
 
 def rights(request: HttpRequest) -> dict[str, Any]:
-    """`may_start` and `may_manage`: what is not allowed is not offered."""
+    """`may_...`: what is not allowed is not offered; `is_guest`: names and notes are not shown."""
     user = getattr(request, "user", None)
-    return {"may_start": may_start(user), "may_manage": may_manage(user)}
+    guest = user is not None and is_guest(request)
+    may = {"may_read": may_read(user), "may_start": may_start(user), "may_manage": may_manage(user)}
+    return {**may, "is_guest": guest}

@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Lower, Now, StrIndex
 
+from analysis.access.device_lists import is_kept_from, people_kept_off
 from analysis.access.rights import may_manage, may_start
 from analysis.scheduling import FOREIGN_SHARE_MAX
 
@@ -47,14 +48,18 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
-        """Devices without an allow-list, and those whose list has this person or a group of hers."""
+        """Devices without an allow-list, and those whose list has this person or a group of hers.
+
+        Of these, those that the device list of her quota names, if it has one.
+        """
         person = user.pk if user else None
         open_to_all = Q(allowed_users=None, allowed_groups=None)
-        return self.filter(
+        listed = self.filter(
             pk__in=self.model.objects.filter(
                 open_to_all | Q(allowed_users=person) | Q(allowed_groups__user=person) if person else open_to_all
             ).values("pk")
         )
+        return listed.exclude(is_kept_from(user)) if person else listed
 
     def best_first(self) -> DeviceQuerySet:
         """The order in which `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
@@ -114,10 +119,11 @@ class RunQuerySet(models.QuerySet["Run"]):
         return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:
-        """Runs of everybody where the device has no allow-list, else of those on it."""
+        """Runs of everybody where the device has no allow-list, else of those on it; not of whom a quota keeps off."""
         users, groups = device.allowed_users.all(), device.allowed_groups.all()
         listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
-        return self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
+        listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
+        return listed_runs.exclude(requested_by__in=people_kept_off(device).values("pk"))
 
     def last_started(self, people: Collection[int | None]) -> dict[int | None, datetime]:
         """When each of these people was last given a device; who never was is left out. None: runs of nobody."""

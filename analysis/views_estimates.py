@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from analysis.access.middleware import may_be_public
 from analysis.charts.errors import error_plot
 from analysis.comparison.compare_page import plots_context
 from analysis.models import Run
@@ -15,6 +16,7 @@ from analysis.presentation.words import family_name, model_name, short_device_na
 GRADES_MAX = 500
 
 
+@may_be_public
 @require_safe
 def estimates(request: HttpRequest) -> HttpResponse:
     """Error by GPU and family of models over time, of the latest measured runs that had an estimate."""

@@ -12,11 +12,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from analysis import services
+from analysis.access.middleware import is_guest, may_be_public
 from analysis.forecast import turns
 from analysis.forms import RunForm, first_values, values_asked, values_of
 from analysis.home_page import Queue, queue_of
 from analysis.lab_totals import lab_totals
-from analysis.models import Device, Run
+from analysis.models import Device, Run, State
 from analysis.presentation.devices import device_cards
 from analysis.presentation.history import history_rows
 from analysis.querysets import DeviceQuerySet
@@ -29,13 +30,16 @@ DEVICES_MAX = 12
 """A page of a large fleet is the fleet page; here are the devices that a run would be given first."""
 
 
+@may_be_public
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The empty form, or a filled one.
+    """The empty form, or a filled one; to guests of a public server, what was found lately.
 
     `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with what the address names;
     together, what the address names replaces the run's.
     """
+    if is_guest(request):
+        return _guests_page(request)
     devices = list(_devices_offered(request))
     run = _run_named(request)
     asked = values_asked(request.GET)
@@ -122,6 +126,13 @@ def _home_page(
         "totals": lab_totals(),
     }
     return render(request, "analysis/home.html", context, status=status)
+
+
+def _guests_page(request: HttpRequest) -> HttpResponse:
+    """No devices, no queue, and of the runs only those that have an answer: nobody's name, no host's."""
+    finished = Run.objects.for_history().filter(state=State.FINISHED)
+    recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
+    return render(request, "analysis/home_guests.html", {"rows": history_rows(recent, {}), "totals": lab_totals()})
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from analysis.access.middleware import may_be_public
 from analysis.matrix.asked import MatrixForm
 from analysis.matrix.page import matrix_context
 from analysis.matrix.prices import card_prices
@@ -13,6 +14,7 @@ from analysis.matrix.tables import MatrixCell
 from analysis.models import Device
 
 
+@may_be_public
 @require_safe
 def matrix(request: HttpRequest) -> HttpResponse:
     """For one choice of settings. What the address asks wrongly is said, with 400."""

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from analysis import services
+from analysis.access.middleware import is_guest, may_be_public, refused
 from analysis.assumptions import assumptions
 from analysis.content_policy import allow_inline_styles
 from analysis.models import Run, State
@@ -25,11 +26,14 @@ from engine.errors import SpecError
 STOP_POLLING = 286
 
 
+@may_be_public
 @allow_inline_styles
 @require_safe
 def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
-    """One run: live, ended without a result, or its answer."""
+    """One run: live, ended without a result, or its answer. Of a public server, guests see answers alone."""
     run = _run(run_id)
+    if is_guest(request) and run.state != State.FINISHED and (refusal := refused(request, run_detail)):
+        return refusal
     context = pages.run_context(run)
     if not run.is_over:
         more = live_context(read_live(run, Seen())) | {"attempts": pages.attempts_shown(run)}
@@ -56,7 +60,10 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """Ask a run to stop."""
     run = _run(run_id)
-    if not services.run_cancel(run_id=run.pk):
+    answer = services.runs_cancel_by(run_ids={run.pk}, by=request.user)
+    if answer.not_allowed:
+        messages.error(request, "Only whoever asked for a run, and GPU managers, may cancel it.")
+    elif not answer.done:
         messages.info(request, "This run was already over.")
     return redirect(run)
 

@@ -32,3 +32,8 @@ def may_start(user: User | AnonymousUser | None) -> bool:
 def may_manage(user: User | AnonymousUser | None) -> bool:
     """Change what is everybody's, and other people's runs."""
     return user is not None and user.has_perm(MANAGE)
+
+
+def lacks_role(role: str) -> str:
+    """What somebody without a right is told."""
+    return f"Your account lacks the role {role}. A GPU manager can give it to you."

@@ -1,4 +1,4 @@
-"""Who may start a run through the classic endpoint, whose clients send no credentials."""
+"""Who may use the API: the three rights, and the classic endpoint, whose clients send no credentials."""
 
 from __future__ import annotations
 
@@ -7,18 +7,78 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+
+from analysis.access.rights import MANAGER, OPERATOR, VIEWER, lacks_role, may_manage, may_read, may_start
+from analysis.access.tables import ApiToken
 
 _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
-class MayAnalyze(BasePermission):
-    """Whoever is signed in; and programs on this machine, when the server was started for it alone."""
+class _Right(BasePermission):
+    """One of the three rights; and for whatever changes something, a token that may write, if one is shown."""
 
-    message = "Sign in (session or HTTP Basic) to start a run"
+    message = ""
+    code = "role"
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        return bool(request.user and request.user.is_authenticated) or is_a_program_here(request)
+        is_safe = request.method in SAFE_METHODS
+        if not self.has_right(request.user, is_safe):
+            self.message = lacks_role(self.role(is_safe))
+            return False
+        if not is_safe and isinstance(request.auth, ApiToken) and not request.auth.may_write:
+            self.message, self.code = "This token only reads; use one that may write (mm_w_...)", "token_only_reads"
+            return False
+        return True
+
+    def has_right(self, user: Any, is_safe: bool) -> bool:
+        raise NotImplementedError
+
+    def role(self, is_safe: bool) -> str:
+        """The least role that has the right."""
+        raise NotImplementedError
+
+
+class MayRead(BasePermission):
+    """For what changes nothing, whatever its method: a POST that compares runs only reads, too."""
+
+    message = lacks_role(VIEWER)
+    code = "role"
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        return may_read(request.user)
+
+
+class MayUse(_Right):
+    """To read: a viewer. Whatever changes something: an operator."""
+
+    def has_right(self, user: Any, is_safe: bool) -> bool:
+        return may_read(user) if is_safe else may_start(user)
+
+    def role(self, is_safe: bool) -> str:
+        return VIEWER if is_safe else OPERATOR
+
+
+class MayManage(_Right):
+    """For GPU managers alone."""
+
+    def has_right(self, user: Any, is_safe: bool) -> bool:
+        return may_manage(user)
+
+    def role(self, is_safe: bool) -> str:
+        return MANAGER
+
+
+class MayAnalyze(MayUse):
+    """Whoever may start runs; and programs on this machine, when the server was started for it alone."""
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        return super().has_permission(request, view) or (not _is_known(request) and is_a_program_here(request))
+
+
+def _is_known(request: Any) -> bool:
+    """Somebody who may not start runs does not get round it by sitting at this machine."""
+    return bool(request.user and request.user.is_authenticated)
 
 
 def is_a_program_here(request: HttpRequest) -> bool:

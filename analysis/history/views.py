@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q
 from django.http import (
     HttpRequest,
@@ -22,8 +22,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis import services
+from analysis.access.middleware import for_readers
+from analysis.access.rights import OPERATOR, lacks_role, may_start
 from analysis.forecast import turns
-from analysis.history.asked import Asked, asked, without_empty
+from analysis.history.asked import Asked, asked, row_number, without_empty
 from analysis.history.cells import lines
 from analysis.history.columns import COLUMNS
 from analysis.history.export import csv_chunks, json_chunks
@@ -95,12 +97,15 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     return redirect(run)
 
 
+@for_readers
 @require_POST
 def runs_change(request: HttpRequest) -> HttpResponseRedirect:
-    """Do one thing to the ticked runs, and say how many it was done to."""
-    ids = [int(text) for text in request.POST.getlist("run")[:RUNS_AT_ONCE] if text.isascii() and text.isdecimal()]
+    """Do one thing to the ticked runs, and say how many it was done to. To compare them, one need only read."""
+    ids = list(filter(None, map(row_number, request.POST.getlist("run")[:RUNS_AT_ONCE])))
     if request.POST.get("action") == COMPARE and ids:
         return redirect(f"{reverse('analysis:compare')}?ids={','.join(map(str, ids))}")
+    if not may_start(request.user):
+        raise PermissionDenied(lacks_role(OPERATOR))
     action = _ACTIONS.get(request.POST.get("action", ""))
     back = redirect(_address(QueryDict(request.POST.get("view", "")).urlencode(safe=",:/")))
     if action is None or not ids:
