@@ -13,10 +13,12 @@ from analysis.lifeline import Lifeline
 from analysis.models import Device, Run
 from analysis.pulse import Pulse
 from analysis.recovery import device_recover, folders_tidy
+from analysis.retention.retain import retain_if_due
 from analysis.supervisor import Pace, supervise
 
 logger = logging.getLogger(__name__)
 
+_RETENTION_SECONDS = 20.0  # an estimate that comes meanwhile waits so long
 _ESTIMATE_PACE = Pace(wall_grace_seconds=30.0)
 
 
@@ -60,13 +62,14 @@ def rewake(device: Device) -> None:
 
 
 def housekeep() -> str:
-    """What needs no device, in the default queue: take the runs of dead owners, remove folders nobody needs."""
-    if _duty is not None:
-        _duty.pulse.beat()
+    """What needs no device, in the default queue: take the runs of dead owners, remove what nobody needs."""
+    beat = _duty.pulse.beat if _duty is not None else lambda: None
+    beat()
     folders_tidy()
     estimates_recover()
     taken = services.runs_reap()
     estimator_rewake()
+    retain_if_due(seconds=_RETENTION_SECONDS, beat=beat)
     return f"taken from silent owners: {taken}"
 
 

@@ -1,9 +1,26 @@
 """Configuration of other people's applications."""
 
+from importlib import import_module
+
+from django.contrib.admin.apps import AdminConfig
 from django.contrib.staticfiles.apps import StaticFilesConfig
 
 
-class StaticFiles(StaticFilesConfig):
-    """Of the chart library's wheel only plotly.min.js is served; the rest is left where it is."""
+class Admin(AdminConfig):
+    """Django's panel, with our rules of who may enter and our first page."""
 
-    ignore_patterns = (*StaticFilesConfig.ignore_patterns, "datasets", "templates", "widgetbundle.js")
+    default_site = "analysis.admin.site.PortalAdminSite"
+
+    def ready(self) -> None:
+        super().ready()
+        import_module("analysis.admin.subjects")  # after the others: it takes the place of some of theirs
+
+
+class StaticFiles(StaticFilesConfig):
+    """Of the wheels that bring browser files only what pages load is served; the rest is left where it is."""
+
+    ignore_patterns = (
+        *StaticFilesConfig.ignore_patterns,
+        *("datasets", "templates", "widgetbundle.js"),  # beside plotly.min.js
+        *("redoc", "oauth2-redirect.*"),  # beside Swagger UI; Redoc would load fonts from elsewhere
+    )

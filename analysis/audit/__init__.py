@@ -1,1 +1,1 @@
-"""Who did what, when, and what it was before: written with every change, changed by nobody."""
+"""Who changed what, when, from what to what, and in answer to which request."""

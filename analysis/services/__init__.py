@@ -15,6 +15,7 @@ from analysis.services.endings import (
     runs_reap,
 )
 from analysis.services.estimates import calibration_set, estimate_create
+from analysis.services.fleet import devices_set_enabled, upkeep_set_drained
 from analysis.services.keeping import (
     Answer,
     run_again,
@@ -36,6 +37,7 @@ from analysis.services.progress import (
     measurement_add,
     run_heartbeat,
 )
+from analysis.services.purging import logs_thin, runs_age, runs_purge
 from analysis.services.submission import estimator_wake, run_create, runs_cancel, wake_for, worker_wake
 from analysis.services.trend import step_acknowledge
 from analysis.services.views_kept import saved_view_delete, saved_view_set
@@ -47,11 +49,13 @@ __all__ = [
     "Lease",
     "LogLine",
     "calibration_set",
+    "devices_set_enabled",
     "environment_set",
     "estimate_claim",
     "estimate_create",
     "estimator_wake",
     "log_add",
+    "logs_thin",
     "measurement_add",
     "run_again",
     "run_annotate",
@@ -63,9 +67,11 @@ __all__ = [
     "run_heartbeat",
     "run_mark_cancelled",
     "run_wants_cancel",
+    "runs_age",
     "runs_cancel",
     "runs_cancel_by",
     "runs_delete",
+    "runs_purge",
     "runs_reap",
     "runs_restore",
     "runs_retry",
@@ -75,6 +81,7 @@ __all__ = [
     "saved_view_delete",
     "saved_view_set",
     "step_acknowledge",
+    "upkeep_set_drained",
     "wake_for",
     "worker_wake",
 ]

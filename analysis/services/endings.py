@@ -14,7 +14,7 @@ from analysis.blame import Cause, verdict
 from analysis.models import Attempt, Run, State
 from analysis.results import result_columns, storable_text
 from analysis.services.matrix import cells_keep
-from analysis.services.submission import wake_for
+from analysis.services.submission import runs_cancel, wake_for
 
 _MESSAGE_LENGTH = 10_000
 _INTERRUPTED = "Its worker or host died {} times. Last: {}"
@@ -60,10 +60,7 @@ def run_mark_cancelled(*, run_id: int, token: str, message: str = "") -> bool:
 
 def run_cancel(*, run_id: int) -> bool:
     """queued -> cancelled at once; a running one is asked to stop. False: it was over already."""
-    waiting = Run.objects.queued().filter(pk=run_id)
-    if waiting.update(state=State.CANCELLED, cancel_requested=True, finished_at=Now()):
-        return True
-    return bool(Run.objects.running().filter(pk=run_id).update(cancel_requested=True))
+    return bool(runs_cancel(run_ids=[run_id]))
 
 
 def run_wants_cancel(*, run_id: int) -> bool:

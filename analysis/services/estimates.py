@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models.functions import Now
 
+from analysis.access.quotas import quota_refuse
+from analysis.audit.record import record
 from analysis.models import Device, Run
-from analysis.services.submission import estimator_wake, refuse_what_is_too_much
+from analysis.services.submission import asked_for, estimator_wake, refuse_what_is_too_much
 from engine.estimate.calibration import Calibration
 from engine.estimate.gpus import find
 from engine.estimate.predict import check
@@ -45,7 +47,9 @@ def estimate_create(
     )
     refuse_what_is_too_much(run)
     with transaction.atomic():
+        quota_refuse(run)
         run.save(force_insert=True)
+        record("run.create", target=run, after=asked_for(run))
         estimator_wake()
     return run
 

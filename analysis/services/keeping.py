@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models.functions import Now
 
+from analysis.audit.record import record, record_many
 from analysis.history.search import words_stored
 from analysis.history.tables import NAME_LENGTH, TAG_LENGTH, RunWord, Tag
 from analysis.models import OVER, Run, State
 from analysis.placement import placement_of
+from analysis.querysets import RunQuerySet
 from analysis.results import storable_text
 from analysis.services.estimates import estimate_create
 from analysis.services.matrix import cells_renew
@@ -45,9 +47,10 @@ def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collectio
     rows = [_tag(tag) for tag in dict.fromkeys(tags)][:TAGS_PER_RUN]
     name, note = storable_text(name.strip(), NAME_LENGTH), storable_text(note.strip(), NOTE_LENGTH)
     with transaction.atomic():
-        run = Run.objects.changeable_by(by).filter(pk=run_id).only("pk").first()
+        run = Run.objects.changeable_by(by).filter(pk=run_id).only("pk", "model", "state", "name", "note").first()
         if run is None:
             return Answer(0, not_allowed=1)
+        _record_written(run, {"name": name, "note": note, "tags": sorted(row.name for row in rows)})
         Run.objects.filter(pk=run.pk).update(name=name, note=note)
         run.tags.set(rows)
         RunWord.objects.filter(run=run).delete()
@@ -60,7 +63,9 @@ def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
     mine = _changeable(run_ids, by)
     row = _tag(tag)
     through = Run.tags.through
-    through.objects.bulk_create((through(run_id=pk, tag_id=row.pk) for pk in mine), ignore_conflicts=True)
+    with transaction.atomic():
+        through.objects.bulk_create((through(run_id=pk, tag_id=row.pk) for pk in mine), ignore_conflicts=True)
+        record_many("run.tag", _named(mine), after={"tag": row.name})
     return Answer(len(mine), not_allowed=len(run_ids) - len(mine))
 
 
@@ -68,8 +73,10 @@ def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
     """Take a tag off these; a tag that no run has any more goes, too."""
     mine = _changeable(run_ids, by)
     through = Run.tags.through.objects.filter(tag__name=tag)
-    had = through.filter(run__in=mine)
-    done, _ = had.delete()
+    with transaction.atomic():
+        had = list(through.filter(run__in=mine).values_list("run", flat=True))
+        done, _ = through.filter(run__in=had).delete()
+        record_many("run.untag", _named(had), before={"tag": tag})
     if not through.exists():
         Tag.objects.filter(name=tag).delete()
     reason = "did not have the tag"
@@ -80,11 +87,12 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
     """Pin these, or unpin them. A baseline is a finished measurement on a card of its own."""
     mine = Run.objects.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
-    if is_baseline:
-        fit = mine.filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT).exclude(is_shared=True)
-        done = fit.update(is_baseline=True)
-    else:
-        done = mine.update(is_baseline=False)
+    fit = mine.filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT).exclude(is_shared=True) if is_baseline else mine
+    with transaction.atomic():
+        changed = _ids(fit.exclude(is_baseline=is_baseline))
+        done = fit.update(is_baseline=is_baseline)
+        told = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
+        record_many("run.baseline", _named(changed), **told)
     reason = "no finished measurement on a card of its own"
     return Answer(done, len(run_ids) - count, count - done, reason)
 
@@ -92,8 +100,10 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
 def runs_delete(*, run_ids: Collection[int], by: User) -> Answer:
     """Out of every list; the rows stay, and can be restored. What still goes on has to be cancelled first."""
     mine = _changeable(run_ids, by)
-    over = Run.objects.filter(pk__in=mine, state__in=OVER)
-    done = over.filter(is_baseline=False).update(deleted_at=Now())
+    with transaction.atomic():
+        over = _ids(Run.objects.filter(pk__in=mine, state__in=OVER, is_baseline=False))
+        done = Run.objects.filter(pk__in=over).update(deleted_at=Now())
+        record_many("run.delete", _named(over))
     cells_renew(run_ids=mine)
     return Answer(done, len(run_ids) - len(mine), len(mine) - done, "not over yet, or a baseline")
 
@@ -102,7 +112,10 @@ def runs_restore(*, run_ids: Collection[int], by: User) -> Answer:
     """Back into the lists."""
     mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
-    done = mine.filter(deleted_at__isnull=False).update(deleted_at=None)
+    with transaction.atomic():
+        gone = _ids(mine.filter(deleted_at__isnull=False))
+        done = Run.all_runs.filter(pk__in=gone).update(deleted_at=None)
+        record_many("run.restore", _named(gone))
     cells_renew(run_ids=run_ids)
     return Answer(done, len(run_ids) - count, count - done, "not deleted")
 
@@ -130,6 +143,13 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> Answer:
 
 def run_again(*, run: Run, requested_by: User | None) -> Run:
     """The same spec in the same place, as a new run. Raises SpecError when that cannot run any more."""
+    with transaction.atomic():
+        again = _run_again(run, requested_by)
+        record("run.retry", target=run, after={"run": again.pk})
+    return again
+
+
+def _run_again(run: Run, requested_by: User | None) -> Run:
     spec = RunSpec.from_dict(run.spec)
     if run.is_estimate:
         return estimate_create(spec=spec, gpu=run.gpu, requested_by=requested_by)
@@ -144,7 +164,25 @@ def run_again(*, run: Run, requested_by: User | None) -> Run:
 
 
 def _changeable(run_ids: Collection[int], by: User) -> list[int]:
-    return list(Run.objects.changeable_by(by).filter(pk__in=run_ids).values_list("pk", flat=True))
+    return _ids(Run.objects.changeable_by(by).filter(pk__in=run_ids))
+
+
+def _ids(runs: RunQuerySet) -> list[int]:
+    return list(runs.values_list("pk", flat=True))
+
+
+def _named(run_ids: Collection[int]) -> list[tuple[str, str]]:
+    """As the audit log names runs that were not read."""
+    return [("run", str(pk)) for pk in run_ids]
+
+
+def _record_written(run: Run, after: dict[str, Any]) -> None:
+    """Of name, note and tags those that are not the same any more."""
+    before = {"name": run.name, "note": run.note, "tags": sorted(run.tags.values_list("name", flat=True))}
+    changed = [name for name in after if before[name] != after[name]]
+    if changed:
+        told = [{name: values[name] for name in changed} for values in (before, after)]
+        record("run.annotate", target=run, before=told[0], after=told[1])
 
 
 def _tag(name: str) -> Tag:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 from django_q.tasks import async_task
 
+from analysis.access.quotas import quota_refuse
 from analysis.access.rights import may_manage
+from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.placement import Placement, ask_of, card_of
 from analysis.scheduling import Card, has_capability, has_memory, is_wanted, may_run
@@ -37,7 +39,8 @@ def run_create(
 ) -> Run:
     """Store a queued run and wake who may take it. Both commit together: the queue is in the same database.
 
-    Raises SpecError when no device of that placement can ever run it, or it asks for more than it may.
+    Raises SpecError when no device of that placement can ever run it, or it asks for more than it may, and
+    QuotaExceeded when the person has too much in the queue by now.
     """
     run = Run(
         model=spec.model,
@@ -57,9 +60,11 @@ def run_create(
     if run.asks_kind == "cuda" and spec.precision in ("bf16", "tf32"):
         run.needs_compute_capability = _AMPERE
     refuse_what_is_too_much(run)
-    _refuse_what_cannot_run(run, place)
     with transaction.atomic():
+        quota_refuse(run)
+        _refuse_what_cannot_run(run, place)
         run.save(force_insert=True)
+        record("run.create", target=run, after=asked_for(run))
         wake_for(run=run)
     return run
 
@@ -92,8 +97,22 @@ def estimator_wake() -> None:
 def runs_cancel(*, run_ids: Collection[int]) -> int:
     """Cancel these: waiting ones at once, running ones are asked to stop. Returns how many were not over yet."""
     runs = Run.objects.filter(pk__in=run_ids)
-    now_over = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
-    return now_over + runs.running().update(cancel_requested=True)
+    going_on = runs.filter(state__in=(State.QUEUED, State.RUNNING)).order_by().select_for_update()
+    with transaction.atomic():
+        found = list(going_on.values_list("pk", "state", "cancel_requested"))
+        now_over = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
+        asked_to_stop = runs.running().update(cancel_requested=True)
+        record_changes(
+            ("run.cancel", ("run", str(pk)), {"state": state}, None) for pk, state, is_asked in found if not is_asked
+        )
+    return now_over + asked_to_stop
+
+
+def asked_for(run: Run) -> dict[str, Any]:
+    """What the audit log keeps of a new run; the rest is in the run."""
+    place = run.asks_device_id or run.asks_device_class or run.asks_kind or run.gpu
+    told = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
+    return {**told, "precision": run.precision, "optimizer": run.optimizer}
 
 
 def refuse_what_is_too_much(run: Run) -> None:

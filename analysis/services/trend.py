@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.audit.record import record
 from analysis.comparison.tables import NOTE_LENGTH, TrendAcknowledgement
 
 if TYPE_CHECKING:
@@ -16,3 +17,4 @@ def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User 
     """Store the note on the step that begins with this run; a later one takes the place of an earlier one."""
     said = {"note": note.strip()[:NOTE_LENGTH], "acknowledged_by": acknowledged_by}
     TrendAcknowledgement.objects.update_or_create(run=run, metric=metric, defaults=said)
+    record("run.acknowledge", target=run, after={"metric": metric, "note": said["note"]})

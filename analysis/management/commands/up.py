@@ -156,6 +156,7 @@ def web_server(host: str, port: int) -> Child:
     """One process, many threads: a waiting POST /analyze holds a thread, never the server."""
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     gunicorn = [sys.executable, "-m", "gunicorn", "memorymark_site.wsgi", "--chdir", str(settings.BASE_DIR)]
+    gunicorn += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py")]
     gunicorn += ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", "16"]
     gunicorn += ["--graceful-timeout", "2", "--log-level", "warning"]
     allowed = [name for name in (os.environ.get("MEMORYMARK_ALLOWED_HOSTS"), host) if name]

@@ -1,0 +1,142 @@
+"""The audit log to read: nobody adds, changes or deletes an entry here, whoever she is."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from analysis.admin.lists import FewFirst, ReadOnly
+from analysis.audit.tables import AuditEntry
+from analysis.audit.words import ACTIONS, KINDS
+
+_DAYS = {"1": "last 24 hours", "7": "last 7 days", "30": "last 30 days"}
+_TARGET = re.compile(rf"({'|'.join(KINDS)})[ :/#]+(\w+)")
+_ADMIN_OF = {"user": "auth_user", "group": "auth_group"}
+_SHOWN_LENGTH = 160
+
+
+class ByDays(admin.SimpleListFilter):
+    """The newest: from the first entry of that time on, which an index finds; their numbers rise with time."""
+
+    title, parameter_name = "time", "days"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(_DAYS.items())
+
+    def queryset(self, request: HttpRequest, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        if (days := self.value()) not in _DAYS:
+            return entries
+        later = AuditEntry.objects.filter(recorded_at__gte=timezone.now() - timedelta(days=int(days)))
+        first = later.order_by("recorded_at").values_list("pk", flat=True).first()
+        return entries.none() if first is None else entries.filter(pk__gte=first)
+
+
+class ByKind(FewFirst):
+    """What it was done to."""
+
+    title, parameter_name = "done to", "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(kind, kind) for kind in KINDS]
+
+    def condition(self, value: str) -> Q:
+        return Q(target_kind=value)
+
+
+class ByAction(FewFirst):
+    """What was done."""
+
+    title, parameter_name = "action", "action"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(action, action) for action in ACTIONS]
+
+    def condition(self, value: str) -> Q:
+        return Q(action=value)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnly):
+    """Who did what to what, newest first."""
+
+    list_display = ("moment", "who", "action", "done_to", "change", "request_id")
+    list_filter = (ByDays, ByKind, ByAction)
+    sortable_by = ()
+    ordering = ("-id",)
+    pages_by_id = True
+    search_fields = ("request_id",)
+    search_help_text = "A request id, a person’s name, or a kind and a number: run 17."
+    fields = ("moment", "who", "action", "done_to", "before_text", "after_text", "request_id", "remote_address")
+    readonly_fields = fields
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        """Each meaning has an index of its own; a text that means nothing finds nothing."""
+        term = search_term.strip()
+        return (queryset.filter(_meant(term)) if term else queryset), False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        return AuditEntry.objects.order_by("-id")
+
+    @admin.display(description="when (UTC)")
+    def moment(self, entry: AuditEntry) -> str:
+        return f"{entry.recorded_at:%Y-%m-%d %H:%M:%S}"
+
+    @admin.display(description="who")
+    def who(self, entry: AuditEntry) -> str:
+        return entry.actor_name or "nobody signed in"
+
+    @admin.display(description="done to")
+    def done_to(self, entry: AuditEntry) -> SafeString | str:
+        told = entry.target_text or f"{entry.target_kind} {entry.target_id}".strip()
+        try:
+            page = _ADMIN_OF.get(entry.target_kind, f"analysis_{entry.target_kind}")
+            return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=[entry.target_id]), told)
+        except NoReverseMatch:
+            return told
+
+    @admin.display(description="change")
+    def change(self, entry: AuditEntry) -> str:
+        sides = [_told(side) for side in (entry.before, entry.after)]
+        text = " → ".join(side for side in sides if side) if all(sides) else "".join(sides)
+        return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]} …"
+
+    @admin.display(description="before")
+    def before_text(self, entry: AuditEntry) -> SafeString:
+        return _as_text(entry.before)
+
+    @admin.display(description="after")
+    def after_text(self, entry: AuditEntry) -> SafeString:
+        return _as_text(entry.after)
+
+
+def _meant(term: str) -> Q:
+    if found := _TARGET.fullmatch(term.lower()):
+        return Q(target_kind=found[1], target_id=found[2])
+    person = get_user_model().objects.filter(username=term).values_list("pk", flat=True).first()
+    return Q(request_id=term) if person is None else Q(actor=person)
+
+
+def _told(values: dict[str, Any] | None) -> str:
+    return ", ".join(f"{name}: {_value(value)}" for name, value in (values or {}).items())
+
+
+def _value(value: Any) -> str:
+    return "–" if value in (None, "", []) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _as_text(value: Any) -> SafeString:
+    text = "–" if value is None else json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    return format_html("<pre>{}</pre>", text)

@@ -1,0 +1,164 @@
+"""Devices and hosts: facts come from the hosts themselves; people decide on price, use and who may use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
+
+from analysis import services
+from analysis.admin.lists import Managed
+from analysis.models import Attempt, Device, Host, Run
+from analysis.templatetags.units import bytes_text
+
+_UNKNOWN = "not measured"
+UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
+
+
+class FoundByTheirWorkers(Managed):
+    """Hosts and devices: whatever is there registers itself."""
+
+    actions = ("drain", "undrain")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @admin.action(description="Drain: take no new run, let what runs end", permissions=["change"])
+    def drain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        count = services.upkeep_set_drained(model=rows.model, ids=_ids(rows), drained=True)
+        self.message_user(request, f"{count} drained. What runs there is left to end.")
+
+    @admin.action(description="Take new runs again", permissions=["change"])
+    def undrain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        count = services.upkeep_set_drained(model=rows.model, ids=_ids(rows), drained=False)
+        self.message_user(request, f"{count} may take runs again.")
+
+
+@admin.register(Host)
+class HostAdmin(FoundByTheirWorkers):
+    """The machines."""
+
+    list_display = ("name", "drained", "maintenance_from", "maintenance_until", "maintenance_note", "registered_at")
+    list_filter = ("drained",)
+    search_fields = ("name",)
+    fields = ("name", "registered_at", *UPKEEP)
+    readonly_fields = ("name", "registered_at")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Only what has no devices: what was measured on them names the host."""
+        is_empty = obj is None or not Device.objects.filter(host=obj).exists()
+        return super().has_delete_permission(request, obj) and is_empty
+
+
+@admin.register(Device)
+class DeviceAdmin(FoundByTheirWorkers):
+    """The GPU fleet."""
+
+    list_display = (
+        "device",
+        "name",
+        "host",
+        "capacity",
+        "price_per_hour_usd",
+        "enabled",
+        "drained",
+        "maintenance_note",
+        "queue_name",
+        "last_seen_at",
+    )
+    list_editable = ("price_per_hour_usd", "enabled")
+    list_filter = ("kind", "enabled", "drained")
+    list_select_related = ("host",)
+    search_fields = ("name", "host__name", "uuid")
+    search_help_text = "Of the card's name, its host or its UUID."
+    autocomplete_fields = ("allowed_users",)
+    filter_horizontal = ("allowed_groups",)
+    actions = ("enable", "disable", *FoundByTheirWorkers.actions, "calibrate")
+    facts = (
+        "host",
+        "device",
+        "kind",
+        "name",
+        "uuid",
+        "capacity",
+        "driver",
+        "compute_capability",
+        "queue_name",
+        "last_seen_at",
+        "memory_used",
+        "foreign_used",
+        "calibrated",
+    )
+    readonly_fields = facts
+    fieldsets = (
+        ("Use", {"fields": ("price_per_hour_usd", "enabled", *UPKEEP)}),
+        ("Who may use it", {"fields": ("allowed_users", "allowed_groups")}),
+        ("What its worker says of it", {"fields": facts}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Device]:
+        return Device.objects.select_related("host").order_by("host__name", "device", "pk")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Only what nothing was ever asked of: to say what else would go, Django would read all its runs."""
+        is_unused = obj is None or not (
+            Run.all_runs.filter(Q(device=obj)).exists()
+            or Run.all_runs.filter(asks_device=obj).exists()
+            or Attempt.objects.filter(device=obj).exists()
+        )
+        return super().has_delete_permission(request, obj) and is_unused
+
+    @admin.action(description="Enable: take new runs", permissions=["change"])
+    def enable(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
+        count = services.devices_set_enabled(device_ids=_ids(devices), enabled=True)
+        self.message_user(request, f"{count} enabled.")
+
+    @admin.action(description="Disable: take no runs, and refuse what asks for it", permissions=["change"])
+    def disable(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
+        count = services.devices_set_enabled(device_ids=_ids(devices), enabled=False)
+        self.message_user(request, f"{count} disabled. What runs there is left to end.")
+
+    @admin.action(description="Calibrate: how to", permissions=["change"])
+    def calibrate(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
+        """A card is measured on its own host, while nothing else uses it; from here it cannot be."""
+        for device in devices.select_related("host"):
+            if device.kind == "cuda":
+                command = f"python manage.py calibrate --device {device.uuid or device.device}"
+                self.message_user(
+                    request, f"{device}: on {device.host}, while no run uses it: {command}", messages.INFO
+                )
+            else:
+                self.message_user(request, f"{device}: there is nothing to calibrate.", messages.WARNING)
+
+    @admin.display(description="memory", ordering="capacity_bytes")
+    def capacity(self, device: Device) -> str:
+        return bytes_text(device.capacity_bytes)
+
+    @admin.display(description="queue")
+    def queue_name(self, device: Device) -> str:
+        return device.queue_name
+
+    @admin.display(description="memory in use")
+    def memory_used(self, device: Device) -> str:
+        if device.memory_used_bytes is None:
+            return _UNKNOWN
+        return f"{bytes_text(device.memory_used_bytes)}, read {device.memory_read_at:%Y-%m-%d %H:%M:%S} UTC"
+
+    @admin.display(description="held by others")
+    def foreign_used(self, device: Device) -> str:
+        return _UNKNOWN if device.foreign_used_bytes is None else bytes_text(device.foreign_used_bytes)
+
+    @admin.display(description="calibration")
+    def calibrated(self, device: Device) -> str:
+        """The context is what matters in it; the rest is constants of single libraries."""
+        if not device.calibration or device.calibrated_at is None:
+            return "none: estimates for such cards use the usual figures"
+        context = device.calibration.get("context_bytes")
+        told = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
+        return f"{told}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _ids(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.values_list("pk", flat=True))

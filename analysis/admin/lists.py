@@ -1,0 +1,172 @@
+"""What the lists and forms of all subjects have in common: who may, no counting of rows, no second log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AdminSplitDateTime
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+
+from analysis.access.rights import may_manage
+from analysis.audit.record import kind_of
+
+PAGES_MAX = 100
+"""Further pages would have to walk past all before: a filter finds the rest."""
+
+FEW = 2_000
+
+
+class Managed(admin.ModelAdmin):
+    """GPU managers may do all of it; a subject takes away what must not be."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    view_on_site = False
+    pages_by_id = False
+    """Whether the next page is found by the last row's id: only for lists in the order of it, newest first."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return may_manage(request.user)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return may_manage(request.user)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may_manage(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return may_manage(request.user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return may_manage(request.user)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return NamedList if self.list_editable else UncountedList
+
+    def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
+        """Fields in a list have no label beside them; the column's head is one to see, not to hear."""
+        formset = super().get_changelist_formset(request, **kwargs)
+        for field in formset.form.base_fields.values():
+            field.widget.attrs["aria-label"] = field.label
+        return formset
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A moment has two fields, which Django leaves without a label of their own."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, AdminSplitDateTime):
+            for widget, part in zip(field.widget.widgets, ("date", "time"), strict=True):
+                widget.attrs["aria-label"] = f"{field.label}, {part}"
+        return field
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """Of the ticked rows alone: "all that there are" may be a million."""
+        request.POST = request.POST.copy()
+        request.POST["select_across"] = "0"
+        return super().response_action(request, queryset)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """What was done to it stands in the audit log."""
+        address = reverse("admin:analysis_auditentry_changelist")
+        return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:
+        """The audit log has it; Django's own would be a second truth."""
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:
+        """As above."""
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """As above."""
+
+
+class ReadOnly(Managed):
+    """Rows that only services write."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class OfRuns(ReadOnly):
+    """Rows that belong to a run: named by its number, for to read the runs would be to read their results."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return self.model._base_manager.order_by("-pk")
+
+    @admin.display(description="run", ordering="run_id")
+    def of_run(self, row: Any) -> SafeString:
+        return run_link(row.run_id)
+
+
+class NamedList(ChangeList):
+    """Says what it lists, where Django says what to do with it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = capfirst(self.opts.verbose_name_plural)
+
+
+class UncountedList(NamedList):
+    """Reads one row more than it shows, and so knows whether there is a next page: no COUNT(*) over a million."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        if not 1 <= self.page_num <= PAGES_MAX:
+            raise IncorrectLookupParameters
+        first = (self.page_num - 1) * self.list_per_page
+        rows = list(self.queryset[first : first + self.list_per_page + 1])
+        self.result_list = rows[: self.list_per_page]
+        self.result_count = first + len(self.result_list)
+        self.full_result_count = None
+        self.can_show_all = self.multi_page = False
+        self.show_admin_actions = True
+        self.has_more = len(rows) > self.list_per_page
+        self.paginator = None
+
+    @property
+    def next_query(self) -> str | None:
+        if not self.has_more:
+            return None
+        if self.model_admin.pages_by_id:
+            return self.get_query_string({"id__lt": self.result_list[-1].pk}, ["p"])
+        return self.get_query_string({"p": self.page_num + 1}) if self.page_num < PAGES_MAX else None
+
+    @property
+    def first_query(self) -> str | None:
+        is_first = self.page_num == 1 and "id__lt" not in self.params
+        return None if is_first else self.get_query_string(remove=["p", "id__lt"])
+
+
+class FewFirst(admin.SimpleListFilter):
+    """A filter that few rows pass is asked by itself, from its index, and their numbers are the filter.
+
+    Otherwise a database that misjudges how few they are walks the whole history for them in the list's order.
+    """
+
+    def condition(self, value: str) -> Q:
+        raise NotImplementedError
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return rows
+        alone = rows.model._base_manager.filter(self.condition(value)).order_by()
+        few = list(alone.values_list("pk", flat=True)[: FEW + 1])
+        return rows.filter(pk__in=few) if len(few) <= FEW else rows.filter(self.condition(value))
+
+
+def run_link(run_id: int) -> SafeString:
+    return format_html('<a href="{}">run {}</a>', reverse("admin:analysis_run_change", args=[run_id]), run_id)

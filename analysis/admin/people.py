@@ -1,0 +1,151 @@
+"""People and groups. A GPU manager opens and closes accounts and gives roles; only a superuser touches a superuser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django.contrib.auth.admin as django_admin
+from django.contrib import admin
+from django.contrib.auth.forms import ReadOnlyPasswordHashField, ReadOnlyPasswordHashWidget, UserChangeForm
+from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from analysis.access.rights import MANAGER, ROLES
+from analysis.admin.lists import Managed
+
+for _model in (User, Group):
+    admin.site.unregister(_model)  # as Django shows them, for whom it is enough to be staff
+
+_FOR_SUPERUSERS = ("is_superuser", "user_permissions")
+_OWN = "Nobody closes her own account or takes her own rights away: somebody else has to."
+
+
+class NoHash(ReadOnlyPasswordHashWidget):
+    """Shows that there is a password, and nothing of its hash."""
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        return {**context, "summary": [{"label": "A password is set." if value else "There is no password."}]}
+
+
+class PersonForm(UserChangeForm):
+    """Keeps whoever changes her own account in it: so there is always somebody left who may manage."""
+
+    request: HttpRequest
+    password = ReadOnlyPasswordHashField(label="Password", widget=NoHash)
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if self.instance.pk == self.request.user.pk and not self._keeps_rights(data):
+            raise ValidationError(_OWN)
+        return data
+
+    def _keeps_rights(self, data: dict[str, Any]) -> bool:
+        before = self.request.user
+        stays_superuser = not before.is_superuser or data.get("is_superuser", True)
+        manages = before.is_superuser or "groups" not in data or any(group.name == MANAGER for group in data["groups"])
+        return data.get("is_active", True) and stays_superuser and manages
+
+
+@admin.register(User)
+class PersonAdmin(Managed, django_admin.UserAdmin):
+    """Accounts. They are closed rather than deleted, so that what somebody did keeps her name."""
+
+    form = PersonForm
+    list_display = ("username", "first_name", "last_name", "roles", "is_active", "is_superuser", "last_login")
+    list_filter = ("is_active", "is_superuser", "groups")
+    search_fields = ("username", "first_name", "last_name", "email")
+    ordering = ("username",)
+    filter_horizontal = ("groups",)
+    raw_id_fields = ()
+    actions = ("close", "open_again")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Who", {"fields": ("first_name", "last_name", "email")}),
+        ("Rights", {"fields": ("is_active", "groups", "is_superuser", "user_permissions")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("username", "usable_password", "password1", "password2")}),
+        ("Roles", {"fields": ("groups",)}),
+    )
+    readonly_fields = ("last_login", "date_joined")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        return super().get_queryset(request).prefetch_related("groups")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return type(form.__name__, (form,), {"request": request})
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        locked = () if request.user.is_superuser else _FOR_SUPERUSERS
+        return (*super().get_readonly_fields(request, obj), *locked)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """The form to set a password asks this, too."""
+        is_above = obj is not None and obj.is_superuser and not request.user.is_superuser
+        return super().has_change_permission(request, obj) and not is_above
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.is_superuser and (obj is None or obj.pk != request.user.pk)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What belongs to an account goes with it: her tokens and saved views need no right of their own."""
+        listed, counts, _needed, protected = super().get_deleted_objects(objs, request)
+        return listed, counts, set(), protected
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "user_permissions":
+            kwargs["queryset"] = Permission.objects.select_related("content_type")
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    @admin.display(description="roles and groups")
+    def roles(self, person: User) -> str:
+        return ", ".join(group.name for group in person.groups.all()) or "none: sees nothing"
+
+    @admin.action(description="Close the account", permissions=["change"])
+    def close(self, request: HttpRequest, people: QuerySet[User]) -> None:
+        self.message_user(request, f"{self._set_active(request, people, False)} closed.")
+
+    @admin.action(description="Open the account again", permissions=["change"])
+    def open_again(self, request: HttpRequest, people: QuerySet[User]) -> None:
+        self.message_user(request, f"{self._set_active(request, people, True)} opened again.")
+
+    def _set_active(self, request: HttpRequest, people: QuerySet[User], is_active: bool) -> int:
+        """One by one: each is seen by the audit log. Nobody's own, and no superuser's unless by one."""
+        changed = people.exclude(pk=request.user.pk).exclude(is_active=is_active)
+        chosen = [person for person in changed if self.has_change_permission(request, person)]
+        for person in chosen:
+            person.is_active = is_active
+            person.save(update_fields=["is_active"])
+        return len(chosen)
+
+
+@admin.register(Group)
+class GroupAdmin(Managed):
+    """Groups carry allow-lists and quotas; three of them are the roles, whose names and rights stand fast."""
+
+    list_display = ("name", "is_role")
+    search_fields = ("name",)
+    ordering = ("name",)
+    filter_horizontal = ("permissions",)
+
+    @admin.display(description="a role", boolean=True)
+    def is_role(self, group: Group) -> bool:
+        return group.name in ROLES
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        if obj is not None and obj.name in ROLES:
+            return ("name", "permissions")
+        return () if request.user.is_superuser else ("permissions",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or obj.name not in ROLES)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "permissions":
+            kwargs["queryset"] = Permission.objects.select_related("content_type")
+        return super().formfield_for_manytomany(db_field, request, **kwargs)

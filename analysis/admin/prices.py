@@ -1,0 +1,37 @@
+"""What the lab pays for a card of the catalogue: with its date, and where the price is from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.forms import ChoiceField, ModelForm
+from django.http import HttpRequest
+
+from analysis.admin.lists import Managed
+from analysis.catalogue import gpu_choices, gpu_name, validate_gpu
+from analysis.models import GpuPrice
+
+
+@admin.register(GpuPrice)
+class GpuPriceAdmin(Managed):
+    """It stands in for the catalogue's first value in every estimate."""
+
+    list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")
+    list_editable = ("price_per_hour_usd", "source", "valid_from")
+    list_select_related = ("updated_by",)
+    readonly_fields = ("updated_by", "updated_at")
+
+    @admin.display(ordering="gpu")
+    def card(self, price: GpuPrice) -> str:
+        return gpu_name(price.gpu)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name != "gpu":
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
+        cards = [group for group in gpu_choices() if not isinstance(group[1], str)]
+        return ChoiceField(label=db_field.verbose_name, choices=cards, validators=[validate_gpu])
+
+    def save_model(self, request: HttpRequest, obj: GpuPrice, form: ModelForm, change: bool) -> None:
+        obj.updated_by = request.user
+        super().save_model(request, obj, form, change)

@@ -1,0 +1,101 @@
+"""The queue and the workers, as far as rows tell: what waits, who lives, what failed.
+
+Django-q2 shows its own tables with what they carry unpickled. Here nothing is unpickled: of a message only its queue
+and age are read, of a failure only its first text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import pickletools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import django_q.admin  # noqa: F401  (registers what is taken away below)
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Count, Min, TextField
+from django.db.models.functions import Cast
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django_q.models import Failure, OrmQ, Schedule, Success, Task
+
+from analysis.health import database_now
+from analysis.models import Device, Run
+from analysis.querysets import SEEN_LATELY
+
+FAILURES_SHOWN = 20
+_STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
+
+for _model in (Failure, OrmQ, Schedule, Success):
+    admin.site.unregister(_model)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A device with what its queue holds. `oldest_at`: when the message that waits longest was sent."""
+
+    device: Device | None
+    name: str
+    is_silent: bool
+    running_id: int | None
+    message_count: int
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A task that raised: of the portal itself, for a run's own failure is no failed task."""
+
+    name: str
+    queue: str
+    ended_at: datetime
+    told: str
+
+
+def queue_page(request: HttpRequest) -> HttpResponse:
+    """Wrapped by the panel's site, which asks who it is."""
+    context = {
+        **admin.site.each_context(request),
+        "title": "Queue and workers",
+        "lines": list(_lines()),
+        "failures": [_failed(row) for row in _failures()],
+        "now": database_now(),
+        "silent_seconds": int(SEEN_LATELY.total_seconds()),
+    }
+    return render(request, "admin/queue.html", context)
+
+
+def _lines() -> Iterator[Line]:
+    now = database_now()
+    held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=Min("lock"))}
+    running = dict(Run.objects.running().filter(device__isnull=False).values_list("device", "pk"))
+    default = held.get(settings.Q_CLUSTER["name"], {})
+    yield Line(None, "work without a device", False, None, default.get("count", 0), default.get("oldest"))
+    for device in Device.objects.select_related("host").defer("calibration").order_by("host__name", "device"):
+        messages = held.get(device.queue_name, {})
+        silent = device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY
+        counts = messages.get("count", 0), messages.get("oldest")
+        yield Line(device, str(device), silent, running.get(device.pk), *counts)
+
+
+def _failures() -> Any:
+    columns = ("func", "cluster", "stopped", "stored")
+    rows = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
+    return rows.values(*columns)[:FAILURES_SHOWN]
+
+
+def _failed(row: dict[str, Any]) -> Failed:
+    return Failed(row["func"], row["cluster"] or settings.Q_CLUSTER["name"], row["stopped"], first_text(row["stored"]))
+
+
+def first_text(stored: str | None) -> str:
+    """PURE: the first text in a pickle, found by walking its bytes: no object is made of them, no code is run."""
+    try:
+        steps = pickletools.genops(base64.b64decode(stored or "", validate=True))
+        return next((str(value) for code, value, _ in steps if code.name in _STRINGS), "")
+    except (binascii.Error, ValueError, IndexError):
+        return ""

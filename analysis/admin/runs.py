@@ -1,0 +1,319 @@
+"""Every run of every person: to read, to stop, to repeat, to pin, to take out of the lists. No figure can be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from analysis import services
+from analysis.admin.lists import FewFirst, OfRuns, ReadOnly
+from analysis.history.export import csv_chunks, json_chunks
+from analysis.history.filters import RunFilter
+from analysis.history.ordering import Part
+from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
+from analysis.presentation.words import model_name, short_device_name
+from analysis.services import Answer
+from engine.catalog import WORKLOADS
+
+PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
+_NEWEST = ("-created_at", "-id")
+
+
+class ByState(FewFirst):
+    """Where the runs stand."""
+
+    title, parameter_name = "state", "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(State.choices)
+
+    def condition(self, value: str) -> Q:
+        return Q(state=value)
+
+
+class ByKind(FewFirst):
+    """Measured or estimated."""
+
+    title, parameter_name = "kind", "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(Run.Kind.choices)
+
+    def condition(self, value: str) -> Q:
+        return Q(kind=value)
+
+
+class ByModel(FewFirst):
+    """What was trained."""
+
+    title, parameter_name = "model", "model"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(key, model_name(key)) for key in WORKLOADS]
+
+    def condition(self, value: str) -> Q:
+        return Q(model=value)
+
+
+class ByDevice(FewFirst):
+    """Where the runs ran last."""
+
+    title, parameter_name = "device", "device"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(device.pk), str(device)) for device in Device.objects.select_related("host")[:100]]
+
+    def condition(self, value: str) -> Q:
+        return Q(device=int(value)) if value.isascii() and value.isdecimal() and len(value) < 19 else Q(pk=None)
+
+
+class Marked(FewFirst):
+    """Pinned runs, and those on a card that others used too."""
+
+    title, parameter_name = "mark", "mark"
+    marks = {"baseline": ("baselines", Q(is_baseline=True)), "shared": ("on a shared card", Q(is_shared=True))}
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(key, words) for key, (words, _) in self.marks.items()]
+
+    def condition(self, value: str) -> Q:
+        return self.marks[value][1] if value in self.marks else Q(pk=None)
+
+
+class Deleted(FewFirst):
+    """Deleted runs stand apart: they are in no list but this."""
+
+    title, parameter_name = "deleted", "deleted"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "deleted, can be restored")]
+
+    def condition(self, value: str) -> Q:
+        return Q(deleted_at__isnull=False)
+
+    def queryset(self, request: HttpRequest, runs: QuerySet[Run]) -> QuerySet[Run]:
+        return runs.filter(deleted_at=None) if self.value() is None else super().queryset(request, runs)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    """Newest first. The list loads no result and no spec."""
+
+    list_display = (
+        "id",
+        "model",
+        "kind",
+        "state",
+        "place",
+        "requested_by",
+        "created_at",
+        "largest_batch_size",
+        "recommended_batch_size",
+        "priority",
+        "is_baseline",
+    )
+    list_filter = (ByState, ByKind, ByModel, ByDevice, Marked, Deleted)
+    sortable_by = ()
+    ordering = _NEWEST
+    search_fields = ("id",)
+    search_help_text = "A run’s number, a person’s name, or words of its name, note, model or GPU."
+    actions = ("cancel", "retry", "pin", "unpin", "soft_delete", "restore", "export_csv", "export_json")
+    fieldsets = (
+        ("Run", {"fields": ("page", "state", "kind", "model", "place", "requested_by", "priority")}),
+        ("Times (UTC)", {"fields": ("created_at", "started_at", "finished_at", "heartbeat_at", "deleted_at")}),
+        (
+            "What came out",
+            {
+                "fields": (
+                    "largest_batch_size",
+                    "certified",
+                    "boundary_reason",
+                    "recommended_batch_size",
+                    "speedup",
+                    "saving_per_year_usd",
+                    "estimated_largest_batch_size",
+                    "estimated_safe_batch_size",
+                    "is_shared",
+                    "is_baseline",
+                )
+            },
+        ),
+        ("What went wrong", {"fields": ("error_code", "error_message", "exit_status", "cancel_requested")}),
+        ("What people wrote", {"fields": ("name", "note")}),
+        ("Attempts", {"fields": ("attempts_table", "log")}),
+        ("Probes", {"fields": ("probes_table",)}),
+        ("Asked for", {"fields": ("spec",)}),
+    )
+    readonly_fields = ("page", "place", "attempts_table", "probes_table", "log")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        runs = Run.all_runs.with_places().order_by(*_NEWEST)
+        return runs.defer("device__calibration", "asks_device__calibration", "result", "memory_curve")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
+    ) -> tuple[QuerySet[Run], bool]:
+        term = search_term.strip()
+        if term.isascii() and term.isdecimal() and len(term) < 19:
+            return queryset.filter(pk=int(term)), False
+        if term and (person := _person(term)) is not None:
+            return queryset.filter(requested_by=person), False
+        found = RunFilter({}, Run.all_runs.all()).with_text(queryset, "q", term) if term else queryset
+        return found, False
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """To stop or pin a run is no edit of it."""
+        return self.has_view_permission(request)
+
+    @admin.action(description="Cancel", permissions=["act"])
+    def cancel(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        self._do(request, runs, services.runs_cancel_by, "cancelled or asked to stop")
+
+    @admin.action(description="Run again", permissions=["act"])
+    def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        self._do(request, runs, services.runs_retry, "asked for again")
+
+    @admin.action(description="Pin as baseline", permissions=["act"])
+    def pin(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        self._do(request, runs, services.runs_set_baseline, "pinned", is_baseline=True)
+
+    @admin.action(description="Unpin", permissions=["act"])
+    def unpin(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        self._do(request, runs, services.runs_set_baseline, "unpinned", is_baseline=False)
+
+    @admin.action(description="Delete: out of every list, can be restored", permissions=["act"])
+    def soft_delete(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        self._do(request, runs, services.runs_delete, "deleted")
+
+    @admin.action(description="Restore deleted ones", permissions=["act"])
+    def restore(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        self._do(request, runs, services.runs_restore, "restored")
+
+    @admin.action(description="Export as CSV", permissions=["act"])
+    def export_csv(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
+        return _file(runs, csv_chunks, "csv", "text/csv; charset=utf-8")
+
+    @admin.action(description="Export as JSON", permissions=["act"])
+    def export_json(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
+        return _file(runs, json_chunks, "json", "application/json")
+
+    @admin.display(description="where")
+    def place(self, run: Run) -> str:
+        device = run.device or run.asks_device
+        if device is None:
+            return run.asks_device_class or run.gpu or run.asks_kind
+        return f"{short_device_name(device.name)} ({device.host} {device.device})"
+
+    @admin.display(description="its page")
+    def page(self, run: Run) -> SafeString | str:
+        if run.deleted_at is not None:
+            return "Deleted: its page is back when it is restored."
+        return format_html('<a href="{}">run {}</a>', run.get_absolute_url(), run.pk)
+
+    @admin.display(description="log")
+    def log(self, run: Run) -> SafeString:
+        address = reverse("admin:analysis_runlog_changelist")
+        return format_html('<a href="{}?run__id__exact={}">lines of the log of run {}</a>', address, run.pk, run.pk)
+
+    @admin.display(description="attempts")
+    def attempts_table(self, run: Run) -> SafeString:
+        attempts = run.attempts.select_related("device__host").defer("environment", "device__calibration")
+        return render_to_string("admin/run_attempts.html", {"attempts": attempts[:ATTEMPTS_SHOWN]})
+
+    @admin.display(description="probes")
+    def probes_table(self, run: Run) -> SafeString:
+        probes = run.measurements.order_by("attempt", "sequence")[: PROBES_SHOWN + 1]
+        context = {"probes": probes[:PROBES_SHOWN], "has_more": len(probes) > PROBES_SHOWN, "run": run}
+        return render_to_string("admin/run_probes.html", context)
+
+    def _do(
+        self, request: HttpRequest, runs: QuerySet[Run], service: Callable[..., Answer], done: str, **options: Any
+    ) -> None:
+        answer = service(run_ids=_ids(runs), by=request.user, **options)
+        told = f"{answer.done} {done}"
+        if answer.not_possible:
+            told += f"; {answer.not_possible} not: {answer.reason}"
+        self.message_user(request, f"{told}.", messages.SUCCESS if answer.done else messages.WARNING)
+
+
+class PartOfRun(OfRuns):
+    """Rows of runs, found by the run's number."""
+
+    search_fields = ("run_id",)
+    search_help_text = "The number of a run."
+    sortable_by = ()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        is_number = term.isascii() and term.isdecimal() and len(term) < 19
+        return (queryset.filter(run=int(term)) if is_number else queryset.none()), False
+
+
+@admin.register(Attempt)
+class AttemptAdmin(PartOfRun):
+    """Every execution of a run, and why it gave no result if it gave none."""
+
+    list_display = (
+        "id",
+        "of_run",
+        "number",
+        "device",
+        "owner",
+        "started_at",
+        "ended_at",
+        "outcome",
+        "cause",
+        "counted",
+    )
+    fields = (*list_display[1:], "message", "exit_status", "environment")
+    readonly_fields = ("of_run",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
+        return super().get_queryset(request).select_related("device__host").defer("device__calibration")
+
+
+@admin.register(Measurement)
+class MeasurementAdmin(PartOfRun):
+    """Probes as they were measured."""
+
+    list_display = ("id", "of_run", "attempt", "sequence", "batch_size", "outcome", "purpose", "peak_allocated_bytes")
+    exclude = ("run",)
+    readonly_fields = ("of_run",)
+
+
+@admin.register(RunLog)
+class RunLogAdmin(PartOfRun):
+    """What engines and supervisors said."""
+
+    list_display = ("id", "of_run", "attempt", "sequence", "recorded_at", "level", "message")
+    fields = list_display[1:]
+    readonly_fields = ("of_run",)
+
+
+def _person(name: str) -> int | None:
+    people = Run._meta.get_field("requested_by").related_model._default_manager
+    return people.filter(username=name).values_list("pk", flat=True).first()
+
+
+def _ids(runs: QuerySet[Run]) -> Collection[int]:
+    return list(runs.values_list("pk", flat=True))
+
+
+def _file(runs: QuerySet[Run], chunks: Any, form: str, content_type: str) -> StreamingHttpResponse:
+    """The ticked runs as the history exports them."""
+    chosen = Run.all_runs.filter(pk__in=_ids(runs)).order_by(*_NEWEST)
+    file = StreamingHttpResponse(chunks([Part(chosen, _NEWEST)]), content_type=content_type)
+    file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
+    return file

@@ -1,0 +1,95 @@
+"""The panel as a whole: who may enter, how its parts are grouped, and the dashboard on its first page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.decorators import method_decorator
+
+from analysis.access.rights import may_manage
+from analysis.admin.dashboard import dashboard
+
+_SECTIONS = {
+    "Runs": ("Run", "Attempt", "Measurement", "RunLog", "Tag", "MatrixCell", "TrendAcknowledgement"),
+    "Fleet": ("Device", "Host", "GpuPrice", "Queue"),
+    "People": ("User", "Group", "Quota", "ApiToken", "SavedView"),
+    "Keeping": ("AuditEntry", "RetentionRule"),
+}
+_OTHER = "Other"
+
+
+class PortalAdminSite(AdminSite):
+    """For GPU managers and superusers; `is_staff` opens nothing here. People sign in on the portal's own page."""
+
+    site_title = "MemoryMark"
+    site_header = "MemoryMark"
+    index_title = "Administration"
+    index_template = "admin/dashboard.html"
+    empty_value_display = "–"
+    enable_nav_sidebar = False  # the lists need the width
+
+    def __init__(self, name: str = "admin") -> None:
+        super().__init__(name)
+        self.disable_action("delete_selected")
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_active and may_manage(request.user)
+
+    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+        """Who has signed in and may not enter is told so, instead of being asked to sign in again."""
+        inner = super().admin_view(view, cacheable)
+
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if request.user.is_authenticated and not self.has_permission(request):
+                raise PermissionDenied
+            return inner(request, *args, **kwargs)
+
+        return update_wrapper(checked, inner)
+
+    @method_decorator(login_not_required)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if request.user.is_authenticated and not self.has_permission(request):
+            raise PermissionDenied
+        return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("login"))
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().index(request, {"dashboard": dashboard(), **(extra_context or {})})
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
+        """By what they are about, not by the package they come from."""
+        apps = super().get_app_list(request, app_label)
+        models = {model["object_name"]: model for app in apps for model in app["models"]} | {"Queue": _queue()}
+        sections = [
+            _section(name, [models.pop(each) for each in names if each in models]) for name, names in _SECTIONS.items()
+        ]
+        return [section for section in (*sections, _section(_OTHER, [*models.values()])) if section["models"]]
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        from analysis.admin.queue import queue_page  # takes models off this site, which has to exist first
+
+        return [path("queue/", self.admin_view(queue_page), name="queue"), *super().get_urls()]
+
+
+def _queue() -> dict[str, Any]:
+    """A page that is no list of rows, as the list of lists names it."""
+    perms = {"add": False, "change": False, "delete": False, "view": True}
+    address = {"admin_url": reverse("admin:queue"), "add_url": None, "view_only": True}
+    return {"name": "Queue and workers", "object_name": "Queue", "perms": perms, **address}
+
+
+def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "app_label": name.lower(),
+        "app_url": reverse("admin:index"),
+        "has_module_perms": True,
+        "models": models,
+    }

@@ -1,0 +1,30 @@
+"""Each request has an id: the caller's, if it is well formed, else one of ours. It is on the answer and in the logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from uuid import uuid4
+
+from django.http import HttpRequest, HttpResponse
+
+from analysis.access.addresses import client_address
+from analysis.audit.context import Cause, caused_by
+
+HEADER = "X-Request-ID"
+_WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestIdMiddleware:
+    """Stands first, so that whatever answers, and whoever signs in meanwhile, does so within this request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get(HEADER, "")
+        request.request_id = given if _WELL_FORMED.fullmatch(given) else uuid4().hex
+        with caused_by(Cause(request.request_id, client_address(request), request)):
+            response = self.get_response(request)
+        response.headers[HEADER] = request.request_id
+        return response

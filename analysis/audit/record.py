@@ -1,0 +1,96 @@
+"""Writes the audit log. Whoever changes something for a person says so here, in the transaction of the change.
+
+Who it was, and the request's id, are known from `analysis.audit.context`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model
+
+from analysis.audit.context import Cause, cause_now
+from analysis.audit.context import set_actor as set_actor
+from analysis.audit.tables import ACTION_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH, AuditEntry
+
+Target: TypeAlias = Model | tuple[str, str]
+"""A row; or the kind and the number (or name) of what is no row, or a row that was not read."""
+
+VALUE_LENGTH = 1_000
+_BATCH = 500
+_ENCODER = DjangoJSONEncoder()
+
+
+def record(
+    action: str, *, target: Target, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None
+) -> None:
+    """One entry. `before` and `after` hold what changed, no more, and never a secret."""
+    _entry(cause_now(), action, target, before, after).save(force_insert=True)
+
+
+def record_many(
+    action: str,
+    targets: Iterable[Target],
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """The same for each of them, in one statement."""
+    cause = cause_now()
+    entries = [_entry(cause, action, target, before, after) for target in targets]
+    AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)
+
+
+def record_changes(
+    changes: Iterable[tuple[str, Target, Mapping[str, Any] | None, Mapping[str, Any] | None]],
+) -> None:
+    """For many that did not change alike: each with its own action, before and after."""
+    cause = cause_now()
+    entries = [_entry(cause, *change) for change in changes]
+    AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)
+
+
+def kind_of(model: type[Model]) -> str:
+    """As entries name the kind of a row: `run`, `device`, `gpuprice`."""
+    return model._meta.model_name or ""
+
+
+def _entry(
+    cause: Cause, action: str, target: Target, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> AuditEntry:
+    person = cause.person
+    if isinstance(target, Model):
+        kind, number, text = kind_of(target.__class__), str(target.pk), str(target)
+    else:
+        (kind, number), text = target, ""
+    return AuditEntry(
+        actor=person,
+        actor_name=person.get_username() if person else cause.name,
+        action=action[:ACTION_LENGTH],
+        target_kind=kind,
+        target_id=number[:TARGET_ID_LENGTH],
+        target_text=text[:TEXT_LENGTH],
+        before=None if before is None else storable(before),
+        after=None if after is None else storable(after),
+        request_id=cause.request_id,
+        remote_address=cause.remote_address,
+    )
+
+
+def storable(value: Any) -> Any:
+    """As JSON can hold it; a long text is cut, and says so."""
+    if isinstance(value, Mapping):
+        return {str(key): storable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [storable(part) for part in value]
+    if isinstance(value, str):
+        text = value.replace("\x00", "")
+        return text if len(text) <= VALUE_LENGTH else f"{text[:VALUE_LENGTH]} ... ({len(text)} characters)"
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    try:
+        return _ENCODER.default(value)
+    except TypeError:
+        return str(value)

@@ -1,0 +1,46 @@
+"""`python manage.py retain`: applies the rules of retention now. A worker without a device does so every day."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from analysis.database import refuse_unmigrated
+from analysis.retention.retain import Applied, retain, would_retain
+from analysis.retention.tables import RetentionRule
+
+_ROWS = {
+    RetentionRule.What.DELETED_RUNS: "runs purged",
+    RetentionRule.What.OLD_RUNS: "runs deleted",
+    RetentionRule.What.LOG_LINES: "log lines removed",
+    RetentionRule.What.AUDIT_ENTRIES: "entries removed",
+    RetentionRule.What.IDEMPOTENCY_KEYS: "keys removed",
+}
+
+
+class Command(BaseCommand):
+    """Says what became of each rule; the rules themselves are in the admin panel."""
+
+    help = "Throw away what the rules of retention no longer keep; baselines stay."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="only say how much it would be")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        refuse_unmigrated()
+        for applied in would_retain() if options["dry_run"] else retain():
+            self.stdout.write(f"{applied.rule}: {_told(applied, options['dry_run'])}")
+
+
+def _told(applied: Applied, is_dry: bool) -> str:
+    what = RetentionRule.What(applied.rule.what)
+    if applied.count is None:
+        return "kept for ever"
+    days = f"older than {applied.rule.days} days"
+    if not is_dry:
+        return f"{applied.count} {_ROWS[what]} ({days})"
+    if what == RetentionRule.What.LOG_LINES:
+        return f"the logs of {applied.count} runs would be looked through ({days})"
+    return f"would be {applied.count} {_ROWS[what]} ({days})"

@@ -1,0 +1,1 @@
+"""What is thrown away when, and what is kept for ever."""

@@ -1,0 +1,1 @@
+"""How the admin panel writes moments: as every other page does."""

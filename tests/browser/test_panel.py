@@ -1,0 +1,84 @@
+"""The admin panel in a browser: under our content policy, on a phone, without a fault that axe-core finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from analysis import services
+from analysis.access.rights import MANAGER
+from analysis.retention.retain import rules
+from tests.browser.chromium import PHONE, Visitor
+from tests.browser.conftest import Visit
+from tests.factories import make_card, make_measured_run, make_run, make_user
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+SELECT2 = "select2"
+DJANGOS = {"aria-prohibited-attr", "aria-input-field-name"}
+"""Faults of scripts that come with Django: the filter of its two-list choice, and select2."""
+
+
+@pytest.fixture
+def boss(transactional_db: None) -> User:
+    return make_user("boss", MANAGER)
+
+
+@pytest.fixture
+def addresses(boss: User) -> list[str]:
+    """The pages that managers use, with something on them."""
+    card = make_card()
+    run = make_measured_run(card)
+    make_run(card, requested_by=boss)
+    services.runs_set_baseline(run_ids=[run.pk], by=boss, is_baseline=True)
+    rules()
+    rows = ("device/", f"device/{card.pk}/change/", "run/", f"run/{run.pk}/change/", "auditentry/", "retentionrule/")
+    people = (f"auth/user/{boss.pk}/change/", "auth/user/", "analysis/quota/add/")
+    return ["", "queue/", *(f"analysis/{row}" for row in rows), *people]
+
+
+def test_no_page_of_the_panel_is_wider_than_a_phone(
+    visit: Visit, live_server: Any, boss: User, addresses: list[str]
+) -> None:
+    phone = visit(live_server.url, boss, PHONE)
+    widths = {}
+    for address in addresses:
+        phone.open(f"/admin/{address}")
+        widths[address] = phone.width
+    assert {address: width for address, width in widths.items() if width > PHONE} == {}
+
+
+def test_the_panel_breaks_no_content_policy_and_asks_no_other_host(
+    visit: Visit, live_server: Any, boss: User, addresses: list[str]
+) -> None:
+    window = visit(live_server.url, boss)
+    for address in addresses:
+        window.open(f"/admin/{address}")
+    assert (window.errors, window.foreign_requests) == ([], [])
+
+
+def test_the_panel_is_accessible(visit: Visit, live_server: Any, boss: User, addresses: list[str]) -> None:
+    window = visit(live_server.url, boss)
+    found = {}
+    for address in addresses:
+        window.open(f"/admin/{address}")
+        found[address] = [(rule, at) for rule, at in window.broken_rules() if rule not in DJANGOS and SELECT2 not in at]
+    assert {address: broken for address, broken in found.items() if broken} == {}
+
+
+def test_people_are_found_by_typing_and_a_device_is_kept_for_them(
+    visit: Visit, live_server: Any, boss: User, alice: User
+) -> None:
+    card = make_card()
+    window: Visitor = visit(live_server.url, boss)
+    window.open(f"/admin/analysis/device/{card.pk}/change/")
+    window.page.locator(".field-allowed_users .select2-selection").click()
+    window.page.keyboard.type("ali")
+    window.page.locator(".select2-results__option", has_text="alice").click()
+    window.page.get_by_role("button", name="Save", exact=True).click()
+    window.page.wait_for_url(f"{live_server.url}/admin/analysis/device/")
+    assert list(card.allowed_users.all()) == [alice]
+    assert window.errors == []
