@@ -22,8 +22,8 @@ SAME_CAPACITY = 0.02
 """Cards of one name may differ twofold in memory; drivers keep a little of it back, one more than another."""
 STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
 # what changes no measured figure: where among equals it runs, how long it may take, what is assumed of money
-_NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
-_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(RunSpec) if field.name in _NOT_MEASURED}
+NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(RunSpec) if field.name in NOT_MEASURED}
 
 Stack = tuple[Any, ...]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from analysis.api.serializers import RunDetailSerializer
+from analysis.api.v1.serializers import RunDetailSerializer
 from analysis.models import Measurement, Run
 from engine.result import MemoryByKind, Probe
 
@@ -19,9 +19,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """As version 1 of the API gives it, with what people wrote on it."""
-    data = dict(RunDetailSerializer(run, context={"turns": {}}).data)
-    return {**data, "name": run.name, "note": run.note, "tags": [tag.name for tag in run.tags.all()]}
+    """As version 1 of the API gives it."""
+    return dict(RunDetailSerializer(run, context={"turns": {}}).data)
 
 
 def run_csv(run: Run) -> str:

@@ -20,7 +20,7 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 OPTIMIZERS = ("none", "sgd", "momentum", "adamw")
 MODES = ("train", "eval")
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
-_DEVICE = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
+DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 
 MAX_BATCH_SIZE = 1_048_576
 CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
@@ -128,14 +128,16 @@ def _check_types(spec: RunSpec) -> None:
             raise SpecError(field.name, f"must be {_TYPE_WORDS.get(declared, 'a whole number')}")
 
 
+CHOICES: dict[str, tuple[str, ...]] = {
+    "model": workload_ids(),
+    "precision": PRECISIONS,
+    "optimizer": OPTIMIZERS,
+    "mode": MODES,
+}
+
+
 def _check_choices(spec: RunSpec) -> None:
-    choices = {
-        "model": workload_ids(),
-        "precision": PRECISIONS,
-        "optimizer": OPTIMIZERS,
-        "mode": MODES,
-    }
-    for name, allowed in choices.items():
+    for name, allowed in CHOICES.items():
         value = getattr(spec, name)
         if value not in allowed:
             raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(allowed)}")
@@ -157,7 +159,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 def _check_device(spec: RunSpec) -> None:
-    if not _DEVICE.fullmatch(spec.device):
+    if not DEVICE_NAMES.fullmatch(spec.device):
         raise SpecError("device", f"{spec.device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
     if spec.precision == "tf32" and not spec.device.startswith(("cuda", "auto")):
         raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability 8.0 or later, not {spec.device}")

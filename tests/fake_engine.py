@@ -37,6 +37,7 @@ FAKE_ENGINE = (sys.executable, "-m", "tests.fake_engine")
 """The command in place of `python -m engine`; a mode follows it."""
 _started_at = time.monotonic()
 FACTS = DeviceFacts("cpu", "cpu", "Fake CPU", 8 * GIB, limit_bytes=GIB)
+STACK = {"torch": "0.0", "torchvision": "0.1", "transformers": "0.2", "cuda": None}
 
 
 def say(event: str, **data: Any) -> None:
@@ -80,6 +81,12 @@ def sweep(spec: RunSpec) -> None:
         say("probe_started", batch_size=one.batch_size, purpose="search")
         say("probe", probe=one.to_dict())
     say("result", result=result(spec, *probes).to_dict())
+
+
+def with_stack(spec: RunSpec) -> None:
+    """A sweep that says first what it runs on and with."""
+    say("device", device=FACTS.to_dict(), environment=STACK)
+    sweep(spec)
 
 
 def out_of_memory_at_1(spec: RunSpec) -> None:
@@ -224,7 +231,7 @@ def estimate(spec: RunSpec, gpu: str, calibrations: Sequence[str]) -> None:
 MODES = {
     "ok": sweep,
     **{f.__name__: f for f in (out_of_memory_at_1, error, crash, killed, garbage, bad_result, silent_exit, hang)},
-    **{f.__name__: f for f in (wait, flood)},
+    **{f.__name__: f for f in (wait, flood, with_stack)},
 }
 
 

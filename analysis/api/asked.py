@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 
 from analysis.api.errors import BadRequest
+from analysis.api.strict_json import BadJsonError, strict_json
 from analysis.models import Run
-from analysis.placement import placement_find
+from analysis.placement import placement_find, placement_of
+from analysis.services import estimate_create, run_create
 from analysis.services.estimates import ALL_GPUS
 from engine.errors import SpecError
 from engine.spec import RunSpec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
 """What a request may hold beside the keys of a RunSpec."""
 ESTIMATE_KEYS = ("gpu", "priority")
+NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "time_budget_seconds")
 
 _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
@@ -29,12 +31,49 @@ def json_object(request: HttpRequest) -> dict[str, Any]:
     if not request.body.strip():
         raise BadRequest("Request body is required")
     try:
-        body = json.loads(request.body)
-    except (ValueError, RecursionError) as exc:
+        body = strict_json(request.body)
+    except BadJsonError as exc:
         raise BadRequest("Request body must be valid JSON") from exc
     if not isinstance(body, dict):
         raise BadRequest("Request body must be a JSON object")
     return body
+
+
+def run_stored(body: dict[str, Any], user: User) -> Run:
+    """A new run, of the kind that the body says. Raises SpecError."""
+    is_estimate = asks_for_estimate(body)
+    asked = {name: value for name, value in body.items() if name != "kind"}
+    if is_estimate:
+        return estimate_create(**estimate_submission(asked, user))
+    return run_create(**submission(asked, user))
+
+
+def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
+    """A new run as that one was asked for, but for these changes; also the one kind of the other. Raises SpecError."""
+    asked = {**_asked_of(run, asks_for_estimate({"kind": run.kind, **changes})), **changes}
+    names_place = not {"device", "device_class"}.isdisjoint(changes)
+    if asked["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
+        return run_stored(asked, user)
+    # the very device, not one that is called the same on another host
+    del asked["kind"]
+    return run_create(**{**submission(asked, user), "place": placement_of(run)})
+
+
+def _asked_of(run: Run, is_estimate: bool) -> dict[str, Any]:
+    """What a request would have held that asks for this run, as a measurement or as an estimate."""
+    asked = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
+    del asked["device"]
+    if run.uses_device_price and not (run.is_estimate and is_estimate):
+        del asked["price_per_hour_usd"]
+    if run.is_estimate or is_estimate:
+        del asked["time_budget_seconds"]
+    if is_estimate:
+        return {**asked, "kind": Run.Kind.ESTIMATE, **({"gpu": run.gpu} if run.is_estimate else {})}
+    asked["kind"] = Run.Kind.MEASUREMENT
+    if not run.is_estimate:
+        asked["accepts_shared_device"] = run.accepts_shared_device
+        asked["device"] = run.asks_device.device if run.asks_device else run.asks_kind
+    return asked
 
 
 def submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
@@ -56,7 +95,7 @@ def submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, A
 
 def estimate_submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """The arguments of `estimate_create`. Raises SpecError, also for what only a measurement has."""
-    for name in ("device", "device_class", "accepts_shared_device", "time_budget_seconds"):
+    for name in NOT_OF_ESTIMATES:
         if name in asked:
             raise SpecError(name, "an estimate uses no device here; leave it out, or ask for kind measurement")
     spec = RunSpec.from_dict({name: value for name, value in asked.items() if name not in ESTIMATE_KEYS})

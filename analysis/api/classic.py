@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_not_required, login_required
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -18,6 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analysis import services, views_home
+from analysis.access.middleware import asking_for_its_right
 from analysis.api.asked import json_object, submission
 from analysis.api.classic_data import analysis_data, health_data, models_data
 from analysis.api.errors import BadRequest, error_body, wants_json
@@ -27,7 +30,6 @@ from engine.catalog import WORKLOADS, workload_ids
 from engine.spec import RunSpec
 
 _POLL_SECONDS = 0.25
-_waiting_requests = threading.BoundedSemaphore(settings.ANALYZE_WAITING_REQUESTS)
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
 _INDEX = {
     "name": "MemoryMark",
@@ -50,7 +52,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
         body = error_body(f'Method "{request.method}" not allowed.')
         return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
-    return JsonResponse(_INDEX) if wants_json(request) else login_required(views_home.home)(request)
+    return JsonResponse(_INDEX) if wants_json(request) else asking_for_its_right(views_home.home)(request)
 
 
 class Open(APIView):
@@ -79,6 +81,7 @@ class Analyze(APIView):
     """`POST /analyze`: store a run, wait for it a while, answer it in the contract's words."""
 
     permission_classes = (MayAnalyze,)
+    throttle_scope = "create"
 
     def post(self, request: Request) -> Response:
         run = services.run_create(**submission(_asked(json_object(request)), request.user))
@@ -104,16 +107,42 @@ def _prefers_not_to_wait(request: Request) -> bool:
     return "respond-async" in [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
 
 
+class WaitingRoom:
+    """Requests of this process that wait for their runs. Each holds a thread, so half of the threads stay free."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    @staticmethod
+    def places() -> int:
+        most, threads = settings.ANALYZE_WAITING_REQUESTS, settings.WEB_THREADS
+        return most if threads is None else min(most, threads // 2)
+
+    @contextmanager
+    def place(self) -> Iterator[bool]:
+        """Whether there is one; it is free again after the block."""
+        with self._lock:
+            has_place = self._waiting < self.places()
+            self._waiting += has_place
+        try:
+            yield has_place
+        finally:
+            with self._lock:
+                self._waiting -= has_place
+
+
+_room = WaitingRoom()
+
+
 def _wait_for(run: Run) -> Run:
     """Until the run is over or the wait runs out; at once when enough requests of this process wait already."""
-    if not _waiting_requests.acquire(blocking=False):
-        return run
-    try:
+    with _room.place() as has_place:
+        if not has_place:
+            return run
         until = monotonic() + settings.ANALYZE_WAIT_SECONDS
         while monotonic() < until and not Run.objects.filter(pk=run.pk, state__in=OVER).exists():
             sleep(_POLL_SECONDS)
-    finally:
-        _waiting_requests.release()
     run.refresh_from_db()
     return run
 

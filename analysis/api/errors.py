@@ -1,19 +1,20 @@
-"""One form for every error a program gets: `{"status": "error", "error": "..."}`."""
+"""Every error that a program gets, in one of two forms, by its address.
+
+The classic endpoints answer `{"status": "error", "error": "..."}`, a published contract. Everything under /api/
+answers problem details, which are made in `analysis.api.v1.problems`. Pages get pages.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from rest_framework.exceptions import APIException
-from rest_framework.response import Response
-from rest_framework.views import exception_handler
 
-from engine.errors import SpecError
+from analysis.api.v1.problems import problem_response
 
-_API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", "/api/")
+VERSIONED = "/api/"
+_API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", VERSIONED)
 
 
 class BadRequest(APIException):
@@ -24,16 +25,6 @@ class BadRequest(APIException):
 
 def error_body(message: str) -> dict[str, str]:
     return {"status": "error", "error": message}
-
-
-def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exceptions and a refused spec in our form; anything else goes on to Django's 500."""
-    if isinstance(exc, SpecError):
-        exc = BadRequest(str(exc))
-    response = exception_handler(exc, context)
-    if response is not None:
-        response.data = error_body(_text(response.data))
-    return response
 
 
 def wants_json(request: HttpRequest) -> bool:
@@ -47,7 +38,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(request, 403, "Not allowed") or defaults.permission_denied(request, exception)
+    return _answer(request, 403, str(exception) or "Not allowed") or defaults.permission_denied(request, exception)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -65,13 +56,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _answer(request: HttpRequest, status: int, message: str) -> JsonResponse | None:
     """Our form for every client that does not name HTML, as browsers do; None: a page."""
+    if request.path.startswith(VERSIONED):
+        return problem_response(request, status)
     is_for_a_page = "text/html" in request.headers.get("Accept", "") and not wants_json(request)
     return None if is_for_a_page else JsonResponse(error_body(message), status=status)
-
-
-def _text(data: Any) -> str:
-    """DRF's nested details as one line."""
-    if isinstance(data, dict):
-        parts = [_text(value) if key == "detail" else f"{key}: {_text(value)}" for key, value in data.items()]
-        return "; ".join(parts)
-    return "; ".join(map(_text, data)) if isinstance(data, list) else str(data)

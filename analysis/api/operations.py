@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import hmac
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import AllowAny, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from analysis.access.authentication import PasswordAuthentication, TokenAuthentication
+from analysis.access.rights import may_read
 from analysis.api.errors import error_body
 from analysis.health import readiness
 from analysis.metrics import metrics_text
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from analysis.access.tables import ApiToken
+
 
 class MayScrape(BasePermission):
-    """Whoever shows the token of the settings, and people who are signed in."""
+    """Whoever shows the token of the settings, and people who may read."""
 
-    message = "Sign in, or send MEMORYMARK_METRICS_TOKEN as a Bearer token"
+    message = "Sign in as somebody who may read, or send MEMORYMARK_METRICS_TOKEN as a Bearer token"
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        return shows_token(request) or bool(request.user and request.user.is_authenticated)
+        return shows_token(request) or may_read(request.user)
+
+
+class ScraperAuthentication(TokenAuthentication):
+    """The token of the settings is nobody's: it is not looked for among those of people."""
+
+    def authenticate(self, request: Any) -> tuple[User, ApiToken] | None:
+        return None if shows_token(request) else super().authenticate(request)
 
 
 def shows_token(request: HttpRequest) -> bool:
@@ -55,6 +70,7 @@ class Ready(_AnyFormat):
 class Metrics(_AnyFormat):
     """`GET /metrics`, in Prometheus' text format."""
 
+    authentication_classes = (ScraperAuthentication, PasswordAuthentication, SessionAuthentication)
     permission_classes = (MayScrape,)
 
     def get(self, request: Request) -> HttpResponse:

@@ -40,7 +40,7 @@ def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
 def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: CompareQuery) -> dict[str, Any]:
     """`carried`: how many probes of a run an earlier attempt measured."""
     subjects = [subject_of(run, carried.get(run.pk, 0)) for run in runs]
-    baseline = _baseline(subjects, query)
+    baseline = baseline_of(subjects, query)
     has_charts = len(subjects) <= CHARTED_MAX
     plots = compare_plots(subjects, query) if has_charts else []
     heads = [_head(subject, baseline, query) for subject in subjects]
@@ -70,7 +70,7 @@ def plots_context(plots: Sequence[Plot]) -> dict[str, Any]:
     }
 
 
-def _baseline(subjects: Sequence[Subject], query: CompareQuery) -> Subject | None:
+def baseline_of(subjects: Sequence[Subject], query: CompareQuery) -> Subject | None:
     """The one that was named, else the first that has figures."""
     if query.baseline is not None:
         return next(subject for subject in subjects if subject.run_id == query.baseline)

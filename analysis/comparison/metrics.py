@@ -17,8 +17,9 @@ Read = Callable[[Outcome], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a run. `better` is "higher", "lower", or empty where neither is."""
+    """One figure of a run. `better` is "higher", "lower", or empty where neither is; `key` is its name for programs."""
 
+    key: str
     name: str
     kind: str
     read: Read
@@ -56,17 +57,22 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run's figure in words, and how it compares; no delta for the baseline itself and where one is missing."""
+    """One run's figure, in words too, and how it compares; no delta for the baseline and where one is missing."""
 
     text: str
     delta: Delta | None
-    is_known: bool
+    value: float | None
+
+    @property
+    def is_known(self) -> bool:
+        return self.value is not None
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
     """One metric with its cell for every run."""
 
+    key: str
     name: str
     kind: str
     cells: tuple[Cell, ...]
@@ -115,19 +121,20 @@ def _verdict(metric: Metric, difference: float, fraction: float | None) -> str:
 
 def _row(metric: Metric, subjects: Sequence[Subject], baseline: Subject | None) -> MetricRow:
     base = metric.read(baseline.outcome) if baseline and baseline.outcome else None
-    return MetricRow(metric.name, metric.kind, tuple(_cell(metric, one, baseline, base) for one in subjects))
+    cells = tuple(_cell(metric, one, baseline, base) for one in subjects)
+    return MetricRow(metric.key, metric.name, metric.kind, cells)
 
 
 def _cell(metric: Metric, subject: Subject, baseline: Subject | None, base: float | None) -> Cell:
     value = metric.read(subject.outcome) if subject.outcome else None
     if value is None:
-        return Cell(_why_unknown(subject), None, False)
+        return Cell(_why_unknown(subject), None, None)
     text = f"{_bound(metric, subject.outcome)}{metric.text(value)}"
     if base is None or baseline is None or subject is baseline:
-        return Cell(text, None, True)
+        return Cell(text, None, value)
     # an estimate is not better than a measurement, only nearer to it or farther away
     judged = metric if subject.is_estimate == baseline.is_estimate else replace(metric, better="")
-    return Cell(text, delta(judged, value, base), True)
+    return Cell(text, delta(judged, value, base), value)
 
 
 def _why_unknown(subject: Subject) -> str:
@@ -143,9 +150,10 @@ def _bound(metric: Metric, outcome: Outcome | None) -> str:
 def _at_common(size: int | None) -> list[Metric]:
     if size is None:
         return []
+    memory, speed = f"Peak memory at batch {size:,}", f"Samples/s at batch {size:,}"
     return [
-        Metric(f"Peak memory at batch {size:,}", "measured", lambda o: o.memory.get(size), _bytes, "lower"),
-        Metric(f"Samples/s at batch {size:,}", "measured", lambda o: o.speed.get(size), rate, "higher", TIMING_NOISE),
+        Metric("common_peak_bytes", memory, "measured", lambda o: o.memory.get(size), _bytes, "lower"),
+        _speed("common_samples_per_second", speed, lambda o: o.speed.get(size)),
     ]
 
 
@@ -157,13 +165,19 @@ def _sign(value: float) -> str:
     return "+" if value > 0 else "−"
 
 
-LARGEST = Metric("Largest batch size", "measured", lambda o: o.largest_batch_size, number, "higher")
+def _speed(key: str, name: str, read: Read) -> Metric:
+    return Metric(key, name, "measured", read, rate, "higher", TIMING_NOISE)
+
+
+LARGEST = Metric(
+    "largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size, number, "higher"
+)
 _METRICS = (
     LARGEST,
-    Metric("Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
-    Metric("Samples/s, recommended", "measured", lambda o: o.samples_per_second, rate, "higher", TIMING_NOISE),
-    Metric("Samples/s, fastest", "measured", lambda o: o.fastest_samples_per_second, rate, "higher", TIMING_NOISE),
-    Metric("Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
-    Metric("Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
-    Metric("A million samples", "derived", million_samples_usd, usd, "lower", TIMING_NOISE),
+    Metric("recommended_batch_size", "Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
+    _speed("recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second),
+    _speed("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second),
+    Metric("recommended_step_seconds", "Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
+    Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
+    Metric("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", TIMING_NOISE),
 )

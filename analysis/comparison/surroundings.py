@@ -36,7 +36,7 @@ def surroundings(device: DeviceFacts, environment: Mapping[str, Any], carried_pr
         "Compute capability": _text(device.compute_capability),
         "Shared device": _shared_words(device),
         "Carried-over probes": str(carried_probes) if carried_probes else "none",
-        **{_title(name): _environment_text(name, value) for name, value in environment.items()},
+        **{environment_title(name): _environment_text(name, value) for name, value in environment.items()},
     }
 
 
@@ -47,7 +47,8 @@ def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
     return [(name, old, new) for name, old, new in pairs if old != new]
 
 
-def _title(name: str) -> str:
+def environment_title(name: str) -> str:
+    """A fact of the engine's environment, as the pages name it."""
     return _TITLES.get(name, name.replace("_", " "))
 
 

@@ -161,10 +161,17 @@ def _place(data: Mapping[str, str], name: str, problems: list[str]) -> int | Non
     text = data.get(name)
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal()) or int(text) > _LARGEST_ID:
+    number = row_number(text)
+    if number is None:
         problems.append(f"{name}: must be the number of a run.")
+    return number
+
+
+def row_number(text: str) -> int | None:
+    """As an address or a form names a row; None for what is no number, or one that no row can have."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
         return None
-    return int(text)
+    return number if (number := int(text)) <= _LARGEST_ID else None
 
 
 def _words(filters: RunFilter, name: str) -> str:

@@ -36,6 +36,22 @@ _ONLY = forms.Select(choices=(("", "no"), ("true", "only these")))
 _SHORT = tuple((name, name) for name in PRECISIONS)
 
 
+class _YesOrNoField(forms.NullBooleanField):
+    """Refuses a word that is neither, where Django would pass it over: then nothing would be filtered."""
+
+    def to_python(self, value: Any) -> bool | None:
+        found: bool | None = super().to_python(value)
+        if found is None and value not in (None, ""):
+            raise forms.ValidationError("Must be true or false.")
+        return found
+
+
+class YesOrNoFilter(BooleanFilter):
+    """Of a column that holds true or false."""
+
+    field_class = _YesOrNoField
+
+
 _TOGETHER: dict[tuple[str, ...], tuple[str, ...]] = {
     ("created_after", "created_before"): ("run",),
     ("largest_min", "largest_max"): ("largest",),
@@ -81,9 +97,9 @@ class RunFilter(FilterSet):
     largest_max = NumberFilter(field_name="largest_batch_size", lookup_expr="lte", label="Largest, to", min_value=0)
     created_after = DateFilter(method="asked_after", label="Asked on or after", widget=_DAY, help_text="Days are UTC.")
     created_before = DateFilter(method="asked_before", label="Asked before", widget=_DAY)
-    baseline = BooleanFilter(field_name="is_baseline", label="Baseline", widget=_YES)
-    shared = BooleanFilter(field_name="is_shared", label="Shared card", widget=_YES)
-    deleted = BooleanFilter(method="with_deleted", label="Deleted", widget=_ONLY)
+    baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=_YES)
+    shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=_YES)
+    deleted = YesOrNoFilter(method="with_deleted", label="Deleted", widget=_ONLY)
 
     class Meta:
         model = Run

@@ -73,7 +73,7 @@ def test_a_server_for_others_asks_everybody_to_sign_in(client):
     answer = client.post("/analyze", BODY, content_type="application/json")
     assert answer.status_code == 401
     assert answer.json() == {"status": "error", "error": "Authentication credentials were not provided."}
-    assert answer.headers["WWW-Authenticate"].startswith("Basic")
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="MemoryMark", Basic realm="MemoryMark"'
 
 
 def test_a_name_and_a_password_will_do(client, alice):

@@ -13,6 +13,7 @@ from analysis.checks import (
     check_exposure,
     check_file_system,
     check_lease,
+    check_proxies,
     check_queue,
     check_secret,
     file_system_of,
@@ -120,3 +121,10 @@ def test_several_hosts_with_a_secret_of_their_own_are_warned(settings):
 def test_a_secret_from_the_environment_is_fine_for_several_hosts(settings):
     settings.SECRET_KEY_IS_GIVEN = True
     assert check_secret() == []
+
+
+def test_in_production_the_proxies_in_front_have_to_be_counted(settings):
+    settings.PRODUCTION, settings.TRUSTED_PROXIES = True, 0
+    assert [warning.id for warning in check_proxies()] == ["analysis.W003"]
+    settings.TRUSTED_PROXIES = 1
+    assert check_proxies() == []

@@ -130,10 +130,17 @@ def test_when_the_wait_runs_out_the_runs_address_is_the_answer(alice_client, dev
     assert (answer.status_code, answer.json()["run_id"]) == (202, Run.objects.get().pk)
 
 
-def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, monkeypatch):
-    monkeypatch.setattr(classic, "_waiting_requests", classic.threading.BoundedSemaphore(1))
-    with classic._waiting_requests:
+def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, settings):
+    settings.ANALYZE_WAITING_REQUESTS = 1
+    with classic._room.place() as has_place:
+        assert has_place
         assert analyze(alice_client, {"model_name": "bert"}).status_code == 202
+
+
+@pytest.mark.parametrize(("threads", "places"), [(None, 4), (16, 4), (8, 4), (3, 1), (2, 1), (1, 0)])
+def test_half_of_the_servers_threads_never_wait(settings, threads, places):
+    settings.WEB_THREADS = threads
+    assert classic.WaitingRoom.places() == places
 
 
 @pytest.mark.parametrize(
@@ -201,9 +208,7 @@ def test_a_method_that_is_not_allowed_is_a_405_of_the_same_form(alice_client, me
     assert answer.headers["Allow"]
 
 
-@pytest.mark.parametrize(
-    ("path", "accept"), [("/nowhere", JSON), ("/api/v1/nowhere", "*/*"), ("/analyze/", "*/*"), ("/models/x", "*/*")]
-)
+@pytest.mark.parametrize(("path", "accept"), [("/nowhere", JSON), ("/analyze/", "*/*"), ("/models/x", "*/*")])
 def test_an_unknown_address_is_a_404_of_the_same_form_to_a_program(client, path, accept):
     answer = client.get(path, headers={"accept": accept})
     assert (answer.status_code, answer.json()) == (404, error("Not found"))
@@ -212,7 +217,8 @@ def test_an_unknown_address_is_a_404_of_the_same_form_to_a_program(client, path,
 def test_a_body_that_is_too_large_is_refused(alice_client, settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
     answer = analyze(alice_client, {"model_name": "bert"})
-    assert (answer.status_code, answer.json()) == (400, error("Bad request"))
+    assert answer.status_code == 413
+    assert answer.json()["error"].startswith("The body is larger than this server takes")
 
 
 def test_a_form_without_its_token_is_refused_with_a_page_of_ours(alice):

@@ -24,6 +24,8 @@ FILES = (
     "test_scheduling.py",
     "test_supervisor.py",
     "test_tasks.py",
+    "../api/test_idempotency.py",
+    "../api/test_throttles.py",
 )
 
 

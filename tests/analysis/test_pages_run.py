@@ -39,8 +39,9 @@ def test_a_waiting_run_says_where_it_stands(alice_client: Client) -> None:
     assert "Waiting: number 2." in words(page(alice_client, last))
 
 
-def test_cancel_asks_a_running_run_to_stop(alice_client: Client) -> None:
+def test_cancel_asks_a_running_run_to_stop(alice_client: Client, alice: Any) -> None:
     run = make_claimed_run()
+    Run.objects.update(requested_by=alice)
     response = alice_client.post(f"/runs/{run.pk}/cancel/", follow=True)
     assert Run.objects.get().cancel_requested
     text = response.content.decode()
@@ -48,8 +49,9 @@ def test_cancel_asks_a_running_run_to_stop(alice_client: Client) -> None:
     assert "/cancel/" not in text
 
 
-def test_cancel_of_a_finished_run_changes_nothing_and_says_so(alice_client: Client) -> None:
+def test_cancel_of_a_finished_run_changes_nothing_and_says_so(alice_client: Client, alice: Any) -> None:
     run = finished(make_result())
+    Run.objects.update(requested_by=alice)
     response = alice_client.post(f"/runs/{run.pk}/cancel/", follow=True)
     assert Run.objects.get().state == State.FINISHED
     assert "already over" in words(response.content.decode())

@@ -174,7 +174,7 @@ def test_a_poll_asks_the_database_as_often_for_many_probes_as_for_one(
     # session, user, her rights (2), run, attempt, probes, log, how long runs like it took
     with django_assert_num_queries(9):
         response = poll(alice_client, run)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(8):
         assert poll(alice_client, run, seen_on(response.content.decode())).status_code == 204
 
 

@@ -48,7 +48,7 @@ def addresses(transactional_db: None) -> dict[str, str]:
     runs |= {"estimate": make_estimated("a10"), "estimate of all": make_estimated(ALL_GPUS)}
     return {
         **{"start": "/", "history": "/runs/", "estimates": "/estimates/", "matrix": "/matrix/", "fleet": "/fleet/"},
-        "no match": "/runs/?model=gpt2",
+        **{"no match": "/runs/?model=gpt2", "account": "/account/", "password": "/account/password/"},
         "compare": "/compare/?" + "&".join(f"ids={run.pk}" for run in measured),
         "trend": trend_address(measured[0]),
         **{f"run, {name}": run.get_absolute_url() for name, run in runs.items()},

@@ -61,16 +61,17 @@ def test_a_cell_of_the_matrix_leads_to_the_run_that_proves_it(window: Visitor) -
     window.page.wait_for_url(f"**{run.get_absolute_url()}")
 
 
-def test_a_running_run_is_cancelled_from_its_page(window: Visitor) -> None:
+def test_a_running_run_is_cancelled_from_its_page(window: Visitor, alice: User) -> None:
     run = make_claimed_run()
+    Run.objects.update(requested_by=alice)
     window.open(run.get_absolute_url())
     window.page.get_by_role("button", name="Cancel").click()
     expect(window.page.get_by_text("stopping").first).to_be_visible()
     assert Run.objects.get(pk=run.pk).cancel_requested
 
 
-def test_a_waiting_run_is_cancelled_and_asked_for_again(window: Visitor) -> None:
-    run = make_run()
+def test_a_waiting_run_is_cancelled_and_asked_for_again(window: Visitor, alice: User) -> None:
+    run = make_run(requested_by=alice)
     window.open(run.get_absolute_url())
     window.page.get_by_role("button", name="Cancel").click()
     expect(window.page.get_by_role("heading", level=1)).to_contain_text("cancelled")

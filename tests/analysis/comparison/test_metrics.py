@@ -26,7 +26,7 @@ from tests.factories import make_result_that_does_not_fit, make_spec
 
 
 def metric(better: str, noise_fraction: float = 0.0) -> Metric:
-    return Metric("made up", "measured", lambda outcome: None, number, better, noise_fraction)
+    return Metric("made_up", "made up", "measured", lambda outcome: None, number, better, noise_fraction)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def test_without_a_card_it_is_for_all(alice_client):
 def test_a_bad_card_names_the_field_and_the_nearest(alice_client):
     response = post(alice_client, model="bert", kind="estimate", gpu="a100-40")
     assert response.status_code == 400
-    assert response.json()["error"].startswith("gpu: ")
-    assert "a100-40gb" in response.json()["error"]
+    assert response.json()["detail"].startswith("gpu: ")
+    assert "a100-40gb" in response.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_does_not_go_together_names_its_field(alice_client, body, field):
     make_device()
     response = post(alice_client, model="bert", **body)
     assert response.status_code == 400
-    assert response.json()["error"].startswith(f"{field}: ")
+    assert response.json()["detail"].startswith(f"{field}: ")
     assert not Run.objects.exists()
 
 

@@ -38,7 +38,7 @@ def test_a_price_that_makes_no_sense_is_refused(root_client, change):
 
 
 def test_nobody_else_sets_a_price(alice_client):
-    assert alice_client.post(ADD, price()).status_code == 302
+    assert alice_client.post(ADD, price()).status_code == 403
     assert not GpuPrice.objects.exists()
 
 

@@ -73,5 +73,5 @@ def test_an_export_reads_in_chunks_with_a_query_for_each_and_one_for_its_tags(
 ):
     monkeypatch.setattr("analysis.history.export.ROWS_AT_ONCE", 4)
     store(10)
-    with django_assert_num_queries(2 + 1 + 1 + 3):  # session and user, GPUs, rows, tags of three chunks
+    with django_assert_num_queries(4 + 1 + 3):  # session, user and her rights (2), rows, tags of three chunks
         assert len(rows(alice_client)) == 10

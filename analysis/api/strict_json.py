@@ -1,0 +1,79 @@
+"""JSON of strangers -> values that can be stored. Stricter than the standard library, which takes what no JSON is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+_DEPTH_MAX = 32
+"""No request of ours nests deeper than a few levels."""
+
+
+class BadJsonError(ValueError):
+    """Says in a sentence what is wrong with the text."""
+
+
+def strict_json(body: bytes) -> Any:
+    """Raises BadJsonError: for what is no JSON (RFC 8259), a key given twice, and text that no database stores."""
+    try:
+        value = json.loads(
+            body.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded
+        )
+    except BadJsonError:
+        raise
+    except UnicodeDecodeError as exc:
+        raise BadJsonError("The body must be UTF-8.") from exc
+    except (ValueError, RecursionError) as exc:
+        raise BadJsonError("The body must be valid JSON.") from exc
+    _check(value, 0)
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadJsonError(f"The key “{_shown(key)}” is given twice.")
+        found[key] = value
+    return found
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise BadJsonError(f"{word} is no number of JSON.")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise BadJsonError("A number is too large.")
+    return value
+
+
+def _bounded(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:  # as much as a column of 64 bits holds
+        raise BadJsonError("A number is too large.")
+    return int(text)
+
+
+def _check(value: Any, depth: int) -> None:
+    if depth > _DEPTH_MAX:
+        raise BadJsonError(f"The body nests deeper than {_DEPTH_MAX} levels.")
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, list):
+        for part in value:
+            _check(part, depth + 1)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            _check_text(key)
+            _check(part, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    """PostgreSQL stores no NUL, and half a surrogate pair is no character."""
+    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise BadJsonError(f"The text “{_shown(text)}” holds a character that cannot be stored.")
+
+
+def _shown(text: str) -> str:
+    return text[:40].encode("ascii", "backslashreplace").decode().replace("\x00", "\\x00")

@@ -1,0 +1,64 @@
+"""The audit log: who did what, when, to what, and what it was before. For GPU managers; nobody changes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+
+from analysis.api.permissions import MayManage
+from analysis.api.v1.paging import Keyset
+from analysis.api.v1.queries import Query
+from analysis.api.v1.reading import StrictQuery
+from analysis.audit.tables import AuditEntry
+
+
+class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+    """One entry. An empty actor: nobody had signed in."""
+
+    actor = serializers.CharField(source="actor_name")
+    before = serializers.JSONField()
+    after = serializers.JSONField()
+
+    class Meta:
+        model = AuditEntry
+        fields = (
+            *("id", "recorded_at", "actor", "action", "target_kind", "target_id", "target_text"),
+            *("before", "after", "request_id", "remote_address"),
+        )
+
+
+class AuditQuery(Query):
+    """Which entries; what is given must all hold."""
+
+    actor = serializers.CharField(required=False, max_length=150, help_text="The name of a person.")
+    action = serializers.CharField(required=False, max_length=40, help_text="Such as token.create.")
+    target_kind = serializers.CharField(required=False, max_length=40, help_text="Such as run or device.")
+    target_id = serializers.CharField(required=False, max_length=64, help_text="Goes with target_kind.")
+    request_id = serializers.CharField(required=False, max_length=64, help_text="X-Request-ID of an answer.")
+    since = serializers.DateTimeField(required=False, help_text="From this moment on.")
+    until = serializers.DateTimeField(required=False, help_text="Before this moment.")
+
+
+_LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__gte", "until": "recorded_at__lt"}
+
+
+@extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=[AuditQuery]))
+class AuditList(StrictQuery, ListAPIView[AuditEntry]):
+    """The newest first."""
+
+    permission_classes = (MayManage,)
+    serializer_class = AuditEntrySerializer
+    pagination_class = Keyset
+    ordering = ("-id",)
+    queryset = AuditEntry.objects.none()
+    query_parameters = AuditQuery.names()
+    request: Request
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        asked: dict[str, Any] = AuditQuery.of(self.request)
+        return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in asked.items()})

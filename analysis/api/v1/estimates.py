@@ -1,0 +1,63 @@
+"""Estimates: runs whose figures come from the predictor. The same resource as runs, of the one kind."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis.api.asked import run_stored
+from analysis.api.v1 import documented
+from analysis.api.v1.idempotency import run_once
+from analysis.api.v1.problems import bad_field
+from analysis.api.v1.queries import View
+from analysis.api.v1.reading import body_object
+from analysis.api.v1.runs import FILTERS, RunPages, accepted, wanted_runs
+from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
+from analysis.forecast import turns
+from analysis.history.asked import asked
+from analysis.models import Run
+
+_ESTIMATE = Run.Kind.ESTIMATE.value
+_KIND = "kind"
+
+
+class EstimateList(View):
+    """`GET` lists estimates; `POST` stores one. Each is read at its address among the runs."""
+
+    pagination_class = RunPages
+    query_parameters = (*(name for name in FILTERS if name != _KIND), *RunPages.query_parameters)
+    repeatable_parameters = ("state",)
+    throttle_scope = "create"
+
+    @extend_schema(
+        tags=["estimates"],
+        operation_id="estimates_list",
+        parameters=[
+            *(each for each in documented.run_filters() if each.name != _KIND),
+            *documented.page_parameters(),
+        ],
+        responses=documented.page_of("EstimatePage", RunSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Runs of kind estimate, filtered and sorted as runs are."""
+        data = wanted_runs(request).data.copy()
+        data[_KIND] = _ESTIMATE
+        pages = RunPages()
+        runs = pages.page(asked(data), request)
+        return pages.get_paginated_response(RunSerializer(runs, many=True, context={"turns": turns(runs)}).data)
+
+    @extend_schema(
+        tags=["estimates"],
+        operation_id="estimates_create",
+        parameters=documented.ACCEPTED,
+        request=documented.run_body("EstimateRequest"),
+        responses={202: RunDetailSerializer, **documented.problems(409, 422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Store and queue an estimate: `POST /api/v1/runs/` without having to say the kind. It needs no device."""
+        body = {_KIND: _ESTIMATE, **body_object(request)}
+        if body[_KIND] != _ESTIMATE:
+            raise bad_field(_KIND, "is estimate here; a measurement goes to /api/v1/runs/")
+        run, is_replay = run_once(request, body, lambda: run_stored(body, request.user))
+        return accepted(run, request, is_replay=is_replay)

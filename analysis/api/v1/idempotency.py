@@ -1,0 +1,65 @@
+"""The same request sent twice stores one run: a client that got no answer may ask again under the same key.
+
+The key's row is made first, in the transaction that makes the run. A second request with it waits there for the
+first to end, and then finds its run; should the first have failed, the second one goes on in its place. Retention
+removes keys after a day: a request that is sent again after that is a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from rest_framework.request import Request
+
+from analysis.api.tables import KEY_LENGTH, IdempotencyKey
+from analysis.api.v1.problems import Problem
+from analysis.models import Run
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+
+
+def run_once(request: Request, body: dict[str, Any], make: Callable[[], Run]) -> tuple[Run, bool]:
+    """The run that `make` stores; and whether it was stored by an earlier request with this key."""
+    key = _key(request)
+    if key is None:
+        return make(), False
+    digest = _digest(request.path, body)
+    if (run := _earlier(request.user, key, digest)) is not None:
+        return run, True
+    try:
+        with transaction.atomic():
+            row = IdempotencyKey.objects.create(owner=request.user, key=key, digest=digest)
+            run = make()
+            IdempotencyKey.objects.filter(pk=row.pk).update(run=run)
+            return run, False
+    except IntegrityError:  # idempotency_key_once_per_owner: a request with this key was quicker
+        if (run := _earlier(request.user, key, digest)) is None:
+            raise
+        return run, True
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get(HEADER)
+    if key is None:
+        return None
+    if not (0 < len(key) <= KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise Problem(400, detail=f"{HEADER} must be 1 to {KEY_LENGTH} printable ASCII characters.", code="bad_key")
+    return key
+
+
+def _digest(path: str, body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([path, body], sort_keys=True).encode()).hexdigest()
+
+
+def _earlier(owner: Any, key: str, digest: str) -> Run | None:
+    row = IdempotencyKey.objects.filter(owner=owner, key=key).first()
+    if row is None:
+        return None
+    if row.digest != digest:
+        raise Problem(422, detail=f"This {HEADER} was used for another request.", code="key_reused")
+    return Run.all_runs.with_places().get(pk=row.run_id)

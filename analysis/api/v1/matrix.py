@@ -1,0 +1,133 @@
+"""GPU x model: what each card takes of each model, from the newest run that proves it, or else from an estimate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis.api.v1.catalogue import PriceSerializer
+from analysis.api.v1.problems import Problem, bad_parameter
+from analysis.api.v1.queries import View
+from analysis.matrix.asked import MatrixForm
+from analysis.matrix.page import Card, Row, ShownCell, matrix_context
+from analysis.matrix.prices import card_prices
+from analysis.matrix.tables import MatrixCell
+from analysis.models import Device
+
+_CHOICES = MatrixForm.DEFAULTS
+_SWITCH = {"1": True, "true": True, "0": False, "false": False}
+
+
+class CardSerializer(serializers.Serializer[Card]):
+    """A column. `is_here`: a device of this portal is such a card."""
+
+    id = serializers.CharField(source="key")
+    name = serializers.CharField()
+    memory_bytes = serializers.IntegerField()
+    is_cpu = serializers.BooleanField()
+    is_here = serializers.BooleanField()
+    price = PriceSerializer(allow_null=True)
+
+
+class MatrixCellSerializer(serializers.Serializer[ShownCell]):
+    """What one card takes of one model. `kind` is null where nobody measured or estimated it."""
+
+    card = serializers.CharField(source="card.key")
+    kind = serializers.ChoiceField(["measured", "estimated"], source="cell.kind", allow_null=True, default=None)
+    run = serializers.IntegerField(source="cell.run_id", allow_null=True, default=None)
+    answered_at = serializers.DateTimeField(source="cell.answered_at", allow_null=True, default=None)
+    largest_batch_size = serializers.IntegerField(source="cell.largest_batch_size", allow_null=True, default=None)
+    safe_batch_size = serializers.IntegerField(
+        source="cell.safe_batch_size", allow_null=True, default=None, help_text="Of an estimate: within its margin."
+    )
+    recommended_batch_size = serializers.IntegerField(
+        source="cell.used_batch_size", allow_null=True, default=None, help_text="Measured: the speed is of it."
+    )
+    samples_per_second = serializers.FloatField(source="cell.samples_per_second", allow_null=True, default=None)
+    headroom_bytes = serializers.IntegerField(source="cell.headroom_bytes", allow_null=True, default=None)
+    million_samples_usd = serializers.FloatField(
+        source="cost_usd", allow_null=True, help_text="Derived: price of an hour over the samples of an hour."
+    )
+    is_fastest = serializers.BooleanField()
+    is_cheapest = serializers.BooleanField()
+    refusal = serializers.CharField(help_text="Why this card cannot take these settings; empty where it can.")
+
+
+class MatrixRowSerializer(serializers.Serializer[Row]):
+    """A model at one input size; one cell for each card, in the order of the cards."""
+
+    model = serializers.CharField()
+    input_size = serializers.SerializerMethodField(help_text="Tokens, or the side of the image in pixels.")
+    parameter_count = serializers.IntegerField()
+    cells = MatrixCellSerializer(many=True)
+
+    def get_input_size(self, row: Row) -> int:
+        return next(shown.cell.input_size for shown in row.cells if shown.cell)
+
+
+class MatrixSerializer(serializers.Serializer[Any]):
+    """Rows without any figure are left out."""
+
+    settings = serializers.DictField(child=serializers.JSONField(), help_text="What all figures have in common.")
+    cards = CardSerializer(many=True)
+    rows = MatrixRowSerializer(many=True)
+
+
+def _parameters() -> list[OpenApiParameter]:
+    """Those of the page: of its form, so that no list stands here as well."""
+    return [
+        OpenApiParameter(
+            name,
+            {"type": "string", "enum": [key for key, _ in field.choices], "default": _CHOICES[name]}
+            if name in _CHOICES
+            else {"type": "boolean", "default": False},
+            description=str(field.label),
+        )
+        for name, field in MatrixForm.base_fields.items()
+    ]
+
+
+class Matrix(View):
+    """One choice of settings, over all models and cards."""
+
+    query_parameters = tuple(MatrixForm.base_fields)
+
+    @extend_schema(
+        tags=["comparison"], operation_id="matrix_retrieve", parameters=_parameters(), responses=MatrixSerializer
+    )
+    def get(self, request: Request) -> Response:
+        """What was measured stands before any estimate."""
+        form = MatrixForm.of(_page_query(request))
+        if not form.is_valid():
+            raise _refused(form)
+        cells = MatrixCell.objects.filter(**form.cell_columns)
+        devices = Device.objects.enabled().exclude(kind="cpu").defer("calibration")
+        shown = matrix_context(form, cells, devices, card_prices())
+        answer = {"settings": form.settings, "cards": shown["cards"], "rows": shown["rows"]}
+        return Response(MatrixSerializer(answer).data)
+
+
+def _page_query(request: Request) -> QueryDict:
+    """A page says no to a switch by leaving it out."""
+    given = request.query_params.copy()
+    for name in set(given) & set(MatrixForm.base_fields) - set(_CHOICES):
+        word = given[name].lower()
+        if word not in _SWITCH:
+            raise bad_parameter(name, "must be true or false")
+        if not _SWITCH[word]:
+            del given[name]
+    return given
+
+
+def _refused(form: MatrixForm) -> Problem:
+    errors = [
+        {"parameter": name, "detail": str(message), "code": "invalid"}
+        for name, messages in form.errors.items()
+        for message in messages
+    ]
+    return Problem(400, detail="; ".join(f"{error['parameter']}: {error['detail']}" for error in errors), errors=errors)

@@ -1,0 +1,99 @@
+"""Lists in pages that begin after a row, not at a number: they stay put while other rows arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import remove_query_param, replace_query_param
+
+from analysis.api.v1.problems import bad_parameter
+from analysis.api.v1.reading import whole_number
+from analysis.history.ordering import Part
+
+LIMIT = 50
+LIMIT_MAX = 500
+LARGEST_ID = 2**63 - 1
+
+PARAMETERS = {
+    "limit": (f"Rows per page, at most {LIMIT_MAX}.", 1, LIMIT_MAX),
+    "after": ("The page that begins after this row: its `id`.", 1, LARGEST_ID),
+    "before": ("The page that ends before this row: its `id`.", 1, LARGEST_ID),
+}
+
+
+class Pages(BasePagination):
+    """The form of every list, and how the page before and the page after are named. Rows are never counted."""
+
+    query_parameters = tuple(PARAMETERS)
+    request: Request
+    following: int | None = None
+    preceding: int | None = None
+
+    def limit(self, request: Request) -> int:
+        return whole_number(request, "limit", LIMIT, minimum=1, maximum=LIMIT_MAX)
+
+    def place(self, request: Request, name: str) -> int | None:
+        return whole_number(request, name, 0, minimum=1, maximum=LARGEST_ID) or None
+
+    def get_paginated_response(self, data: Any) -> Response:
+        links = {"next": self._link("after", self.following), "previous": self._link("before", self.preceding)}
+        return Response({**links, "results": data})
+
+    def _link(self, name: str, row: int | None) -> str | None:
+        if row is None:
+            return None
+        address = self.request.build_absolute_uri()
+        for other in ("after", "before"):
+            address = remove_query_param(address, other)
+        return replace_query_param(address, name, row)
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        link = {"type": ["string", "null"], "format": "uri"}
+        properties = {"next": link, "previous": link, "results": schema}
+        return {"type": "object", "required": list(properties), "properties": properties}
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": words,
+                "schema": {"type": "integer", "minimum": minimum, "maximum": maximum},
+            }
+            for name, (words, minimum, maximum) in PARAMETERS.items()
+        ]
+
+
+class Keyset(Pages):
+    """In the order of the view's `ordering`: columns that are never empty, the last of them unique."""
+
+    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
+        self.request, size = request, self.limit(request)
+        keys = tuple(getattr(view, "ordering", ("-id",)))
+        after, before = self.place(request, "after"), self.place(request, "before")
+        part = Part(queryset.order_by(*keys), keys)
+        if before is not None:
+            rows = list(part.reversed().after(self._values(queryset, keys, "before", before))[: size + 1])
+            shown = rows[:size][::-1]
+            has_before, has_after = len(rows) > size, bool(shown)
+        else:
+            wanted = part.runs if after is None else part.after(self._values(queryset, keys, "after", after))
+            rows = list(wanted[: size + 1])
+            shown = rows[:size]
+            has_before, has_after = after is not None and bool(shown), len(rows) > size
+        self.following = shown[-1].pk if has_after else None
+        self.preceding = shown[0].pk if has_before else None
+        return shown
+
+    def _values(self, queryset: QuerySet[Any], keys: tuple[str, ...], name: str, row: int) -> dict[str, Any]:
+        """Where that row stands, also when the filters no longer let it through."""
+        paths = {"id", *(key.removeprefix("-") for key in keys)}
+        values = queryset.model._default_manager.filter(pk=row).values(*paths).first()
+        if values is None:
+            raise bad_parameter(name, f"row {row} is not there any more; begin at the first page", "gone")
+        return values

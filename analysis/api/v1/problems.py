@@ -1,0 +1,112 @@
+"""Errors as RFC 9457 problem details. Everything under /api/ that is 400 or more is answered in this form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.response import Response
+
+CONTENT_TYPE = "application/problem+json"
+
+_CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 500: "internal"}
+_NOT_A_FIELD = "non_field_errors"
+
+
+class Problem(APIException):
+    """An answer that says no. `errors` name the parts of the request: `pointer` into the body, or `parameter`."""
+
+    def __init__(
+        self,
+        status: int,
+        title: str = "",
+        detail: str = "",
+        code: str = "",
+        errors: Sequence[Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.status_code = status
+        self.title = title or HTTPStatus(status).phrase
+        self.code = code or _CODES.get(status, "error")
+        self.errors = list(errors)
+        self.headers = dict(headers or {})
+        super().__init__(detail or self.title, self.code)
+
+
+def bad_field(field: str, detail: str, code: str = "invalid") -> Problem:
+    """400: one member of the body is not what it must be."""
+    return Problem(400, detail=f"{field}: {detail}", errors=[part(pointer_to(field), detail, code)])
+
+
+def bad_parameter(name: str, detail: str, code: str = "invalid") -> Problem:
+    """400: one parameter of the address is not what it must be."""
+    return Problem(400, detail=f"{name}: {detail}", errors=[{"parameter": name, "detail": detail, "code": code}])
+
+
+def into_problem(response: Response, exc: Exception, request: Any) -> Response:
+    """What DRF's exception handler answered, in the form of a problem."""
+    problem = exc if isinstance(exc, Problem) else _problem_of_drf(exc, response)
+    response.data = _body(request, problem)
+    response.content_type = CONTENT_TYPE
+    for name, value in problem.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def problem_response(request: HttpRequest, status: int, detail: str = "", code: str = "") -> JsonResponse:
+    """For answers that no view of ours gives: an address that is not there, a bug."""
+    body = _body(request, Problem(status, detail=detail, code=code))
+    return JsonResponse(body, status=status, content_type=CONTENT_TYPE)
+
+
+def part(pointer: str, detail: str, code: str = "invalid") -> dict[str, str]:
+    """One of a problem's `errors`: what is wrong with this part of the body."""
+    return {"pointer": pointer, "detail": detail, "code": code}
+
+
+def pointer_to(*path: object) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _problem_of_drf(exc: Exception, response: Response) -> Problem:
+    """DRF's own exceptions, and Django's 404 and 403, whose text DRF has put into the response by now."""
+    status = response.status_code
+    if isinstance(exc, ValidationError):
+        errors = list(_flat(exc.detail))
+        return Problem(status, detail="; ".join(_line(error) for error in errors), errors=errors)
+    said = response.data.get("detail") if isinstance(response.data, dict) else None
+    return Problem(status, detail=str(said or ""), code=getattr(said, "code", ""))
+
+
+def _flat(detail: Any, *path: object) -> Iterator[dict[str, str]]:
+    """DRF's nested errors, each with a pointer to where it is."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            yield from _flat(value, *path, *(() if key == _NOT_A_FIELD else (key,)))
+    elif isinstance(detail, list):
+        for place, value in enumerate(detail):
+            yield from _flat(value, *path, *(() if isinstance(value, str) else (place,)))
+    else:
+        yield part(pointer_to(*path), str(detail), getattr(detail, "code", "") or "invalid")
+
+
+def _line(error: Mapping[str, str]) -> str:
+    name = error["pointer"].removeprefix("/")
+    return f"{name}: {error['detail']}" if name else error["detail"]
+
+
+def _body(request: Any, problem: Problem) -> dict[str, Any]:
+    return {
+        "type": "about:blank",
+        "title": problem.title,
+        "status": problem.status_code,
+        "detail": str(problem.detail),
+        "instance": request.path,
+        "code": problem.code,
+        "errors": problem.errors,
+        "request_id": getattr(request, "request_id", None),
+    }

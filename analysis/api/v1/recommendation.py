@@ -1,0 +1,142 @@
+"""What was measured already of what is asked: a script asks for its batch size before it trains."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis.api.v1.documented import problems
+from analysis.api.v1.problems import Problem, bad_parameter
+from analysis.api.v1.queries import View
+from analysis.api.v1.spec_schema import spec_properties
+from analysis.catalogue import gpu_of
+from analysis.models import Device
+from analysis.placement import placement_find
+from analysis.reuse import NOT_MEASURED, EarlierResult, earlier_result
+from engine.errors import SpecError
+from engine.estimate.gpus import find
+from engine.spec import RunSpec
+
+_FIELDS = tuple(field for field in fields(RunSpec) if field.name == "device" or field.name not in NOT_MEASURED)
+_WORDS: dict[str, bool] = {"1": True, "true": True, "0": False, "false": False}
+_NONE_YET = (
+    "nothing certified was measured yet of exactly these settings, on such a card, with the software that it has now; "
+    "start it with POST /api/v1/runs/"
+)
+
+
+class RecommendationSerializer(serializers.Serializer[EarlierResult]):
+    """The newest certified measurement that answers what is asked. All its figures were measured."""
+
+    run = serializers.IntegerField(source="run.pk")
+    finished_at = serializers.DateTimeField(source="run.finished_at")
+    age_seconds = serializers.SerializerMethodField()
+    device_name = serializers.CharField(source="run.device_name")
+    certified = serializers.BooleanField(source="run.certified")
+    recommended_batch_size = serializers.IntegerField(source="run.recommended_batch_size", allow_null=True)
+    recommended_samples_per_second = serializers.FloatField(
+        source="run.recommended_samples_per_second", allow_null=True
+    )
+    recommended_memory_bytes = serializers.IntegerField(source="run.recommended_memory_bytes", allow_null=True)
+    largest_batch_size = serializers.IntegerField(source="run.largest_batch_size", help_text="0: not even one fits.")
+    torch = serializers.CharField(help_text="The version it was measured with, which is the one in use now.")
+    library = serializers.CharField(help_text="Where the model is from, and its version.")
+
+    def get_age_seconds(self, found: EarlierResult) -> float | None:
+        ended_at = found.run.finished_at
+        return None if ended_at is None else (timezone.now() - ended_at).total_seconds()
+
+
+def _parameters() -> list[OpenApiParameter]:
+    """The settings of a run that change what is measured, as the schema of a run describes them."""
+    described = spec_properties()
+    card = {"type": "string"}
+    asked = [
+        OpenApiParameter(
+            field.name,
+            {name: value for name, value in described[field.name].items() if name not in ("description", "x-unit")},
+            required=field.name == "model",
+            description=described[field.name]["description"],
+        )
+        for field in _FIELDS
+    ]
+    return [*asked, OpenApiParameter("gpu", card, description="In place of device: any card of this class here.")]
+
+
+class Recommendation(View):
+    """`?model=bert&device=cuda&precision=bf16`: the keys that would start the run."""
+
+    query_parameters = (*(field.name for field in _FIELDS), "gpu")
+
+    @extend_schema(
+        tags=["recommendation"],
+        operation_id="recommendation_retrieve",
+        parameters=_parameters(),
+        responses={200: RecommendationSerializer, **problems(404)},
+    )
+    def get(self, request: Request) -> Response:
+        """The batch size to use, of the newest certified run that was asked for alike. 404 where there is none."""
+        asked = request.query_params.dict()
+        gpu_id = asked.pop("gpu", None)
+        spec = _spec(asked)
+        found = earlier_result(spec, _devices(spec, gpu_id, "device" in asked, request.user))
+        if found is None:
+            raise Problem(404, detail=f"{spec.model}: {_NONE_YET}", code="not_measured")
+        return Response(RecommendationSerializer(found).data)
+
+
+def _spec(asked: dict[str, str]) -> RunSpec:
+    try:
+        return RunSpec.from_dict(
+            {field.name: _value(field, asked[field.name]) for field in _FIELDS if field.name in asked}
+        )
+    except SpecError as error:
+        raise _refusal(error) from error
+
+
+def _value(field: Any, word: str) -> Any:
+    """A word of the address as JSON would have it; what is none of its type is left for the spec to refuse."""
+    kind = str(field.type)
+    if kind == "bool":
+        return _WORDS.get(word.lower(), word)
+    if kind.startswith("int") and word.isascii() and word.isdecimal() and len(word) < 20:
+        return int(word)
+    return word
+
+
+def _devices(spec: RunSpec, gpu_id: str | None, names_device: bool, user: Any) -> list[Device]:
+    """Those that could take such a run for this person."""
+    offered = Device.objects.enabled().allowing(user).defer("calibration")
+    if gpu_id is not None:
+        if names_device:
+            raise bad_parameter("gpu", "name a device or a card, not both")
+        return [device for device in offered if _is_of(device, _card(gpu_id))]
+    try:
+        place = placement_find(spec.device, user=user)
+    except SpecError as error:
+        raise _refusal(error) from error
+    return [place.device] if place.device else list(offered.filter(kind=place.kind))
+
+
+def _card(gpu_id: str) -> str:
+    try:
+        return find(gpu_id).id
+    except SpecError as error:
+        raise _refusal(error) from error
+
+
+def _is_of(device: Device, gpu_id: str) -> bool:
+    gpu = gpu_of(device)
+    return gpu is not None and gpu.id == gpu_id
+
+
+def _refusal(error: SpecError) -> Problem:
+    """A refused field of the spec stands in the address here, not in a body."""
+    name = error.field or "model"
+    return bad_parameter(name, str(error).removeprefix(f"{name}: "), error.code)

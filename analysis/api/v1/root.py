@@ -1,0 +1,35 @@
+"""`GET /api/v1/`: where everything is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analysis.api.v1.reading import StrictQuery
+
+VERSION = "1"
+
+
+class RootSerializer(serializers.Serializer[Any]):
+    """What there is here."""
+
+    name = serializers.CharField()
+    version = serializers.CharField(help_text="Of the API: it stays while answers keep what they have.")
+    links = serializers.DictField(child=serializers.URLField(), help_text="The lists, by name.")
+
+
+class Root(StrictQuery, APIView):
+    """The index of version 1."""
+
+    names: tuple[str, ...] = ()
+
+    @extend_schema(tags=["index"], operation_id="index", responses=RootSerializer)
+    def get(self, request: Request) -> Response:
+        """Where everything is, for a client that is given this address alone."""
+        links = {name.rstrip("/"): request.build_absolute_uri(name) for name in self.names}
+        return Response({"name": "MemoryMark", "version": VERSION, "links": links})

@@ -1,0 +1,113 @@
+"""What is done with one run: cancel, retry, clone, restore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analysis import services
+from analysis.api.asked import run_cloned
+from analysis.api.v1 import documented
+from analysis.api.v1.idempotency import run_once
+from analysis.api.v1.problems import Problem
+from analysis.api.v1.reading import StrictQuery, body_object
+from analysis.api.v1.runs import accepted, not_yours, refuse_unless_done, run_or_404
+from analysis.api.v1.serializers import RunDetailSerializer
+from analysis.models import Run
+
+_WITH_A_BODY = (413, 415)
+"""Whoever sends one along for nothing may get these, too."""
+
+
+class RunCancel(StrictQuery, APIView):
+    """Stop a run."""
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_cancel",
+        request=None,
+        parameters=[documented.LOCATION, documented.RETRY_AFTER],
+        responses={200: RunDetailSerializer, 202: RunDetailSerializer, **documented.problems(*_WITH_A_BODY)},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """A waiting run is cancelled at once (202); a running one is asked to stop (202); one that is over stays (200).
+
+        One's own runs; GPU managers, all.
+        """
+        run_or_404(pk)
+        _refuse_a_body(request)
+        answer = services.runs_cancel_by(run_ids={pk}, by=request.user)
+        if answer.not_allowed:
+            raise not_yours()
+        return accepted(run_or_404(pk), request, status=202 if answer.done else 200)
+
+
+class RunRetry(StrictQuery, APIView):
+    """The same again."""
+
+    throttle_scope = "create"
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_retry",
+        request=None,
+        parameters=documented.ACCEPTED,
+        responses={202: RunDetailSerializer, **documented.problems(409, 422, *_WITH_A_BODY)},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """The same spec in the same place as a new run, of whoever asks. Only of a run that is over."""
+        run = run_or_404(pk)
+        _refuse_a_body(request)
+        if not run.is_over:
+            raise Problem(409, detail=f"Run {pk} is not over yet.", code="state")
+        again, is_replay = run_once(request, {}, lambda: services.run_again(run=run, requested_by=request.user))
+        return accepted(again, request, is_replay=is_replay)
+
+
+class RunClone(StrictQuery, APIView):
+    """Nearly the same again."""
+
+    throttle_scope = "create"
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_clone",
+        request=documented.run_body("RunCloneRequest", needs_model=False),
+        parameters=documented.ACCEPTED,
+        responses={202: RunDetailSerializer, **documented.problems(422)},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """A new run as this one was asked for, but for what the body says. An estimate can be measured this way:
+        `{"kind": "measurement"}`."""
+        run, body = run_or_404(pk), body_object(request)
+        clone, is_replay = run_once(request, body, lambda: run_cloned(run, body, request.user))
+        return accepted(clone, request, is_replay=is_replay)
+
+
+class RunRestore(StrictQuery, APIView):
+    """Bring a deleted run back."""
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_restore",
+        request=None,
+        parameters=[documented.LOCATION],
+        responses={200: RunDetailSerializer, **documented.problems(409, *_WITH_A_BODY)},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """Back into the lists, within 30 days. One's own runs; GPU managers, all."""
+        run_or_404(pk, Run.all_runs)
+        _refuse_a_body(request)
+        refuse_unless_done(services.runs_restore(run_ids={pk}, by=request.user))
+        return accepted(run_or_404(pk), request, status=200)
+
+
+def _refuse_a_body(request: Request) -> None:
+    """What is sent along would seem to be in force."""
+    body: Any = request.data
+    if body:
+        raise Problem(400, detail="This takes no body; to change settings, use clone/.", code="unknown")

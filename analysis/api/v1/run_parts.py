@@ -1,0 +1,216 @@
+"""What belongs to one run, piece by piece: probes, attempts, events, curves, the result and its certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Max
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analysis.api.v1 import documented
+from analysis.api.v1.evidence import certificate_of, curves_of
+from analysis.api.v1.paging import LARGEST_ID
+from analysis.api.v1.problems import Problem
+from analysis.api.v1.reading import StrictQuery, whole_number
+from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
+from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
+from analysis.models import Attempt, Measurement, Run, RunLog, State
+
+EVENTS, EVENTS_MAX = 200, 1_000
+ATTEMPT_MAX = 2**31 - 1
+
+
+class RunMeasurements(StrictQuery, APIView):
+    """The probes of a run."""
+
+    query_parameters = ("attempt",)
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_measurements",
+        parameters=[documented.whole("attempt", "Of this attempt. Default: the last one.", 1, ATTEMPT_MAX)],
+        responses=documented.all_of("RunMeasurements", MeasurementSerializer),
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """The probes of one attempt, in the order they were run; of a run that goes on, those until now."""
+        run = run_or_404(pk)
+        number = whole_number(request, "attempt", run.attempt, minimum=1, maximum=ATTEMPT_MAX)
+        probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
+        return _all(run, MeasurementSerializer(probes, many=True).data)
+
+
+class RunAttempts(StrictQuery, APIView):
+    """The attempts of a run."""
+
+    @extend_schema(
+        tags=["runs"], operation_id="runs_attempts", responses=documented.all_of("RunAttempts", AttemptSerializer)
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """Each execution of the run by a worker, with how it ended; the first one first."""
+        run = run_or_404(pk)
+        attempts = Attempt.objects.filter(run=run).select_related("device__host").order_by("number")
+        return _all(run, AttemptSerializer(attempts, many=True).data)
+
+
+class EventSerializer(serializers.ModelSerializer[RunLog]):
+    """One line that the engine or its supervisor said."""
+
+    sequence = serializers.IntegerField(
+        source="pk", read_only=True, help_text="Rises within the run, over its attempts."
+    )
+
+    class Meta:
+        model = RunLog
+        fields = ("sequence", "attempt", "recorded_at", "level", "message")
+        read_only_fields = fields
+
+
+class EventsSerializer(serializers.Serializer[Any]):
+    """What was said since, and where the run stands."""
+
+    run = serializers.IntegerField()
+    state = serializers.ChoiceField(State.choices)
+    phase = serializers.CharField()
+    attempt = serializers.IntegerField()
+    is_over = serializers.BooleanField()
+    events = EventSerializer(many=True)
+    last_sequence = serializers.IntegerField(help_text="Ask for what comes after this next.")
+
+
+class RunEvents(StrictQuery, APIView):
+    """The log of a run, to be polled."""
+
+    query_parameters = ("after", "limit")
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_events",
+        parameters=[
+            documented.whole("after", "The last `sequence` you have; 0: from the beginning.", 0, LARGEST_ID),
+            documented.whole("limit", f"Events at once. Default: {EVENTS}.", 1, EVENTS_MAX),
+            documented.RETRY_AFTER,
+        ],
+        responses=EventsSerializer,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """Log lines after a sequence number, over all attempts, with the run's state and phase.
+
+        All is told when `is_over` is true and `last_sequence` is the one that was asked for.
+        """
+        after = whole_number(request, "after", 0, minimum=0, maximum=LARGEST_ID)
+        limit = whole_number(request, "limit", EVENTS, minimum=1, maximum=EVENTS_MAX)
+        # the state is read first: a run that is over by then has said everything that is read after it
+        run = run_or_404(pk)
+        lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
+        told = {
+            **{name: getattr(run, name) for name in ("state", "phase", "attempt", "is_over")},
+            "run": run.pk,
+            "events": lines,
+            "last_sequence": lines[-1].pk if lines else _last_before(run, after),
+        }
+        return Response(EventsSerializer(told).data, headers=_poll(run))
+
+
+class CurvePointSerializer(serializers.Serializer[Any]):
+    """One batch size. Of an estimate `outcome` is what is expected."""
+
+    batch_size = serializers.IntegerField()
+    outcome = serializers.CharField(help_text="fits, out_of_memory or size_limit.")
+    peak_allocated_bytes = serializers.IntegerField(allow_null=True)
+    peak_reserved_bytes = serializers.IntegerField(allow_null=True)
+    device_used_bytes = serializers.IntegerField(allow_null=True)
+    step_seconds = serializers.FloatField(allow_null=True)
+    samples_per_second = serializers.FloatField(allow_null=True)
+
+
+class CurveSerializer(serializers.Serializer[Any]):
+    """Memory and speed by batch size on one card."""
+
+    gpu = serializers.CharField(allow_null=True, help_text="Its name; null until the run has a device.")
+    capacity_bytes = serializers.IntegerField(allow_null=True)
+    limit_bytes = serializers.IntegerField(allow_null=True, help_text="What the run is allowed of it.")
+    points = CurvePointSerializer(many=True)
+
+
+class PointsSerializer(serializers.Serializer[Any]):
+    """The curves of a run."""
+
+    run = serializers.IntegerField()
+    evidence = serializers.CharField(help_text="measured or estimated.")
+    curves = CurveSerializer(many=True)
+
+
+class RunPoints(StrictQuery, APIView):
+    """What the charts of a run are drawn from."""
+
+    @extend_schema(tags=["runs"], operation_id="runs_points", responses=PointsSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        """One point for each batch size, in rising order, in bytes and seconds. An estimate has a curve for each card.
+
+        Of a size that was run several times it is the latest, but not a long run under other conditions.
+        """
+        run = run_or_404(pk)
+        told = {"run": run.pk, "evidence": "estimated" if run.is_estimate else "measured", "curves": curves_of(run)}
+        return Response(PointsSerializer(told).data, headers=_poll(run))
+
+
+class RunResult(StrictQuery, APIView):
+    """The engine's answer."""
+
+    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: documented.ANY_OBJECT})
+    def get(self, request: Request, pk: int) -> Response:
+        """What the engine answered, as `python -m engine --json` prints it. 404 while, and where, there is none."""
+        return Response(_result(run_or_404(pk)))
+
+
+class CertificateSerializer(serializers.Serializer[Any]):
+    """The proof of a boundary: N trained, and N+1 did not."""
+
+    run = serializers.IntegerField()
+    certified = serializers.BooleanField(help_text="N trained, and N+1 ran out of memory in a fresh process.")
+    reason = serializers.CharField(help_text="Why the boundary stands where it does.")
+    largest_batch_size = serializers.IntegerField(allow_null=True, help_text="N; 0: not even one sample fits.")
+    soak_steps = serializers.IntegerField(help_text="Full steps that N ran in a fresh process.")
+    refused_batch_size = serializers.IntegerField(allow_null=True, help_text="N+1.")
+    refusal = serializers.CharField(allow_null=True, help_text="The words of the error at N+1.")
+    note = serializers.CharField(allow_null=True)
+    fits = MeasurementSerializer(many=True, help_text="The probes of N.")
+    refused = MeasurementSerializer(many=True, help_text="The probes of N+1.")
+
+
+class RunCertificate(StrictQuery, APIView):
+    """The proof of a run's boundary."""
+
+    @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        """N with its steps, N+1 with its error. 404 while there is none, and of estimates, which prove nothing."""
+        run = run_or_404(pk)
+        if run.is_estimate:
+            raise Problem(404, detail=f"Run {pk} is an estimate: it proves nothing.", code="no_certificate")
+        return Response(CertificateSerializer(certificate_of(run, _result(run)["boundary"])).data)
+
+
+def _result(run: Run) -> dict[str, Any]:
+    if run.result is None:
+        raise Problem(
+            404, detail=f"Run {run.pk} is {run.state}: it has no result.", code="no_result", headers=_poll(run)
+        )
+    return dict(run.result)
+
+
+def _all(run: Run, results: Any) -> Response:
+    return Response({"run": run.pk, "results": results}, headers=_poll(run))
+
+
+def _poll(run: Run) -> dict[str, str]:
+    """When it is worth asking again: not at all once the run is over."""
+    return {} if run.is_over else {"Retry-After": str(ASK_AGAIN_SECONDS)}
+
+
+def _last_before(run: Run, after: int) -> int:
+    """Nothing new: the place stays, unless it was never one of this run's."""
+    return min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)

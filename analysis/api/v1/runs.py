@@ -1,0 +1,289 @@
+"""Runs: list, create, one run, what people write on it, delete, and the list as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import QueryDict, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+from rest_framework.views import APIView
+
+from analysis import services
+from analysis.api.asked import run_stored
+from analysis.api.v1 import documented
+from analysis.api.v1.caching import etag_of, is_known, refuse_if_changed
+from analysis.api.v1.idempotency import REPLAYED, run_once
+from analysis.api.v1.paging import Pages
+from analysis.api.v1.problems import Problem, bad_field, bad_parameter
+from analysis.api.v1.queries import StrictBody
+from analysis.api.v1.reading import StrictFlag, StrictQuery, StrictText, body_object
+from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
+from analysis.forecast import turns
+from analysis.history.asked import Asked, asked, without_empty
+from analysis.history.export import csv_chunks, json_chunks
+from analysis.history.filters import RunFilter
+from analysis.history.pages import CursorGoneError, page_of
+from analysis.history.tables import NAME_LENGTH, TAG_LENGTH
+from analysis.models import Measurement, Run, State
+from analysis.services import Answer
+from analysis.services.keeping import NOTE_LENGTH, TAGS_PER_RUN
+
+ASK_AGAIN_SECONDS = 2
+FILTERS = (*RunFilter.base_filters, "sort")
+
+
+class RunPages(Pages):
+    """Pages in any order that the history has."""
+
+    def page(self, wanted: Asked, request: Request) -> list[Run]:
+        self.request = request
+        places = {name: self.place(request, name) for name in ("after", "before")}
+        try:
+            page = page_of(wanted.parts, wanted.sort, size=self.limit(request), **places)
+        except CursorGoneError as error:
+            name = "before" if places["before"] else "after"
+            raise bad_parameter(name, f"run {error} is not there any more; begin at the first page", "gone") from error
+        self.following, self.preceding = page.following, page.preceding
+        return page.runs
+
+
+class RunList(StrictQuery, APIView):
+    """`GET` lists runs; `POST` stores one."""
+
+    pagination_class = RunPages
+    serializer_class = RunSerializer
+    query_parameters = (*FILTERS, *RunPages.query_parameters)
+    repeatable_parameters = ("state",)
+    throttle_scope = "create"
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_list",
+        parameters=[*documented.run_filters(), *documented.page_parameters()],
+        responses=documented.page_of("RunPage", RunSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Stored runs, filtered and sorted as on the page /runs/. They are never counted; `next` is null at the end."""
+        pages = RunPages()
+        runs = pages.page(wanted_runs(request), request)
+        return pages.get_paginated_response(RunSerializer(runs, many=True, context={"turns": turns(runs)}).data)
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_create",
+        parameters=documented.ACCEPTED,
+        request=documented.run_body("RunRequest"),
+        responses={202: RunDetailSerializer, **documented.problems(422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Store a run and queue it: a measurement, or an estimate. Read it at its Location until it is over."""
+        body = body_object(request)
+        run, is_replay = run_once(request, body, lambda: run_stored(body, request.user))
+        return accepted(run, request, is_replay=is_replay)
+
+
+class RunExport(StrictQuery, APIView):
+    """Exactly the runs of a list as a file, however many; written while they are read."""
+
+    form = ""
+    query_parameters = FILTERS
+    repeatable_parameters = ("state",)
+    read_throttle_scope = "export"
+    _forms: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
+        "csv": ("text/csv; charset=utf-8", csv_chunks),
+        "json": ("application/json", json_chunks),
+    }
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        """The address says the form, whatever Accept says."""
+        return super().perform_content_negotiation(request, force=True)
+
+    def get(self, request: Request) -> StreamingHttpResponse:
+        wanted = wanted_runs(request)
+        content_type, chunks = self._forms[self.form]
+        file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
+        file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{self.form}"'
+        return file
+
+
+@extend_schema_view(
+    get=extend_schema(
+        tags=["runs"],
+        operation_id="runs_export_csv",
+        parameters=documented.run_filters(),
+        responses={(200, "text/csv"): str},
+        description="The runs of a list as CSV: a head, then a line for each run.",
+    )
+)
+class RunExportCsv(RunExport):
+    """As CSV."""
+
+    form = "csv"
+
+
+@extend_schema_view(
+    get=extend_schema(
+        tags=["runs"],
+        operation_id="runs_export_json",
+        parameters=documented.run_filters(),
+        responses={(200, "application/json"): documented.ANY_OBJECTS},
+        description="The runs of a list as one JSON array.",
+    )
+)
+class RunExportJson(RunExport):
+    """As JSON."""
+
+    form = "json"
+
+
+class RunChangeSerializer(StrictBody):
+    """What people write on a run. What is left out stays as it is."""
+
+    name = StrictText(max_length=NAME_LENGTH, allow_blank=True, required=False)
+    note = StrictText(max_length=NOTE_LENGTH, allow_blank=True, required=False)
+    tags = serializers.ListField(child=StrictText(max_length=TAG_LENGTH), max_length=TAGS_PER_RUN, required=False)
+    is_baseline = StrictFlag(required=False, help_text="Pinned: others are compared with it, and it is kept.")
+
+
+class RunDetail(StrictQuery, APIView):
+    """One run with everything that is known of it."""
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_retrieve",
+        parameters=[documented.IF_NONE_MATCH, documented.ETAG, documented.RETRY_AFTER],
+        responses={200: RunDetailSerializer, 304: OpenApiResponse(description="It is as you know it.")},
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """One run with its spec, result, attempts and the probes of the last attempt."""
+        run = run_or_404(pk)
+        summary = _summary(run)
+        etag = _etag(run, summary)
+        if is_known(request, etag):
+            return Response(status=304, headers=_headers(run, etag))
+        return Response(_detail(run, summary), headers=_headers(run, etag))
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_update",
+        parameters=[documented.IF_MATCH, documented.ETAG],
+        request=RunChangeSerializer,
+        responses={200: RunDetailSerializer, **documented.problems(409, 412)},
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        """Change name, note, tags, or whether it is a baseline. One's own runs; GPU managers, all."""
+        body = RunChangeSerializer(data=body_object(request))
+        body.is_valid(raise_exception=True)
+        with transaction.atomic():
+            _lock(request, pk)
+            _change(run_or_404(pk), body.validated_data, request.user)
+        run = run_or_404(pk)
+        summary = _summary(run)
+        return Response(_detail(run, summary), headers=_headers(run, _etag(run, summary)))
+
+    @extend_schema(
+        tags=["runs"],
+        operation_id="runs_delete",
+        parameters=[documented.IF_MATCH],
+        responses={204: None, **documented.problems(409, 412)},
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        """Take it out of every list. For 30 days it can be restored. Not while it goes on, and not a baseline."""
+        with transaction.atomic():
+            _lock(request, pk)
+            run_or_404(pk)
+            refuse_unless_done(services.runs_delete(run_ids={pk}, by=request.user))
+        return Response(status=204)
+
+
+def wanted_runs(request: Request) -> Asked:
+    """The filters and the order of the address, understood as on the page; a place in it is left to the pages."""
+    given = without_empty(request.query_params)
+    data = QueryDict(mutable=True)
+    for name, values in given.lists():
+        if name in FILTERS:
+            data.setlist(name, values)
+    wanted = asked(data)
+    if wanted.problems:
+        errors = [dict(zip(("parameter", "detail"), text.split(": ", 1), strict=False)) for text in wanted.problems]
+        raise Problem(400, detail=" ".join(wanted.problems), errors=[{**error, "code": "invalid"} for error in errors])
+    return wanted
+
+
+def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
+    """The row, without its result, which is large."""
+    run: Run = get_object_or_404(runs.with_places().defer("result"), pk=pk)
+    return run
+
+
+def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
+    """A run that was stored, or changes: what it is now, where it is, and when to look again."""
+    summary = _summary(run)
+    headers = {**_headers(run, _etag(run, summary)), "Location": reverse("api-run", args=[run.pk], request=request)}
+    if is_replay:
+        headers[REPLAYED] = "true"
+    return Response(_detail(run, summary), status=status, headers=headers)
+
+
+def refuse_unless_done(answer: Answer) -> None:
+    """What a service did not do, as a problem: 403 where the run is somebody else's, 409 where its state forbids it."""
+    if answer.not_allowed:
+        raise not_yours()
+    if answer.not_possible:
+        raise Problem(409, detail=f"Not done: {answer.reason}.", code="state")
+
+
+def not_yours() -> Problem:
+    return Problem(403, detail="Only whoever asked for this run, and GPU managers, may do that.", code="not_yours")
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    return dict(RunSerializer(run, context={"turns": turns([run])}).data)
+
+
+def _etag(run: Run, summary: dict[str, Any]) -> str:
+    """Probes are only ever added, and the result comes with the state."""
+    probes = Measurement.objects.of(run).count() if run.attempt else 0
+    return etag_of(summary, run.note, run.error_message, probes)
+
+
+def _detail(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
+    """As RunDetailSerializer; but the summary is not made twice, for a forecast is not free."""
+    if run.state != State.FINISHED:
+        run.result = None  # no other one has any: it is not looked for
+    return {**summary, **RunPartsSerializer(run).data}
+
+
+def _headers(run: Run, etag: str) -> dict[str, str]:
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    return headers if run.is_over else {**headers, "Retry-After": str(ASK_AGAIN_SECONDS)}
+
+
+def _lock(request: Request, pk: int) -> None:
+    """Until the transaction ends nobody else changes the run. Refused where it is not as the client saw it."""
+    list(Run.objects.select_for_update().filter(pk=pk).values_list("pk"))
+    if "If-Match" in request.headers:
+        run = run_or_404(pk)
+        refuse_if_changed(request, _etag(run, _summary(run)))
+
+
+def _change(run: Run, told: dict[str, Any], user: Any) -> None:
+    if not Run.objects.changeable_by(user).filter(pk=run.pk).exists():
+        raise not_yours()
+    written = {name: told.get(name, getattr(run, name)) for name in ("name", "note")}
+    tags = told["tags"] if "tags" in told else [tag.name for tag in run.tags.all()]
+    if told.keys() & {"name", "note", "tags"}:
+        try:
+            refuse_unless_done(services.run_annotate(run_id=run.pk, by=user, tags=tags, **written))
+        except ValidationError as error:
+            raise bad_field("tags", " ".join(error.messages)) from error
+    if "is_baseline" in told:
+        refuse_unless_done(services.runs_set_baseline(run_ids={run.pk}, by=user, is_baseline=told["is_baseline"]))

@@ -1,0 +1,145 @@
+"""Rows -> JSON of version 1: bytes and seconds, the unit in every name. null is what was not measured."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from analysis.forecast import Turn
+from analysis.models import Attempt, Measurement, Run, State
+from engine.result import MemoryByKind
+
+
+class NameOf(serializers.CharField):
+    """The name of a row that this one points to; null where it points to none."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source=source, read_only=True, allow_null=True)
+
+
+class RunSerializer(serializers.ModelSerializer[Run]):
+    """A run as lists show it."""
+
+    device = NameOf("device.device")
+    host = NameOf("device.host.name")
+    asks_device = NameOf("asks_device.device")
+    asks_host = NameOf("asks_device.host.name")
+    requested_by = NameOf("requested_by.username")
+    tags = serializers.SlugRelatedField("name", many=True, read_only=True)
+    queue_position = serializers.SerializerMethodField(help_text="1 starts next; null: it does not wait, or not known.")
+    expected_start_at = serializers.SerializerMethodField(help_text="A forecast from earlier runs of these models.")
+
+    class Meta:
+        model = Run
+        fields: tuple[str, ...] = (
+            *("id", "kind", "name", "tags", "is_baseline", "requested_by"),
+            *("model", "gpu", "precision", "optimizer"),
+            *("device", "host", "asks_device", "asks_host", "asks_kind", "asks_device_class"),
+            *("accepts_shared_device", "priority", "queue_position", "expected_start_at"),
+            *("state", "phase", "attempt", "cancel_requested", "error_code", "exit_status"),
+            *("created_at", "started_at", "finished_at"),
+            *("device_name", "capacity_bytes", "limit_bytes", "is_shared"),
+            *("largest_batch_size", "certified", "boundary_reason"),
+            *("recommended_batch_size", "recommended_samples_per_second", "recommended_memory_bytes"),
+            *("current_batch_size", "current_waste_bytes", "speedup"),
+            *("saving_per_run_usd", "saving_per_year_usd", "cost_per_million_samples_usd"),
+            *("estimated_largest_batch_size", "estimated_safe_batch_size", "estimate_is_calibrated"),
+            *("estimate_peak_error", "estimate_boundary_error"),
+        )
+        read_only_fields = fields
+
+    def get_queue_position(self, run: Run) -> int | None:
+        turn = self._turn(run)
+        return turn and turn.position
+
+    def get_expected_start_at(self, run: Run) -> datetime | None:
+        turn = self._turn(run)
+        return turn and turn.start_at
+
+    def _turn(self, run: Run) -> Turn | None:
+        """The view asks once for all runs that it shows."""
+        return self.context["turns"].get(run.pk)
+
+
+class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):
+    """What held the memory at the instant of the peak."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {field.name: serializers.IntegerField() for field in fields(MemoryByKind)}
+
+
+class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
+    """One probe: every figure as it was measured."""
+
+    memory_by_kind = MemoryByKindSerializer(read_only=True, allow_null=True)
+    timed_step_seconds = serializers.ListField(child=serializers.FloatField(), read_only=True)
+
+    class Meta:
+        model = Measurement
+        exclude = ("id", "run")
+        read_only_fields = [field.name for field in Measurement._meta.fields]
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    """One execution of the run."""
+
+    device = NameOf("device.device")
+    host = NameOf("device.host.name")
+    outcome = serializers.ChoiceField(State.choices, allow_blank=True, read_only=True, help_text="Empty: it goes on.")
+    outcome = serializers.CharField(read_only=True, help_text="The state it ended in; empty while it goes on.")
+
+    class Meta:
+        model = Attempt
+        exclude = ("id", "run", "owner", "environment")
+        read_only_fields = [field.name for field in Attempt._meta.fields]
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class StoredObject(serializers.JSONField):
+    """An object as the engine wrote it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(read_only=True, **options)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True, "nullable": True})
+class StoredObjectOrNull(StoredObject):
+    """The same, where there may be none yet."""
+
+
+class RunPartsSerializer(serializers.ModelSerializer[Run]):
+    """What a run has beside what lists show: its spec, its result, its attempts and the probes of the last one."""
+
+    spec = StoredObject(help_text="What is run: the body that would start it again, its defaults filled in.")
+    result = StoredObjectOrNull(help_text="The engine's answer; null until the run has finished.")
+    attempts = serializers.SerializerMethodField()
+    measurements = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Run
+        fields: tuple[str, ...] = ("note", "error_message", "spec", "result", "attempts", "measurements")
+        read_only_fields = fields
+
+    @extend_schema_field(AttemptSerializer(many=True))
+    def get_attempts(self, run: Run) -> list[dict[str, object]]:
+        if not run.attempt:
+            return []
+        return list(AttemptSerializer(run.attempts.select_related("device__host"), many=True).data)
+
+    @extend_schema_field(MeasurementSerializer(many=True))
+    def get_measurements(self, run: Run) -> list[dict[str, object]]:
+        if not run.attempt:
+            return []
+        return list(MeasurementSerializer(Measurement.objects.of(run), many=True).data)
+
+
+class RunDetailSerializer(RunPartsSerializer, RunSerializer):
+    """A run with everything that is known of it."""
+
+    class Meta(RunSerializer.Meta):
+        fields = (*RunSerializer.Meta.fields, *RunPartsSerializer.Meta.fields)
+        read_only_fields = fields

@@ -1,0 +1,154 @@
+"""PURE: the JSON Schema (2020-12) of the body that starts a run, read off `engine.spec`.
+
+Types, defaults, choices and ranges are the engine's own; here are only the sentences that explain each field.
+What depends on the model, such as the longest sequence it takes, stands under `allOf`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from analysis.api.asked import NOT_OF_ESTIMATES
+from analysis.models import Run
+from analysis.services.estimates import ALL_GPUS
+from engine.catalog import WORKLOADS, Workload
+from engine.estimate.gpus import gpus
+from engine.spec import CHOICES, DEVICE_NAMES, RANGES, RunSpec
+from engine.units import BYTES_ALLOWED
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Any]
+
+_TYPES = {"str": "string", "bool": "boolean", "int": "integer", "float": "number"}
+_UNITS = {"_bytes": "bytes", "_seconds": "seconds", "_usd": "US dollars", "_batch_size": "samples"}
+_DESCRIPTIONS = {
+    "model": "What is trained: an id of /api/v1/models/.",
+    "device": "Where: auto (the best device), a kind (cuda, xpu, mps: any of it), or one device such as cuda:1.",
+    "precision": "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32.",
+    "optimizer": "none runs forward and backward only.",
+    "gradient_checkpointing": "Keep fewer activations and compute them again in the backward pass.",
+    "mode": "train has dropout on, eval has it off; both run the backward pass.",
+    "sequence_length": "Tokens in a sample, for text models. null: the model's default.",
+    "image_size": "Side of the square image in pixels, for image models. null: the model's default.",
+    "pretrained": "The hub's weights in place of random ones: the same memory and speed, but a download.",
+    "current_batch_size": "What you train with today: waste and speed-up are measured against it.",
+    "memory_limit_bytes": f"Hold the run below this: {BYTES_ALLOWED}. null: the device's own memory is the limit.",
+    "start_batch_size": "The first size tried. null: the engine chooses.",
+    "max_batch_size": "The search goes no further than this.",
+    "time_budget_seconds": "A search that takes longer ends with what it knows. A server may allow less than this.",
+    "soak_steps": "Optimizer steps that the largest size must train in a fresh process. null: the engine's default.",
+    "price_per_hour_usd": "Assumed, for the savings. Left out: the device's own price, where one is set.",
+    "hours_per_run": "Assumed: how long you train at today's batch size.",
+    "runs_per_year": "Assumed: how often you train.",
+}
+
+
+def run_schema() -> Schema:
+    """Of the body of `POST /api/v1/runs/`."""
+    return {
+        "$schema": DIALECT,
+        "title": "Run",
+        "description": "What a run is asked for; only the model is required. Sizes are bytes, times seconds.",
+        "type": "object",
+        "required": [field.name for field in fields(RunSpec) if field.default is MISSING],
+        "properties": {**spec_properties(), **_queue_properties()},
+        "additionalProperties": False,
+        "allOf": [*map(_of_model, WORKLOADS.values()), *_of_kinds()],
+    }
+
+
+def spec_properties() -> Schema:
+    """Of the fields of a spec alone: needs no catalogue of cards, which a lab's own file may have broken."""
+    return {field.name: _property(field) for field in fields(RunSpec)}
+
+
+def settings_of(workload: Workload) -> list[str]:
+    """The fields of a spec that this workload takes."""
+    refused = _refused_by(workload)
+    return [field.name for field in fields(RunSpec) if field.name not in refused]
+
+
+def input_schema(workload: Workload) -> Schema:
+    """Of the one setting that changes the size of its input."""
+    low, high = workload.input_sizes
+    schema = {"minimum": low, "maximum": high, "default": workload.default_input_size}
+    return schema | ({"multipleOf": workload.input_multiple_of} if workload.input_multiple_of > 1 else {})
+
+
+def _property(field: Field[Any]) -> Schema:
+    types = [_TYPES.get(name, "null") for name in str(field.type).split(" | ")]
+    schema: Schema = {"type": types[0] if len(types) == 1 else types}
+    if field.name in CHOICES:
+        schema["enum"] = list(CHOICES[field.name])
+    if field.name in RANGES:
+        schema["minimum"], schema["maximum"] = RANGES[field.name]
+    if field.name == "device":
+        schema["pattern"] = f"^(?:{DEVICE_NAMES.pattern})$"
+    if field.name == "memory_limit_bytes":
+        schema["type"] = ["integer", "string", "null"]
+    if field.default is not MISSING:
+        schema["default"] = field.default
+    return schema | {"description": _DESCRIPTIONS[field.name]} | _unit(field.name)
+
+
+def _unit(name: str) -> Schema:
+    return next(({"x-unit": unit} for ending, unit in _UNITS.items() if name.endswith(ending)), {})
+
+
+def _queue_properties() -> Schema:
+    """What a body may hold beside the spec: kind, card, and its place in the queue."""
+    class_length = Run._meta.get_field("asks_device_class").max_length
+    return {
+        "kind": {
+            "enum": Run.Kind.values,
+            "default": Run.Kind.MEASUREMENT.value,
+            "description": "Measured, or predicted.",
+        },
+        "gpu": {
+            "enum": [ALL_GPUS, *gpus()],
+            "default": ALL_GPUS,
+            "description": "Of an estimate: a card of /api/v1/gpus/, or all of them.",
+        },
+        "device_class": {
+            "type": "string",
+            "maxLength": class_length,
+            "default": "",
+            "description": "Part of the card's name, such as A100: any device of that name will do.",
+        },
+        "priority": {
+            "enum": Run.Priority.values,
+            "default": Run.Priority.NORMAL.value,
+            "description": "The higher goes first; 1 is for GPU managers.",
+        },
+        "accepts_shared_device": {
+            "type": "boolean",
+            "default": False,
+            "description": "Start although other processes use the card: such a run is no baseline.",
+        },
+    }
+
+
+def _of_model(workload: Workload) -> Schema:
+    """What holds for this model alone."""
+    narrowed: Schema = {name: {"const": default} for name, default in _refused_by(workload).items()}
+    return {
+        "if": {"properties": {"model": {"const": workload.id}}, "required": ["model"]},
+        "then": {"properties": narrowed | {workload.input_field: input_schema(workload)}},
+    }
+
+
+def _refused_by(workload: Workload) -> dict[str, bool | None]:
+    """The fields that it has no use for, each with the one value it may have."""
+    refused: dict[str, bool | None] = {"image_size" if workload.is_text else "sequence_length": None}
+    if not workload.has_gradient_checkpointing:
+        refused["gradient_checkpointing"] = False
+    if workload.huggingface_id is None:
+        refused["pretrained"] = False
+    return refused
+
+
+def _of_kinds() -> list[Schema]:
+    is_estimate = {"properties": {"kind": {"const": Run.Kind.ESTIMATE.value}}, "required": ["kind"]}
+    of_measurements: Schema = dict.fromkeys(NOT_OF_ESTIMATES, False)
+    return [{"if": is_estimate, "then": {"properties": of_measurements}, "else": {"properties": {"gpu": False}}}]

@@ -1,0 +1,139 @@
+"""Tokens: what a program shows instead of a name and a password. The secret is told once, when it is made.
+
+Tokens are made and revoked by people alone, signed in or with HTTP Basic: a token that leaked can neither make
+itself a successor nor lock its owner's other programs out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView, RetrieveAPIView
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from analysis.access.rights import may_manage, may_start
+from analysis.access.tables import TOKEN_NAME_LENGTH, ApiToken
+from analysis.access.tokens import token_create, token_revoke
+from analysis.api.permissions import MayRead
+from analysis.api.v1.paging import Keyset
+from analysis.api.v1.problems import Problem, bad_field, bad_parameter
+from analysis.api.v1.queries import Query, StrictBody
+from analysis.api.v1.reading import StrictFlag, StrictQuery, StrictText
+
+_BY_PEOPLE = "Tokens are made and revoked by people: sign in, or send name and password with HTTP Basic."
+
+
+class MayReadAndActInPerson(MayRead):
+    """Viewers have tokens as well; what changes them is done by the person, not by another token."""
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        if not super().has_permission(request, view):
+            return False
+        self.message, self.code = _BY_PEOPLE, "in_person"
+        return request.method in SAFE_METHODS or not isinstance(request.auth, ApiToken)
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    """A token without its secret, which is kept nowhere."""
+
+    owner = serializers.CharField(source="owner.username")
+
+    class Meta:
+        model = ApiToken
+        fields = (
+            *("id", "name", "owner", "prefix", "may_write"),
+            *("created_at", "expires_at", "last_used_at", "revoked_at"),
+        )
+
+
+class NewTokenSerializer(TokenSerializer):
+    """A token with its secret: this is the only answer that ever holds it."""
+
+    secret = serializers.SerializerMethodField(help_text="Send it as `Authorization: Bearer ...`.")
+
+    class Meta(TokenSerializer.Meta):
+        fields = (*TokenSerializer.Meta.fields, "secret")
+
+    def get_secret(self, token: ApiToken) -> str:
+        return str(self.context["secret"])
+
+
+class TokenBodySerializer(StrictBody):
+    """A token to make."""
+
+    name = StrictText(max_length=TOKEN_NAME_LENGTH, help_text="What it is for.")
+    may_write = StrictFlag(default=False, help_text="Else it only reads.")
+    expires_at = serializers.DateTimeField(default=None, allow_null=True, help_text="null: until it is revoked.")
+
+
+class TokenQuery(Query):
+    """Whose tokens."""
+
+    owner = serializers.ChoiceField(["me", "all"], required=False, help_text="all is for GPU managers. Default: me.")
+
+
+class _Tokens(StrictQuery):
+    """What list and detail share."""
+
+    permission_classes = (MayReadAndActInPerson,)
+    serializer_class = TokenSerializer
+    queryset = ApiToken.objects.none()
+    request: Request
+
+
+@extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=[TokenQuery]))
+class TokenList(_Tokens, ListAPIView[ApiToken]):
+    """One's own tokens, the newest first; revoked ones stay."""
+
+    pagination_class = Keyset
+    ordering = ("-id",)
+    query_parameters = TokenQuery.names()
+    throttle_scope = "token"
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        tokens = ApiToken.objects.select_related("owner")
+        if TokenQuery.of(self.request).get("owner") != "all":
+            return tokens.filter(owner=self.request.user)
+        if not may_manage(self.request.user):
+            raise bad_parameter("owner", "all is for GPU managers", "role")
+        return tokens
+
+    @extend_schema(
+        tags=["tokens"],
+        operation_id="tokens_create",
+        request=TokenBodySerializer,
+        responses={201: NewTokenSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Make a token for oneself. Not with a token: sign in, or send name and password with HTTP Basic."""
+        body = TokenBodySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        told = body.validated_data
+        if told["may_write"] and not may_start(request.user):
+            raise bad_field("may_write", "a viewer's token only reads", "role")
+        token, secret = token_create(owner=request.user, **told)
+        answer = NewTokenSerializer(token, context={"secret": secret}).data
+        headers = {"Location": reverse("api-token", args=[token.pk], request=request), "Cache-Control": "no-store"}
+        return Response(answer, status=201, headers=headers)
+
+
+@extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_retrieve"))
+class TokenDetail(_Tokens, RetrieveAPIView[ApiToken]):
+    """One token."""
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        tokens = ApiToken.objects.select_related("owner")
+        return tokens if may_manage(self.request.user) else tokens.filter(owner=self.request.user)
+
+    @extend_schema(tags=["tokens"], operation_id="tokens_revoke", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Revoke it at once: one's own; GPU managers, anybody's. Again changes nothing."""
+        if token_revoke(token_id=pk, by=request.user) or self.get_queryset().filter(pk=pk).exists():
+            return Response(status=204)
+        raise Problem(404, detail="There is no such token of yours.")

@@ -1,0 +1,191 @@
+"""One workload on one card over time: its points, the steps in them, and what somebody said of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis import services
+from analysis.api.v1.problems import bad_field, bad_parameter
+from analysis.api.v1.queries import StrictBody, View
+from analysis.api.v1.reading import StrictText
+from analysis.api.v1.spec_schema import spec_properties
+from analysis.comparison.asked import BadQuery, TrendQuery
+from analysis.comparison.tables import NOTE_LENGTH, TrendAcknowledgement
+from analysis.comparison.trend_page import Acknowledgements, StepFound
+from analysis.comparison.trend_runs import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.comparison.trend_series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
+
+
+class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):
+    """Somebody looked at the step that begins with this run."""
+
+    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = TrendAcknowledgement
+        fields = ("run", "metric", "note", "acknowledged_by", "acknowledged_at")
+
+
+class ChangeSerializer(serializers.Serializer[Any]):
+    """A fact of the surroundings that changed, in words."""
+
+    name = serializers.CharField()
+    before = serializers.CharField()
+    after = serializers.CharField()
+
+
+class StepSerializer(serializers.Serializer[StepFound]):
+    """Where the figure jumped and stayed. `fraction` 0.06 is 6 % up."""
+
+    run = serializers.IntegerField(source="after.run_id", help_text="The first one of the new height.")
+    previous_run = serializers.IntegerField(source="before.run_id")
+    before = serializers.FloatField(source="step.before", help_text="The median before it.")
+    after = serializers.FloatField(source="step.after", help_text="The median from it on.")
+    fraction = serializers.FloatField(source="step.fraction")
+    is_worse = serializers.BooleanField()
+    changes = serializers.SerializerMethodField()
+    acknowledgement = AcknowledgementSerializer(allow_null=True)
+
+    @extend_schema_field(ChangeSerializer(many=True))
+    def get_changes(self, found: StepFound) -> list[dict[str, str]]:
+        return [dict(zip(("name", "before", "after"), change, strict=True)) for change in found.changes]
+
+
+class PointSerializer(serializers.Serializer[Any]):
+    """One run's figure."""
+
+    run = serializers.IntegerField()
+    finished_at = serializers.DateTimeField()
+    value = serializers.FloatField()
+
+
+class SeriesSerializer(serializers.Serializer[Any]):
+    """A figure over time, oldest first."""
+
+    metric = serializers.ChoiceField(METRICS)
+    unit = serializers.ChoiceField(["samples", "bytes"])
+    better = serializers.ChoiceField(["higher", "lower"])
+    batch_size = serializers.IntegerField(allow_null=True, help_text="Of peak: the batch size it is followed at.")
+    points = PointSerializer(many=True)
+    steps = StepSerializer(many=True)
+
+
+class LeftOutSerializer(serializers.Serializer[Sample]):
+    """A run whose figures are no points of the series."""
+
+    run = serializers.IntegerField(source="run_id")
+    finished_at = serializers.DateTimeField(source="at")
+    reason = serializers.CharField(source="left_out")
+
+
+class TrendSerializer(serializers.Serializer[Any]):
+    """One trend."""
+
+    settings = serializers.DictField(child=serializers.JSONField(), help_text="Of all its runs.")
+    is_cut = serializers.BooleanField(help_text=f"There are older runs: the newest {SAMPLES_MAX} are told.")
+    series = SeriesSerializer(many=True)
+    left_out = LeftOutSerializer(many=True)
+
+
+class AcknowledgeBodySerializer(StrictBody):
+    """What the step is that begins with this run."""
+
+    run = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
+    metric = serializers.ChoiceField(METRICS)
+    note = StrictText(max_length=NOTE_LENGTH)
+
+
+def _parameters() -> list[OpenApiParameter]:
+    described = spec_properties()
+    size = {"type": "integer", "minimum": 1}
+    own: Mapping[str, tuple[dict[str, Any], str]] = {
+        "gpu": ({"type": "string"}, "`device_name` of its runs."),
+        "input_size": (size, "Tokens, or the side of the image in pixels. Default: the model's."),
+        "memory_limit_bytes": (size, "Runs that were held to this."),
+    }
+    parameters = []
+    for name in TrendQuery.__slots__:
+        schema, words = own.get(name) or (_bare(described[name]), described[name]["description"])
+        parameters.append(OpenApiParameter(name, schema, required=name in ("model", "gpu"), description=words))
+    return parameters
+
+
+def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Switches are 0 or 1 in an address."""
+    if described["type"] == "boolean":
+        return {"type": "string", "enum": ["0", "1"], "default": "0"}
+    return {name: value for name, value in described.items() if name in ("type", "enum", "default")}
+
+
+class Trend(View):
+    """`?model=bert&gpu=NVIDIA A100-SXM4-80GB`: what is left out is the default of a new run."""
+
+    query_parameters = tuple(TrendQuery.__slots__)
+
+    @extend_schema(
+        tags=["comparison"], operation_id="trends_retrieve", parameters=_parameters(), responses=TrendSerializer
+    )
+    def get(self, request: Request) -> Response:
+        """The finished measurements of one workload, its settings and a card, oldest first, with the steps in them."""
+        try:
+            query = TrendQuery.of(request.query_params)
+        except BadQuery as error:
+            raise bad_parameter(error.parameter, error.message) from error
+        ids = ids_of_series(query)
+        samples = samples_of(ids[:SAMPLES_MAX])
+        answer = {
+            "settings": {name: getattr(query, name) for name in query.__slots__},
+            "is_cut": len(ids) > SAMPLES_MAX,
+            "series": _series(samples, acknowledgements_of(ids)),
+            "left_out": [sample for sample in samples if sample.left_out],
+        }
+        return Response(TrendSerializer(answer).data)
+
+
+class TrendNotes(View):
+    """Notes on steps."""
+
+    @extend_schema(
+        tags=["comparison"],
+        operation_id="trends_acknowledge",
+        request=AcknowledgeBodySerializer,
+        responses=AcknowledgementSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Say what the step is that begins with a run; a later note takes the place of an earlier one."""
+        body = AcknowledgeBodySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        run = measured_runs().filter(pk=asked["run"]).first()
+        if run is None:
+            raise bad_field("run", f"there is no finished measurement {asked['run']}", "does_not_exist")
+        services.step_acknowledge(run=run, metric=asked["metric"], note=asked["note"], acknowledged_by=request.user)
+        kept = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=asked["metric"])
+        return Response(AcknowledgementSerializer(kept).data)
+
+
+def _series(samples: Sequence[Sample], acknowledgements: Acknowledgements) -> list[dict[str, Any]]:
+    size = followed_batch_size([sample for sample in samples if not sample.left_out])
+    return [_one(series, size, acknowledgements) for series in series_of(samples)]
+
+
+def _one(series: Series, size: int | None, acknowledgements: Acknowledgements) -> dict[str, Any]:
+    points = zip(series.samples, series.values, strict=True)
+    first = (series.samples[step.index].run_id for step in series.steps)
+    return {
+        "metric": series.key,
+        "unit": "bytes" if series.key == PEAK else "samples",
+        "better": series.better,
+        "batch_size": size if series.key == PEAK else None,
+        "points": [{"run": sample.run_id, "finished_at": sample.at, "value": value} for sample, value in points],
+        "steps": [
+            StepFound(series, step, acknowledgements.get((run_id, series.key)))
+            for step, run_id in zip(series.steps, first, strict=True)
+        ],
+    }

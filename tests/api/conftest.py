@@ -1,0 +1,16 @@
+"""Somebody who may only read."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from analysis.access.rights import VIEWER
+from tests.factories import make_user
+
+
+@pytest.fixture
+def vera_client(db) -> Client:
+    client = Client()
+    client.force_login(make_user("vera", VIEWER))
+    return client

@@ -1,0 +1,177 @@
+"""Runs beside each other, the matrix and trends through the API: the same figures as on the pages, in base units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.comparison.tables import TrendAcknowledgement
+from analysis.models import Run
+from engine.units import GIB
+from tests.analysis.comparison.stored import CARD, finished, finished_estimate, finished_on_day, result
+from tests.analysis.matrix.stored import estimated, measured
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+COMPARE, MATRIX, TREND = "/api/v1/compare/", "/api/v1/matrix/", "/api/v1/trends/"
+NOTES = "/api/v1/trends/acknowledgements/"
+
+
+def compare(client: Client, *runs: Run, **body: Any) -> dict[str, Any]:
+    response = client.post(COMPARE, {"ids": [run.pk for run in runs], **body}, content_type="application/json")
+    assert response.status_code == 200, response.content
+    return dict(response.json())
+
+
+def named(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(row for row in rows if row["name"] == name)
+
+
+def test_every_figure_stands_against_the_baseline(alice_client: Client) -> None:
+    first, second = finished(result(20)), finished(result(25, bytes_per_sample=GIB // 2))
+    answer = compare(alice_client, first, second)
+    assert (answer["baseline"], answer["common_batch_size"]) == (first.pk, 16)
+    cells = named(answer["figures"], "largest_batch_size")["cells"]
+    assert cells[0] == {"value": 20.0, "difference": None, "difference_fraction": None, "verdict": ""}
+    assert cells[1] == {"value": 25.0, "difference": 5.0, "difference_fraction": 0.25, "verdict": "better"}
+    assert [cell["value"] for cell in named(answer["figures"], "common_peak_bytes")["cells"]] == [16.0 * GIB, 8.0 * GIB]
+
+
+def test_the_baseline_can_be_another_run(alice_client: Client) -> None:
+    first, second = finished(result(20)), finished(result(25))
+    answer = compare(alice_client, first, second, baseline=second.pk)
+    cell = named(answer["figures"], "largest_batch_size")["cells"][0]
+    assert (answer["baseline"], cell["difference"], cell["verdict"]) == (second.pk, -5.0, "worse")
+
+
+def test_settings_are_told_raw_and_those_that_differ_are_marked(alice_client: Client) -> None:
+    answer = compare(alice_client, finished(), finished(precision="bf16", sequence_length=64))
+    told = {row["name"]: (row["differs"], row["values"]) for row in answer["settings"]}
+    assert told["precision"] == (True, ["fp32", "bf16"])
+    assert told["sequence_length"] == (True, [128, 64])
+    assert told["optimizer"] == (False, ["adamw", "adamw"])
+
+
+def test_other_software_is_a_mismatch(alice_client: Client) -> None:
+    answer = compare(alice_client, finished(), finished(result(environment={"torch": "2.14.0"})))
+    assert answer["mismatches"] == ["torch"]
+    row = named(answer["environment"], "torch")
+    assert (row["values"], row["may_move_figures"]) == (["2.13.0", "2.14.0"], True)
+    assert named(answer["environment"], "capacity_bytes")["values"] == [CARD.capacity_bytes] * 2
+
+
+def test_an_estimate_has_no_speed_and_a_waiting_run_no_figure(alice_client: Client) -> None:
+    measured_run, waiting = finished(), make_run()
+    answer = compare(alice_client, measured_run, finished_estimate(), waiting)
+    assert [run["has_figures"] for run in answer["runs"]] == [True, True, False]
+    largest, speed = (
+        named(answer["figures"], f"{name}")["cells"] for name in ("largest_batch_size", "fastest_samples_per_second")
+    )
+    assert [cell["value"] for cell in largest] == [8.0, 9.0, None]
+    assert (largest[1]["verdict"], speed[1]["value"]) == ("", None)
+    assert answer["mismatches"] == []
+
+
+def test_a_viewer_compares_with_a_post_that_changes_nothing(vera_client: Client) -> None:
+    assert compare(vera_client, finished(), finished())["runs"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({}, "/ids"),
+        ({"ids": [1]}, "/ids"),
+        ({"ids": [1, 1]}, "/ids"),
+        ({"ids": [1, 4711]}, "/ids"),
+        ({"ids": ["x", 2]}, "/ids/0"),
+        ({"ids": list(range(1, 52))}, "/ids"),
+        ({"ids": [1, 2], "baseline": 3}, "/baseline"),
+        ({"ids": [1, 2], "colour": 3}, "/colour"),
+        ([1, 2], ""),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_by_its_place(alice_client: Client, body: Any, pointer: str) -> None:
+    answer = alice_client.post(COMPARE, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, pointer)
+
+
+def test_the_matrix_tells_each_cell_with_the_run_that_proves_it(alice_client: Client) -> None:
+    run = measured("a100-40gb", largest=20)
+    estimate = estimated("a10")
+    answer = alice_client.get(MATRIX).json()
+    [row] = answer["rows"]
+    cells = {cell["card"]: cell for cell in row["cells"] if cell["kind"]}
+    assert (row["model"], row["input_size"], set(cells)) == ("bert-tiny", 128, {"a100-40gb", "a10"})
+    proven, predicted = cells["a100-40gb"], cells["a10"]
+    assert (proven["kind"], proven["run"], proven["largest_batch_size"]) == ("measured", run.pk, 20)
+    assert (predicted["kind"], predicted["run"], predicted["safe_batch_size"]) == ("estimated", estimate.pk, 48)
+    assert predicted["samples_per_second"] is None
+
+
+def test_the_matrix_has_the_filters_of_the_page(alice_client: Client) -> None:
+    measured("a100-40gb", precision="bf16")
+    assert alice_client.get(MATRIX).json()["rows"] == []
+    answer = alice_client.get(MATRIX, {"precision": "bf16", "pretrained": "false"}).json()
+    assert (len(answer["rows"]), answer["settings"]["precision"]) == (1, "bf16")
+
+
+@pytest.mark.parametrize("query", ["precision=int8", "colour=red", "cards=few", "pretrained=perhaps"])
+def test_the_matrix_refuses_by_name(alice_client: Client, query: str) -> None:
+    answer = alice_client.get(f"{MATRIX}?{query}")
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (400, query.partition("=")[0])
+
+
+def grown() -> list[Run]:
+    """Four runs, then four with a new torch that take 10 % more memory."""
+    before, after = result(20), result(20, bytes_per_sample=GIB * 11 // 10, environment={"torch": "2.14.0"})
+    return [finished_on_day(day, answer) for day, answer in enumerate([before] * 4 + [after] * 4)]
+
+
+def trend(client: Client, **query: str) -> dict[str, Any]:
+    response = client.get(TREND, {"model": "bert-tiny", "gpu": CARD.name, **query})
+    assert response.status_code == 200, response.content
+    return dict(response.json())
+
+
+def test_a_trend_has_its_points_and_steps_with_what_changed(alice_client: Client) -> None:
+    runs = grown()
+    [boundary, peak] = trend(alice_client)["series"]
+    assert [point["run"] for point in boundary["points"]] == [run.pk for run in runs]
+    assert (boundary["steps"], peak["unit"], peak["batch_size"]) == ([], "bytes", 20)
+    [step] = peak["steps"]
+    assert (step["run"], step["previous_run"], step["is_worse"]) == (runs[4].pk, runs[3].pk, True)
+    assert step["fraction"] == pytest.approx(0.1, abs=0.001)
+    assert step["changes"] == [{"name": "torch", "before": "2.13.0", "after": "2.14.0"}]
+
+
+def test_a_step_is_acknowledged(alice_client: Client) -> None:
+    runs = grown()
+    body = {"run": runs[4].pk, "metric": "peak", "note": "the new torch"}
+    answer = alice_client.post(NOTES, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["acknowledged_by"]) == (200, "alice")
+    [step] = trend(alice_client)["series"][1]["steps"]
+    assert step["acknowledgement"]["note"] == "the new torch"
+
+
+def test_a_viewer_acknowledges_nothing(vera_client: Client) -> None:
+    body = {"run": finished().pk, "metric": "peak", "note": "mine"}
+    assert vera_client.post(NOTES, body, content_type="application/json").status_code == 403
+    assert not TrendAcknowledgement.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "pointer"), [({"run": 4711}, "/run"), ({"metric": "colour"}, "/metric"), ({"note": " "}, "/note")]
+)
+def test_a_wrong_note_names_its_place(alice_client: Client, wrong: dict[str, Any], pointer: str) -> None:
+    body = {"run": finished().pk, "metric": "peak", "note": "why", **wrong}
+    answer = alice_client.post(NOTES, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, pointer)
+
+
+@pytest.mark.parametrize("query", ["", "model=bert-tiny", "model=bert-tiny&gpu=x&mode=sleep", "model=b&gpu=x&colour=1"])
+def test_a_trend_refuses_by_name(alice_client: Client, query: str) -> None:
+    answer = alice_client.get(f"{TREND}?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["parameter"] in ("model", "gpu", "mode", "colour")

@@ -1,0 +1,68 @@
+"""Estimates have an address of their own, and are runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from tests.factories import make_estimate, make_run
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/v1/estimates/"
+
+
+def post(client: Client, body: Any, **headers: str) -> Any:
+    return client.post(PATH, body, content_type="application/json", headers=headers)
+
+
+def test_an_estimate_is_stored_without_saying_the_kind(alice_client: Client) -> None:
+    answer = post(alice_client, {"model": "bert", "gpu": "a10"})
+    run = Run.objects.get()
+    assert (answer.status_code, run.kind, run.gpu) == (202, "estimate", "a10")
+    assert answer.headers["Location"] == f"http://testserver/api/v1/runs/{run.pk}/"
+
+
+def test_the_same_request_twice_is_one_estimate(alice_client: Client) -> None:
+    answers = [post(alice_client, {"model": "bert"}, **{"Idempotency-Key": "one"}) for _ in range(2)]
+    assert answers[0].json()["id"] == answers[1].json()["id"]
+    assert (answers[1].headers["Idempotent-Replayed"], Run.objects.count()) == ("true", 1)
+
+
+def test_only_estimates_are_listed(alice_client: Client) -> None:
+    make_run()
+    estimates = [make_estimate("a10"), make_estimate("a10", precision="bf16")]
+    listed = alice_client.get(PATH).json()["results"]
+    assert [run["id"] for run in listed] == [run.pk for run in reversed(estimates)]
+    assert len(alice_client.get(PATH, {"precision": "bf16"}).json()["results"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"model": "bert", "kind": "measurement"}, "/kind"),
+        ({"model": "bert", "device": "cuda"}, "/device"),
+        ({"model": "bert", "gpu": "voodoo-2"}, "/gpu"),
+        ({"gpu": "a10"}, "/model"),
+    ],
+)
+def test_what_is_no_estimate_is_refused_by_its_place(alice_client: Client, body: Any, pointer: str) -> None:
+    answer = post(alice_client, body)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, pointer)
+    assert not Run.objects.exists()
+
+
+def test_the_kind_is_no_filter_here(alice_client: Client) -> None:
+    answer = alice_client.get(PATH, {"kind": "measurement"})
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (400, "kind")
+
+
+def test_an_empty_filter_does_not_read_everything(alice_client: Client) -> None:
+    answer = alice_client.get(PATH, {"model": ""})
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (400, "blank")
+
+
+def test_a_viewer_starts_none(vera_client: Client) -> None:
+    assert post(vera_client, {"model": "bert"}).status_code == 403

@@ -1,0 +1,152 @@
+"""Version 1: the pieces of a run, one address each."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis import services
+from analysis.models import Run
+from analysis.services import LogLine
+from engine.result import Purpose
+from tests.factories import (
+    make_claimed_run,
+    make_device,
+    make_estimate,
+    make_measured_run,
+    make_probe,
+    make_refusal,
+    make_result,
+    make_run,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def part(alice_client):
+    return lambda run, address, status=200: _json(alice_client.get(f"/api/v1/runs/{run.pk}/{address}"), status)
+
+
+def _json(answer, status):
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def say(run: Run, *messages: str, first: int = 1) -> None:
+    lines = [LogLine("info", message) for message in messages]
+    services.log_add(run_id=run.pk, token=run.token, lines=lines, first_sequence=first)
+
+
+def tried_twice() -> Run:
+    """The first attempt lost its host; the second one goes on."""
+    run = make_claimed_run()
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(2), sequence=1)
+    say(run, "one", "two")
+    services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")
+    run = services.run_claim(device=run.asks_device, owner="tester", run_id=run.pk)
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(4), sequence=1)
+    say(run, "three")
+    return run
+
+
+def certified() -> Run:
+    run = make_claimed_run()
+    probes = (
+        make_probe(4),
+        make_probe(8),
+        make_probe(8, purpose=Purpose.SOAK, steps=50, step_seconds=9.0),
+        make_refusal(9),
+    )
+    for sequence, probe in enumerate(probes, start=1):
+        services.measurement_add(run_id=run.pk, token=run.token, probe=probe, sequence=sequence)
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result(probes=probes).to_dict())
+    return Run.objects.get(pk=run.pk)
+
+
+def test_measurements_are_those_of_the_last_attempt_or_of_the_one_that_is_named(part):
+    run = tried_twice()
+    sizes = [
+        [row["batch_size"] for row in part(run, f"measurements/{query}")["results"]] for query in ("", "?attempt=1")
+    ]
+    assert sizes == [[4], [2]]
+
+
+def test_a_wrong_attempt_is_refused_and_one_without_probes_is_empty(part):
+    run = make_run()
+    assert part(run, "measurements/?attempt=0", 400)["errors"][0]["parameter"] == "attempt"
+    assert part(run, "measurements/")["results"] == []
+
+
+def test_the_attempts_of_a_run_are_shown(part):
+    run = make_claimed_run()
+    services.run_fail(run_id=run.pk, token=run.token, code="workload_failed", message="the loss", exit_status=1)
+    [attempt] = part(run, "attempts/")["results"]
+    told = {name: attempt[name] for name in ("number", "device", "host", "cause", "message")}
+    assert told == {"number": 1, "device": "cpu", "host": "lab", "cause": "workload_failed", "message": "the loss"}
+
+
+def test_events_go_on_over_attempts_where_the_last_one_was_read(part):
+    run = tried_twice()
+    first = part(run, "events/?limit=2")
+    rest = part(run, f"events/?after={first['last_sequence']}")
+    assert [(event["attempt"], event["message"]) for event in first["events"]] == [(1, "one"), (1, "two")]
+    assert [(event["attempt"], event["message"]) for event in rest["events"]] == [(2, "three")]
+    nothing = part(run, f"events/?after={rest['last_sequence']}")
+    assert (nothing["events"], nothing["last_sequence"]) == ([], rest["last_sequence"])
+
+
+def test_events_tell_when_a_run_is_over(part, alice_client):
+    run = make_run()
+    assert part(run, "events/")["is_over"] is False
+    assert alice_client.get(f"/api/v1/runs/{run.pk}/events/").headers["Retry-After"] == "2"
+    services.run_cancel(run_id=run.pk)
+    body = part(run, "events/?after=7")
+    assert (body["is_over"], body["state"], body["last_sequence"]) == (True, "cancelled", 0)
+
+
+def test_events_take_few_queries_however_many(alice_client, django_assert_num_queries):
+    run = make_claimed_run()
+    say(run, *map(str, range(100)))
+    with django_assert_num_queries(6):  # four for the person, the run, its lines
+        body = alice_client.get(f"/api/v1/runs/{run.pk}/events/").json()
+    assert len(body["events"]) == 100
+
+
+def test_points_have_one_for_each_size_with_the_refused_one_and_not_the_soaks(part):
+    body = part(certified(), "points/")
+    [curve] = body["curves"]
+    points = [(point["batch_size"], point["outcome"], point["step_seconds"]) for point in curve["points"]]
+    assert points == [(4, "fits", 0.5), (8, "fits", 0.5), (9, "out_of_memory", None)]
+    assert (body["evidence"], curve["gpu"], curve["limit_bytes"]) == ("measured", "Test CPU", 1024**3)
+
+
+def test_an_estimates_points_are_called_estimated_and_have_a_curve_for_each_card(part):
+    run = make_estimate()
+    assert part(run, "points/") == {"run": run.pk, "evidence": "estimated", "curves": []}
+    at = [
+        {"batch_size": size, "fits": fits, "peak_allocated_bytes": size * 100} for size, fits in ((8, True), (9, False))
+    ]
+    gpu = {"id": "a10", "name": "NVIDIA A10", "total_bytes": 24 * 1024**3}
+    card = {"gpu": gpu, "spec": {}, "largest_batch_size": 8, "safe_batch_size": 7, "limits": "memory", "at": at}
+    Run.objects.filter(pk=run.pk).update(state="finished", result={"estimates": [card, card]})
+    first, _ = part(run, "points/")["curves"]
+    assert [(point["batch_size"], point["outcome"]) for point in first["points"]] == [(8, "fits"), (9, "out_of_memory")]
+    assert (first["gpu"], first["points"][0]["step_seconds"]) == ("NVIDIA A10", None)
+
+
+def test_the_result_is_the_engines_and_a_run_without_one_says_how_it_stands(part):
+    assert part(make_measured_run(), "result/")["boundary"]["largest_batch_size"] == 8
+    problem = part(make_run(make_device("other")), "result/", 404)
+    assert (problem["code"], problem["detail"].split(":")[0][-9:]) == ("no_result", "is queued")
+
+
+def test_the_certificate_is_n_with_its_steps_and_n_plus_one_with_its_error(part):
+    body = part(certified(), "certificate/")
+    assert (body["certified"], body["largest_batch_size"], body["refused_batch_size"]) == (True, 8, 9)
+    assert [(probe["purpose"], probe["steps"]) for probe in body["fits"]] == [("search", 3), ("soak", 50)]
+    assert (body["refusal"], body["refused"][0]["error_message"]) == ("over the limit", "over the limit")
+
+
+@pytest.mark.parametrize(("make", "code"), [(make_run, "no_result"), (make_estimate, "no_certificate")])
+def test_there_is_no_certificate_without_a_proof(part, make, code):
+    assert part(make(), "certificate/", 404)["code"] == code
