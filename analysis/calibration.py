@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from analysis.engine_process import engine_environment
+from analysis.engine_environment import engine_environment
 from analysis.models import Device
 from analysis.services.estimates import ALL_GPUS
 from engine.errors import DeviceUnavailable, EngineError

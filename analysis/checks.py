@@ -13,6 +13,7 @@ analysis.E010   a queue of another name than every other process uses
 analysis.E011   the lab's own catalogue of cards (MEMORYMARK_GPUS) cannot be read
 analysis.W001   served to this machine alone, yet in production
 analysis.W002   a database for several hosts, and a SECRET_KEY that this host made for itself
+analysis.W003   in production, and no proxy is trusted: everybody would share one address, and its lock-out
 """
 
 from __future__ import annotations
@@ -133,3 +134,12 @@ def check_exposure(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
         return []
     hint = "Unset MEMORYMARK_LOCAL: behind a proxy every request would look like one from this machine."
     return [Warning("POST /analyze is open to this machine without a login.", hint=hint, id="analysis.W001")]
+
+
+@register
+def check_proxies(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    if not settings.PRODUCTION or settings.TRUSTED_PROXIES:
+        return []
+    hint = "Set MEMORYMARK_TRUSTED_PROXIES to how many proxies stand in front: 1 for most."
+    message = "All people come from the proxy's address: thirty failed logins would lock out the whole lab."
+    return [Warning(message, hint=hint, id="analysis.W003")]

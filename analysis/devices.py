@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from analysis.engine_process import engine_environment
+from analysis.engine_environment import engine_environment
 from analysis.models import Device, Host
 from engine.errors import DeviceUnavailable
 from engine.result import DeviceFacts

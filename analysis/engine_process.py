@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,13 +23,13 @@ from typing import IO, Any
 
 from django.conf import settings
 
+from analysis.engine_environment import engine_environment
 from analysis.engine_events import garbage_event, parse_event
 from analysis.services import LOG_LINES_PER_ATTEMPT
-from engine.estimate.gpus import OWN_CATALOGUE
 
 _LINE_BYTES_MAX = 1024 * 1024
 _LAST_WORDS = 50
-_PRIVATE_PREFIXES = ("DJANGO_", "MEMORYMARK_", "SECRET_KEY", "DATABASE_", "PGPASS", "Q_CLUSTER_NAME")
+_OPEN_FILES_MAX = 16_384
 
 
 class EngineProcess:
@@ -55,7 +56,9 @@ class EngineProcess:
                 cwd=settings.BASE_DIR,
                 start_new_session=True,
                 pass_fds=keep_open,
+                umask=0o077,
             )
+        _limit(self._process.pid)
         self.progress: dict[str, Any] | None = None  # the newest one; older ones are of no use
         self.heard_at = time.monotonic()
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -129,14 +132,18 @@ def dies_with_its_parent() -> tuple[str, ...]:
     return (setpriv, "--pdeathsig", "KILL") if setpriv else ()
 
 
-def engine_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the portal's own: the engine needs no secret and no database, but the same catalogue."""
-    kept = {name: value for name, value in environ.items() if not _is_private(name)}
-    return {**kept, "PYTHONUNBUFFERED": "1"}
+def _limit(pid: int) -> None:
+    """Linux: no core dump, which would be as large as the engine's memory; open files as many as anyone needs.
 
-
-def _is_private(name: str) -> bool:
-    return name.startswith(_PRIVATE_PREFIXES) and name != OWN_CATALOGUE
+    Memory has its own guard in the engine, and a limit on address space would refuse what CUDA merely reserves.
+    """
+    if sys.platform != "linux":
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        files = min(hard, _OPEN_FILES_MAX)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (files, files))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
 def _lines(stream: IO[bytes] | None) -> Iterator[bytes]:

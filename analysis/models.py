@@ -13,6 +13,10 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
+from analysis.access.tables import ApiToken as ApiToken
+from analysis.access.tables import Quota as Quota
+from analysis.api.tables import IdempotencyKey as IdempotencyKey
+from analysis.audit.tables import AuditEntry as AuditEntry
 from analysis.comparison.tables import TREND_INDEX
 from analysis.comparison.tables import TrendAcknowledgement as TrendAcknowledgement
 from analysis.gpu_prices import GpuPrice as GpuPrice
@@ -22,6 +26,7 @@ from analysis.history.tables import RunWord as RunWord
 from analysis.history.tables import SavedView as SavedView
 from analysis.matrix.tables import MatrixCell as MatrixCell
 from analysis.querysets import DeviceQuerySet, MeasurementQuerySet, RunLogQuerySet, RunManager, RunQuerySet
+from analysis.retention.tables import RetentionRule as RetentionRule
 from engine.result import Probe
 from engine.spec import RunSpec
 

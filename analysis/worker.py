@@ -37,6 +37,7 @@ from analysis.estimates import estimates_recover
 from analysis.lifeline import Lifeline
 from analysis.models import Device
 from analysis.pulse import Pulse
+from analysis.queue_guard import guard_install
 from analysis.recovery import device_recover
 from analysis.tasks import Duty, take_up
 
@@ -96,6 +97,7 @@ class Worker:
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
 
     def _start_cluster(self) -> BaseProcess:
+        guard_install()
         q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
         cluster = q2.Cluster()
         for number in (signal.SIGTERM, signal.SIGINT):

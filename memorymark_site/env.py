@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -50,6 +52,34 @@ def env_list(name: str, default: tuple[str, ...] = (), *, environ: Mapping[str, 
     if "*" in words:
         raise ImproperlyConfigured(f"{name}: '*' is not allowed; name each one")
     return words
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many in so many seconds."""
+
+    number: int
+    period_seconds: float
+
+
+_PERIODS = {"s": 1.0, "min": 60.0, "hour": 3600.0, "day": 86_400.0}
+_RATE = re.compile(r"([1-9][0-9]{0,8})/(s|min|hour|day)", re.ASCII)
+
+
+def env_rate(name: str, default: str, *, environ: Mapping[str, str] = os.environ) -> Rate:
+    """`60/min`: a whole number above zero for each `s`, `min`, `hour` or `day`."""
+    text = env_text(name, environ=environ) or default
+    found = _RATE.fullmatch(text)
+    if found is None:
+        raise ImproperlyConfigured(f"{name}={text!r}: must be a number per {', '.join(_PERIODS)}, such as 60/min")
+    return Rate(int(found[1]), _PERIODS[found[2]])
+
+
+def env_origins(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[bool, list[str]]:
+    """Whether all origins are meant, which a single `*` says; and those that are named."""
+    if env_text(name, environ=environ) == "*":
+        return True, []
+    return False, env_list(name, environ=environ)
 
 
 def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.environ) -> Path:

@@ -4,12 +4,16 @@ MEMORYMARK_PRODUCTION=1   https only, secure cookies; SECRET_KEY must be given
 MEMORYMARK_DEBUG=1        Django's debug pages
 MEMORYMARK_DATA_DIR       database, secret, static files, locks; default: var/ beside manage.py
 MEMORYMARK_ALLOWED_HOSTS, MEMORYMARK_CSRF_TRUSTED_ORIGINS, MEMORYMARK_CORS_ORIGINS   words between commas
-MEMORYMARK_ANALYZE_WAIT_SECONDS, MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS
+MEMORYMARK_THROTTLE_CREATE, ..._CHANGE, ..._EXPORT, ..._TOKEN   how often, such as 60/min
+MEMORYMARK_ANALYZE_WAIT_SECONDS, MEMORYMARK_ANALYZE_WAITING_REQUESTS, MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS
 MEMORYMARK_RUN_HEARTBEAT_SECONDS, ..._LEASE_SECONDS, ..._SUSPECT_SECONDS, ..._STALL_SECONDS   for tests and slow disks
 MEMORYMARK_HOST           this host's name in the fleet; default: what the system calls it
 MEMORYMARK_LOCK_DIR       one lock per device; the same for every portal and worker of a machine
 MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engine/bin/python -m engine`
+MEMORYMARK_ENGINE_ENVIRONMENT   variables that the engine gets besides those it needs to run: `HF_TOKEN`
 MEMORYMARK_METRICS_TOKEN  what a scraper of /metrics shows as Bearer token
+MEMORYMARK_TRUSTED_PROXIES   how many proxies stand in front; default: none, and X-Forwarded-For is not believed
+MEMORYMARK_PUBLIC_READ_ONLY=1   whoever has the address may read the pages, without names of people
 MEMORYMARK_LOCAL=1        set by `manage.py up` when it serves this machine alone
 DATABASE_URL, SECRET_KEY
 """
@@ -17,6 +21,7 @@ DATABASE_URL, SECRET_KEY
 import socket
 import sys
 import tempfile
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,7 +33,9 @@ from memorymark_site.env import (
     env_command,
     env_list,
     env_number,
+    env_origins,
     env_path,
+    env_rate,
     env_text,
     kept_secret,
     writable_file,
@@ -43,6 +50,8 @@ HOST_NAME = env_text("MEMORYMARK_HOST") or socket.gethostname()
 
 PRODUCTION = env_bool("MEMORYMARK_PRODUCTION")
 DEBUG = env_bool("MEMORYMARK_DEBUG")
+if PRODUCTION and DEBUG:
+    raise ImproperlyConfigured("MEMORYMARK_DEBUG=1 shows settings and code with every error: not in production")
 SERVES_THIS_MACHINE_ONLY = env_bool("MEMORYMARK_LOCAL")
 SECRET_KEY = env_text("SECRET_KEY")
 if PRODUCTION and not SECRET_KEY:
@@ -52,11 +61,18 @@ SECRET_KEY = SECRET_KEY or kept_secret(DATA_DIR / "secret_key")
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env_list("MEMORYMARK_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = env_list("MEMORYMARK_CSRF_TRUSTED_ORIGINS")
-CORS_ALLOWED_ORIGINS = env_list("MEMORYMARK_CORS_ORIGINS")
+# pages of other sites reach the API alone, and never with a session: they show a token
+CORS_ALLOW_ALL_ORIGINS, CORS_ALLOWED_ORIGINS = env_origins("MEMORYMARK_CORS_ORIGINS")
+CORS_ALLOW_CREDENTIALS = False
+CORS_URLS_REGEX = r"^/api/"
+CORS_ALLOW_HEADERS = ("accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match")
+CORS_ALLOW_HEADERS += ("x-request-id",)
+CORS_EXPOSE_HEADERS = ("ETag", "Location", "Retry-After", "X-Request-ID", "Idempotent-Replayed")
 
 INSTALLED_APPS = [
     "analysis",
-    "django.contrib.admin",
+    "axes",
+    "memorymark_site.apps.Admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -67,21 +83,26 @@ INSTALLED_APPS = [
     "django_filters",
     "django_htmx",
     "django_q",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "rest_framework",
 ]
 MIDDLEWARE = [
+    "analysis.audit.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "analysis.content_policy.ContentPolicyMiddleware",
+    "analysis.request_limits.RequestLimitsMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "analysis.access.middleware.RightsMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "memorymark_site.urls"
 WSGI_APPLICATION = "memorymark_site.wsgi.application"
@@ -134,11 +155,33 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# Failed logins, counted in the database and so across processes; what is counted: analysis/access/lockout.py
+AXES_HANDLER = "analysis.access.lockout.TwoLimits"
+AXES_LOCKOUT_CALLABLE = "analysis.access.lockout.locked_out"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
+AXES_CLIENT_IP_CALLABLE = "analysis.access.addresses.counted_address"
+AXES_FAILURE_LIMIT = 5
+LOCKOUT_FAILURES_PER_ADDRESS = 30
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # nor is one recorded: rows stay as few as the limits
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_SENSITIVE_PARAMETERS = ["username"]  # people type a password there
+# how many proxies stand in front, each of which writes whom it saw into X-Forwarded-For
+TRUSTED_PROXIES = int(env_number("MEMORYMARK_TRUSTED_PROXIES", 0, minimum=0, maximum=10))
+# whether anybody may read the pages without signing in; never exports, the API, or who did what
+PUBLIC_READ_ONLY = env_bool("MEMORYMARK_PUBLIC_READ_ONLY")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
 
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = "memorymark_site.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 
@@ -158,7 +201,12 @@ CSRF_FAILURE_VIEW = "analysis.api.errors.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True  # no script of ours reads either
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 7 * 86_400
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # a form of ours has some kilobytes
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
+DATA_UPLOAD_MAX_NUMBER_FILES = 0
 if PRODUCTION:
     SECURE_REDIRECT_EXEMPT = [r"^health$", r"^readyz$"]  # load balancers ask over plain http
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
@@ -168,13 +216,50 @@ if PRODUCTION:
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["analysis.api.v1.reading.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "rest_framework.authentication.BasicAuthentication",
+        "analysis.access.authentication.TokenAuthentication",
+        "analysis.access.authentication.PasswordAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "EXCEPTION_HANDLER": "analysis.api.errors.api_exception",
+    "DEFAULT_PERMISSION_CLASSES": ["analysis.api.permissions.MayUse"],
+    "NUM_PROXIES": TRUSTED_PROXIES,
+    "DEFAULT_THROTTLE_CLASSES": ["analysis.api.v1.throttles.ScopeThrottle"],
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "analysis.api.exceptions.api_exception",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "MemoryMark",
+    "DESCRIPTION": "Stored runs and all that belongs to them. Sizes are bytes, times seconds, moments UTC.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",  # its schemas are JSON Schema 2020-12, as /api/v1/settings/ answers it
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "TAGS": [
+        {"name": "runs", "description": "Measure, read, change, export."},
+        {"name": "estimates", "description": "Runs whose figures come from the predictor; no device is touched."},
+        {"name": "recommendation", "description": "The batch size to use, from what was measured already."},
+        {"name": "comparison", "description": "Runs beside each other, all cards and models, one series over time."},
+        {"name": "catalogue", "description": "What can be asked for."},
+        {"name": "fleet", "description": "The devices of all hosts."},
+        {"name": "saved views", "description": "Views of the history, under names."},
+        {"name": "tokens", "description": "What a program shows. Made and revoked by people, not by tokens."},
+        {"name": "audit", "description": "Who did what. For GPU managers."},
+        {"name": "index", "description": "Where everything is."},
+        {"name": "classic", "description": "The published contract, with its own names and its own form of errors."},
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "RunKindEnum": "analysis.models.Run.Kind",
+        "StateEnum": "analysis.models.State",
+    },
+    "PREPROCESSING_HOOKS": ["analysis.api.openapi.only_the_api"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "analysis.api.openapi.with_problems",
+    ],
 }
 
 # How long a run may take. A spec asks for its own time budget, up to this one; the supervisor ends the
@@ -190,10 +275,24 @@ RUN_LEASE_SECONDS = env_number("MEMORYMARK_RUN_LEASE_SECONDS", 60.0, minimum=0.2
 RUN_SUSPECT_SECONDS = env_number("MEMORYMARK_RUN_SUSPECT_SECONDS", 30.0, minimum=0.1, maximum=7200)
 RUN_STALL_SECONDS = env_number("MEMORYMARK_RUN_STALL_SECONDS", 600.0, minimum=0.2, maximum=86_400)
 ENGINE_COMMAND = env_command("MEMORYMARK_ENGINE_COMMAND", (sys.executable, "-m", "engine"))
+ENGINE_ENVIRONMENT = env_list("MEMORYMARK_ENGINE_ENVIRONMENT")
 METRICS_TOKEN = env_text("MEMORYMARK_METRICS_TOKEN")
-# POST /analyze waits this long for its run, in so many requests at once; further ones get 202 at once
+THROTTLES = {
+    scope: env_rate(f"MEMORYMARK_THROTTLE_{scope.upper()}", rate)
+    for scope, rate in {
+        "create": "60/min",
+        "change": "120/min",
+        "export": "10/min",
+        "token": "10/min",
+    }.items()
+}
+# a run's spec is a few hundred bytes, its note at most 40 KiB
+API_BODY_MAX_BYTES = 64 * 1024
+# POST /analyze waits this long for its run, in so many requests at once; further ones get 202 at once. Never in more
+# than half of the server's threads, where these are known (gunicorn.conf.py)
+WEB_THREADS: int | None = None
 ANALYZE_WAIT_SECONDS = env_number("MEMORYMARK_ANALYZE_WAIT_SECONDS", 90, minimum=0, maximum=600)
-ANALYZE_WAITING_REQUESTS = 4
+ANALYZE_WAITING_REQUESTS = int(env_number("MEMORYMARK_ANALYZE_WAITING_REQUESTS", 4, minimum=0, maximum=1000))
 
 _QUEUE_TIMEOUT_SECONDS = int(RUN_TIME_BUDGET_MAX_SECONDS + RUN_GRACE_SECONDS + 60)
 Q_CLUSTER = {
@@ -206,6 +305,7 @@ Q_CLUSTER = {
     "recycle": 50,
     "save_limit": 500,
     "catch_up": False,
+    "scheduler": False,  # its rows name functions to call; what we do at times, `housekeep` does
     "ack_failures": True,
     "max_attempts": 1,
     "timeout": _QUEUE_TIMEOUT_SECONDS,
@@ -216,13 +316,15 @@ Q_CLUSTER = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request_id": {"()": "analysis.audit.logs.RequestIdFilter"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(of_request)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "loggers": {
         "analysis": {"handlers": ["console"], "level": "INFO", "propagate": True},
         # without DEBUG Django would mail an exception in a view, and print nothing
         "django": {"handlers": ["console"], "level": "WARNING", "propagate": True},
         "django.request": {"handlers": ["console"], "level": "ERROR", "propagate": False},
+        "axes": {"handlers": ["console"], "level": "WARNING", "propagate": True},
         "django-q": {"handlers": ["console"], "level": "WARNING", "propagate": False},
     },
 }

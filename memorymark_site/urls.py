@@ -1,7 +1,6 @@
 """Addresses: what watchers ask, the classic endpoints and the API, the pages, the admin panel and the login."""
 
 from django.contrib import admin
-from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from analysis.api import operations
@@ -11,8 +10,7 @@ urlpatterns = [
     path("metrics", operations.Metrics.as_view(), name="metrics"),
     path("", include("analysis.api.urls")),
     path("", include("analysis.urls")),
-    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("", include("analysis.access.urls")),
     path("admin/", admin.site.urls),
 ]
 

@@ -100,6 +100,7 @@ class Fleet:
             "MEMORYMARK_DATA_DIR": str(folder / "data"),
             "MEMORYMARK_LOCK_DIR": str(folder / "locks"),
             "MEMORYMARK_ENGINE_COMMAND": ENGINE,
+            "MEMORYMARK_ENGINE_ENVIRONMENT": "FAKE_ENGINE_DIR,FAKE_ENGINE_PROBE_SECONDS",
             "FAKE_ENGINE_DIR": str(folder / "engine"),
         }
         for name in ("modes", "starts", "cards"):

@@ -27,7 +27,8 @@ def python(*arguments: str, folder: Path, **environment: str) -> subprocess.Comp
 @pytest.mark.slow
 def test_the_deployment_check_is_clean_in_production(tmp_path):
     check = ("manage.py", "check", "--deploy", "--fail-level", "WARNING")
-    done = python(*check, folder=tmp_path, MEMORYMARK_PRODUCTION="1", SECRET_KEY=SECRET)
+    given = {"MEMORYMARK_PRODUCTION": "1", "MEMORYMARK_TRUSTED_PROXIES": "1", "SECRET_KEY": SECRET}
+    done = python(*check, folder=tmp_path, **given)
     assert (done.returncode, done.stdout) == (0, "System check identified no issues (0 silenced).\n"), done.stderr
 
 

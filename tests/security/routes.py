@@ -1,0 +1,192 @@
+"""Every address the portal has, and five people who ask for them, each with a valid request where there can be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from http.cookies import SimpleCookie
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from analysis import services
+from analysis.access.rights import MANAGER, OPERATOR, VIEWER
+from analysis.access.tables import Quota
+from analysis.access.tokens import token_create
+from analysis.audit.record import record
+from analysis.comparison.tables import TrendAcknowledgement
+from analysis.comparison.trend_series import METRICS
+from analysis.models import ApiToken, Device, GpuPrice, Run, SavedView, Tag
+from analysis.services import LogLine
+from tests.factories import make_claimed_run, make_measured_run, make_probe, make_user
+
+PEOPLE = ("anonymous", "viewer", "operator", "other", "manager")
+"""`operator` has started the runs, and owns the view and the token, that the addresses name; `other` is one, too."""
+
+UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+_ROLES = {"viewer": VIEWER, "operator": OPERATOR, "other": OPERATOR, "manager": MANAGER}
+_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>|\(\?P<(\w+)>.*?\)(?=/|\$)")
+
+FINISHED, UNDER_WAY = "finished", "under way"
+"""Stand for the numbers of the two runs."""
+
+BODIES: dict[str, Any] = {
+    "POST analyze": {"model_name": "bert-tiny"},
+    "POST api/v1/runs/": {"model": "bert-tiny", "device": "cpu"},
+    "PATCH api/v1/runs/<int:pk>/": {"note": "changed"},
+    "POST api/v1/estimates/": {"model": "bert-tiny", "gpu": "a10"},
+    "POST api/v1/compare/": {"ids": [FINISHED, UNDER_WAY]},
+    "POST api/v1/saved-views/": {"name": "mine", "query": "state=failed"},
+    "POST api/v1/tokens/": {"name": "mine", "may_write": False},
+    "POST api/v1/trends/acknowledgements/": {"run": FINISHED, "metric": METRICS[0], "note": "n"},
+    "POST runs/change/": {"run": FINISHED, "action": "delete"},
+    "POST runs/views/": {"name": "mine", "query": "state=failed"},
+    "POST runs/<int:run_id>/annotate/": {"note": "changed"},
+    "POST runs/new/": {
+        "kind": "estimate",
+        "model": "bert-tiny",
+        "gpu": "a10",
+        "precision": "fp32",
+        "optimizer": "adamw",
+        "mode": "train",
+        "current_batch_size": "16",
+    },
+    "POST runs/<int:run_id>/pin/": {"pin": "1"},
+    "POST trend/acknowledge/<int:run_id>/": {"metric": METRICS[0], "note": "n"},
+    "POST account/password/": {"old_password": "pw", "new_password1": "long and new", "new_password2": "long and new"},
+    "POST account/tokens/": {"name": "mine", "scope": "read"},
+}
+"""Valid ones; where there is nothing to say, an empty one must do."""
+
+QUERIES = {
+    "api/v1/recommendation/": "model=bert-tiny&device=cpu&current_batch_size=4",
+    "api/v1/trends/": "model=bert-tiny&gpu=Test%20CPU",
+    "compare/": "ids={finished},{under way}",
+}
+
+
+def routes() -> list[str]:
+    """As Django's resolver has them: `runs/<int:run_id>/`."""
+    return list(_below(get_resolver(), ""))
+
+
+def _below(resolver: URLResolver, prefix: str) -> Iterator[str]:
+    for found in resolver.url_patterns:
+        address = prefix + str(found.pattern)
+        if isinstance(found, URLPattern):
+            yield address
+        else:
+            yield from _below(found, address)
+
+
+class Portal:
+    """Some rows, most of them the operator's, and a session for each person."""
+
+    def __init__(self) -> None:
+        self.people = {name: make_user(name, role, password="pw") for name, role in _ROLES.items()}
+        self.rows = _make_rows(self.people["operator"])
+        self._cookies = {name: _signed_in(person) for name, person in self.people.items()}
+        self._before = _state()
+
+    def ask(self, person: str, method: str, route: str) -> str:
+        """The status, `login` for being sent there, and a `+` if anything changed; then it is taken back."""
+        client = Client(raise_request_exception=False)
+        client.cookies = SimpleCookie(self._cookies.get(person, ""))
+        with transaction.atomic():
+            response = getattr(client, method.lower())(self.address(method, route), **self._content(method, route))
+            has_changed = method in UNSAFE and response.status_code < 400 and _state() != self._before
+            transaction.set_rollback(True)
+        is_sent_to_login = response.status_code == 302 and response.headers["Location"].startswith("/login/")
+        return ("login" if is_sent_to_login else str(response.status_code)) + "+" * has_changed
+
+    def _content(self, method: str, route: str) -> dict[str, Any]:
+        body = self._numbered(BODIES.get(f"{method} {route}", {}))
+        if method == "GET":
+            return {}
+        if route.startswith("api/") or route == "analyze":
+            return {"data": body, "content_type": "application/json", "headers": {"Prefer": "respond-async"}}
+        return {"data": body} if method == "POST" else {}
+
+    def _numbered(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._numbered(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self._numbered(part) for part in value]
+        return self.rows[value] if value in (FINISHED, UNDER_WAY) else value
+
+    def read(self, person: str, method: str, route: str) -> str:
+        """What the answer says."""
+        client = Client(raise_request_exception=False)
+        client.cookies = SimpleCookie(self._cookies.get(person, ""))
+        return getattr(client, method.lower())(self.address(method, route)).content.decode()
+
+    def address(self, method: str, route: str, number: str = "") -> str:
+        """Of the operator's things, where the route has a place for something; or of what has this number."""
+        place = route.replace("^", "").replace("$", "")
+        address = "/" + _PARAMETER.sub(lambda match: number or self._value(place, match[1] or match[2]), place)
+        query = QUERIES.get(route, "").format_map(self.rows) if method == "GET" else ""
+        return f"{address}?{query}" if query else address
+
+    def _value(self, route: str, name: str) -> str:
+        fixed = {"key": "memory", "url": "no/such/page", "app_label": "analysis"}
+        if route.startswith("admin/r/"):
+            return str(ContentType.objects.get_for_model(Run).pk if name == "content_type_id" else self.rows[FINISHED])
+        if name == "object_id":
+            return _first_row(route)
+        if route.endswith("cancel/"):
+            return str(self.rows[UNDER_WAY])
+        if name == "id":
+            return str(self.rows["people"])
+        kind = f"{name.removesuffix('_id')}s" if name.endswith("_id") else route.removeprefix("api/v1/").split("/")[0]
+        return fixed.get(name) or str(self.rows.get(kind.removeprefix("saved-"), 1))
+
+
+def _make_rows(owner: User) -> dict[str, int]:
+    finished = make_measured_run()
+    under_way = make_claimed_run(finished.device)
+    lease = {"run_id": under_way.pk, "token": under_way.token}
+    services.measurement_add(**lease, sequence=1, probe=make_probe(), is_carried=False)
+    services.log_add(**lease, first_sequence=1, lines=[LogLine("info", "a line")])
+    Run.objects.update(requested_by=owner)
+    Tag.objects.create(name="a-tag")
+    GpuPrice.objects.create(gpu="a10", price_per_hour_usd=1.0, valid_from=timezone.now())
+    Quota.objects.create(user=owner, runs_waiting_max=50)
+    TrendAcknowledgement.objects.create(run=finished, metric=METRICS[1], note="n")
+    record("made", target=finished)
+    view = SavedView.objects.create(owner=owner, name="v", query="state=failed")
+    token, _ = token_create(owner=owner, name="t", may_write=True, expires_at=None)
+    return {
+        "runs": finished.pk,
+        FINISHED: finished.pk,
+        UNDER_WAY: under_way.pk,
+        "views": view.pk,
+        "tokens": token.pk,
+        "devices": finished.device_id,
+        "people": owner.pk,
+    }
+
+
+def _state() -> list[Any]:
+    """What people can change: not what is merely noted of them, such as when they were last seen."""
+    kept = (Run, SavedView, Device, Tag, TrendAcknowledgement, GpuPrice, Quota)
+    people = User.objects.order_by("pk").values_list("pk", "password", "is_active")
+    tokens = ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")
+    return [*(list(model._base_manager.order_by("pk").values_list()) for model in kept), list(people), list(tokens)]
+
+
+def _first_row(route: str) -> str:
+    _, app, model, *_ = route.split("/")
+    row = apps.get_model(app, model)._base_manager.order_by("pk").values_list("pk", flat=True).first()
+    return str(row or 0)
+
+
+def _signed_in(person: User) -> str:
+    client = Client()
+    client.force_login(person)
+    return client.cookies.output(header="", sep=";")

@@ -1,0 +1,43 @@
+"""The API under made-up requests: never a 5xx, never an answer that its description does not have.
+
+MEMORYMARK_FUZZ_CASES=5000 python -m pytest -n 0 -s tests/security/test_fuzz_api.py      more than in the suite
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from math import ceil
+
+import pytest
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.core.failures import FailureGroup
+
+from tests.security.fuzzed import Fuzz, one_connection
+
+ASKED = os.environ.get("MEMORYMARK_FUZZ_CASES")
+CASES = int(ASKED or "500")
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the libraries that make up the requests
+def test_no_made_up_request_is_answered_otherwise_than_described(settings, record_property):
+    settings.ALLOWED_HOSTS = ["localhost", "testserver"]
+    with one_connection():
+        fuzz = Fuzz()
+        operations = fuzz.operations()
+        share = ceil(CASES / (1.5 * len(operations)))  # of the half that breaks the rules some have none to break
+        wrong = []
+        for operation in operations:
+            for mode in GenerationMode:
+                try:
+                    with suppress(Unsatisfiable):
+                        fuzz.run(operation, mode, share, is_repeatable=ASKED is None)
+                except (FailureGroup, Exception) as failure:  # noqa: BLE001 - every operation is tried, all are told
+                    wrong.append(f"{operation.label}, {mode}: {failure}")
+    print(f"{fuzz.statuses.total()} cases on {len(operations)} operations: {sorted(fuzz.statuses.items())}")
+    record_property("answers", sorted(fuzz.statuses.items()))
+    if wrong:
+        pytest.fail("\n\n".join(wrong), pytrace=False)
