@@ -34,12 +34,14 @@ STEP = timedelta(seconds=90)
 
 def make_people_and_devices() -> None:
     """The few rows that runs point to, through the models. The first person is the one who looks."""
-    from django.contrib.auth.models import User
+    from django.contrib.auth.models import Group, User
 
+    from analysis.access.rights import OPERATOR
     from analysis.history.tables import Tag
     from analysis.models import Device, Host
 
     User.objects.bulk_create(User(username=f"person-{number:02}") for number in range(PEOPLE))
+    Group.objects.get(name=OPERATOR).user_set.set(User.objects.all())
     hosts = Host.objects.bulk_create(Host(name=f"host-{number:02}") for number in range(HOSTS))
     Device.objects.bulk_create(
         Device(
