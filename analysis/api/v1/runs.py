@@ -27,7 +27,7 @@ from analysis.api.v1.queries import StrictBody
 from analysis.api.v1.reading import StrictFlag, StrictQuery, StrictText, body_object
 from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
 from analysis.forecast import turns
-from analysis.history.asked import Asked, asked, without_empty
+from analysis.history.asked import Asked, asked
 from analysis.history.export import csv_chunks, json_chunks
 from analysis.history.filters import RunFilter
 from analysis.history.pages import CursorGoneError, page_of
@@ -206,9 +206,8 @@ class RunDetail(StrictQuery, APIView):
 
 def wanted_runs(request: Request) -> Asked:
     """The filters and the order of the address, understood as on the page; a place in it is left to the pages."""
-    given = without_empty(request.query_params)
     data = QueryDict(mutable=True)
-    for name, values in given.lists():
+    for name, values in request.query_params.lists():
         if name in FILTERS:
             data.setlist(name, values)
     wanted = asked(data)
