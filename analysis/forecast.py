@@ -15,6 +15,9 @@ from analysis.models import Device, Run, State
 from analysis.placement import ask_of, card_of
 from analysis.scheduling import BusyCard, WaitingRun, forecast
 
+POSITIONS_MAX = 1_000
+"""With more runs than this in the queue nobody is told a position: that would read every one of them, each time."""
+
 _RUNS_OF_A_MODEL = 20
 _READ = (
     "requested_by_id",
@@ -39,12 +42,18 @@ class Turn:
 
 
 def turns(runs: Iterable[Run]) -> dict[int, Turn]:
-    """Of those among these that wait for a device. One that none may take, or very far back, has none."""
+    """Of those among these that wait for a device. One that none may take, or very far back, has none.
+
+    With more than POSITIONS_MAX in the queue none has.
+    """
     wanted = {run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate}
     if not wanted:
         return {}
     now = timezone.now()
-    waiting = list(Run.objects.measuring().queued().filter(cancel_requested=False).order_by().only(*_READ))
+    queue = Run.objects.measuring().queued().filter(cancel_requested=False)
+    waiting = list(queue.order_by().only(*_READ)[: POSITIONS_MAX + 1])
+    if len(waiting) > POSITIONS_MAX:
+        return {}
     running_now = Run.objects.measuring().running().only("device_id", "requested_by_id", "model", "started_at")
     running = {run.device_id: run for run in running_now}
     typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}

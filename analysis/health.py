@@ -122,12 +122,12 @@ def _worker() -> Check:
 
 
 def _queue() -> Check:
+    """Without numbers of runs: everybody may read it."""
     seconds = WAITS_TOO_LONG.total_seconds()
-    if (estimate_id := estimate_left_lying()) is not None:
-        told = f"Estimate {estimate_id} has waited more than {seconds:.0f} s, and none is under way."
+    if estimate_left_lying() is not None:
+        told = f"An estimate has waited more than {seconds:.0f} s, and none is under way."
         return Check(False, f"{told} Start a worker without a device: python manage.py worker.")
-    run_id = run_left_lying()
-    if run_id is None:
+    if run_left_lying() is None:
         return Check(True, "No run waits for a device that could take it.")
-    told = f"Run {run_id} has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
+    told = f"A run has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
     return Check(False, told)

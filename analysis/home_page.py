@@ -12,8 +12,6 @@ from analysis.forecast import turns
 from analysis.models import Run
 
 OWN_SHOWN = 5
-POSITIONS_MAX = 1_000
-"""With more runs than this in the queue their positions are not worked out here: that reads every one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +22,6 @@ class Queue:
     waiting_by_device: Mapping[int, int]
     own: tuple[WaitingRun, ...]
 
-    @property
-    def has_positions(self) -> bool:
-        return self.waiting_count <= POSITIONS_MAX
-
 
 def queue_of(user: Any) -> Queue:
     """One statement while nobody waits; then the person's own, and the forecast if any are."""
@@ -36,10 +30,10 @@ def queue_of(user: Any) -> Queue:
     counts = Counter(waiting.order_by().values_list("asks_device", flat=True))
     total = counts.total()
     by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}
-    return Queue(total, by_device, _own(waiting.filter(requested_by=user), total) if total else ())
+    return Queue(total, by_device, _own(waiting.filter(requested_by=user)) if total else ())
 
 
-def _own(waiting: Any, total: int) -> tuple[WaitingRun, ...]:
+def _own(waiting: Any) -> tuple[WaitingRun, ...]:
     first = waiting.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN]
     runs = list(first)
-    return tuple(waiting_runs(runs, turns(runs) if total <= POSITIONS_MAX else {}))
+    return tuple(waiting_runs(runs, turns(runs)))

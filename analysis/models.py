@@ -21,7 +21,7 @@ from analysis.comparison.tables import TREND_INDEX
 from analysis.comparison.tables import TrendAcknowledgement as TrendAcknowledgement
 from analysis.gpu_prices import GpuPrice as GpuPrice
 from analysis.history.indexes import HISTORY_INDEXES
-from analysis.history.tables import NAME_LENGTH, Tag
+from analysis.history.tables import NAME_LENGTH, Restorable, Tag
 from analysis.history.tables import RunWord as RunWord
 from analysis.history.tables import SavedView as SavedView
 from analysis.matrix.tables import MatrixCell as MatrixCell
@@ -119,7 +119,7 @@ class State(models.TextChoices):
 OVER = frozenset({State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED})
 
 
-class Run(models.Model):
+class Run(Restorable):
     """One stored analysis: a spec, its state, its probes, its result.
 
         queued ──claim──> running ──the engine gave a result────────────> finished

@@ -60,7 +60,7 @@ class OwnTasks:
 
 
 def guard_install() -> None:
-    """For this process and its forks; called before the cluster starts."""
+    """For this process and its forks; called before the cluster starts, which has to fork (`analysis.worker`)."""
     pusher.SignedPackage = OwnTasks
 
 

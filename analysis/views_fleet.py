@@ -12,14 +12,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from analysis.fleet_page import WaitingRun, fleet_hosts, waiting_runs
-from analysis.forecast import turns
+from analysis.forecast import POSITIONS_MAX, turns
 from analysis.models import Device, Host, Run
 from analysis.querysets import RunQuerySet
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
-POSITIONS_MAX = 1_000
-"""With more runs than this in the queue their positions are not worked out: that reads every one of them."""
 
 
 @require_safe
@@ -41,7 +39,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     shown = devices[:DEVICES_MAX]
     queue = Run.objects.measuring().queued().filter(cancel_requested=False)
     waiting_count = queue.count()
-    waiting = _waiting(queue, waiting_count)
+    waiting = _waiting(queue)
     # counted here: grouped by the database, SQLite walks the whole history for it
     counts = Counter(queue.exclude(asks_device=None).order_by().values_list("asks_device", flat=True))
     running = {run.device_id: run for run in _running() if run.device_id is not None}
@@ -67,8 +65,8 @@ def _running() -> RunQuerySet:
     return Run.objects.measuring().running().select_related("requested_by").defer("result", "memory_curve")
 
 
-def _waiting(queue: RunQuerySet, count: int) -> list[WaitingRun]:
+def _waiting(queue: RunQuerySet) -> list[WaitingRun]:
     """The first in the queue, with their positions."""
     ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
     first = list(ordered[:WAITING_READ_MAX])
-    return waiting_runs(first, turns(first) if count <= POSITIONS_MAX else {})
+    return waiting_runs(first, turns(first))

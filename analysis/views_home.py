@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from analysis import services
 from analysis.access.middleware import is_guest, may_be_public
+from analysis.access.throttling import CREATE, TooOften, throttle_refuse
 from analysis.forecast import turns
 from analysis.forms import RunForm, first_values, values_asked, values_of
 from analysis.home_page import Queue, queue_of
@@ -58,7 +59,13 @@ def run_create(request: HttpRequest) -> HttpResponse:
     form = RunForm(request.POST, devices=_devices_offered(request))
     if form.is_valid() and "again" not in request.POST and (earlier := _earlier_result(form)):
         return _home_page(request, form, earlier=earlier)
-    run = _created(form, request.user)
+    try:
+        run = _created(form, request.user)
+    except TooOften as error:
+        form.add_error(None, str(error))
+        page = _home_page(request, form, status=429)
+        page.headers["Retry-After"] = str(error.retry_after_seconds)
+        return page
     return redirect(run) if run else _home_page(request, form, status=422)
 
 
@@ -69,7 +76,10 @@ def device_list(request: HttpRequest) -> HttpResponse:
 
 
 def _created(form: RunForm, user: Any) -> Run | None:
-    """The stored run. Or None: then nothing is stored, and the form says all that is wrong and not only the first."""
+    """The stored run. Or None: then nothing is stored, and the form says all that is wrong and not only the first.
+
+    Raises TooOften.
+    """
     run = None
     with transaction.atomic():
         while run is None and form.can_be_tried:
@@ -80,6 +90,8 @@ def _created(form: RunForm, user: Any) -> Run | None:
                 if not form.put_aside(error.field):
                     break
         is_wrong = bool(form.errors)
+        if not is_wrong:
+            throttle_refuse(CREATE, user)
         transaction.set_rollback(is_wrong)
     return None if is_wrong else run
 
@@ -122,7 +134,7 @@ def _home_page(
         "may_measure": bool(form.places),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
-        "rows": history_rows(recent, turns(recent) if devices["queue"].has_positions else {}),
+        "rows": history_rows(recent, turns(recent)),
         "totals": lab_totals(),
     }
     return render(request, "analysis/home.html", context, status=status)

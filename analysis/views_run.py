@@ -13,6 +13,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from analysis import services
 from analysis.access.middleware import is_guest, may_be_public, refused
+from analysis.access.throttling import CREATE, TooOften, throttle_refuse
 from analysis.assumptions import assumptions
 from analysis.content_policy import allow_inline_styles
 from analysis.models import Run, State
@@ -73,7 +74,11 @@ def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """The same spec in the same place, as a new run."""
     run = _run(run_id)
     try:
+        throttle_refuse(CREATE, request.user)
         return redirect(services.run_again(run=run, requested_by=request.user))
+    except TooOften as error:
+        messages.error(request, str(error))
+        return redirect(run)
     except SpecError as error:
         messages.error(request, f"This run cannot be repeated as it was: {error}")
         return redirect(f"{reverse('home')}?from={run.pk}")

@@ -42,6 +42,6 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
     metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
     if metric not in METRICS or not note:
         messages.error(request, "Nothing was noted: say in a few words what the step is.")
-    else:
-        services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=request.user)
+    elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=request.user):
+        messages.error(request, "Nothing was noted: the note there is somebody else’s; she or a manager replaces it.")
     return redirect(reverse("analysis:trend") + TrendQuery.of_run(run.spec, run.device_name).address)

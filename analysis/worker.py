@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -97,6 +98,8 @@ class Worker:
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
 
     def _start_cluster(self) -> BaseProcess:
+        # guard, pulse and lifeline reach the cluster's processes by fork alone; Python 3.14 would not fork by itself
+        multiprocessing.set_start_method("fork", force=True)
         guard_install()
         q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
         cluster = q2.Cluster()

@@ -9,7 +9,8 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
 from analysis import services
-from analysis.admin.lists import Managed
+from analysis.access.tables import Quota
+from analysis.admin.lists import KeptWhileNamed, Managed
 from analysis.models import Attempt, Device, Host, Run
 from analysis.templatetags.units import bytes_text
 
@@ -53,7 +54,7 @@ class HostAdmin(FoundByTheirWorkers):
 
 
 @admin.register(Device)
-class DeviceAdmin(FoundByTheirWorkers):
+class DeviceAdmin(KeptWhileNamed, FoundByTheirWorkers):
     """The GPU fleet."""
 
     list_display = (
@@ -68,7 +69,7 @@ class DeviceAdmin(FoundByTheirWorkers):
         "queue_name",
         "last_seen_at",
     )
-    list_editable = ("price_per_hour_usd", "enabled")
+    named_by = ((Quota, "devices"),)
     list_filter = ("kind", "enabled", "drained")
     list_select_related = ("host",)
     search_fields = ("name", "host__name", "uuid")

@@ -50,14 +50,7 @@ class Managed(admin.ModelAdmin):
         return may_manage(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return NamedList if self.list_editable else UncountedList
-
-    def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
-        """Fields in a list have no label beside them; the column's head is one to see, not to hear."""
-        formset = super().get_changelist_formset(request, **kwargs)
-        for field in formset.form.base_fields.values():
-            field.widget.attrs["aria-label"] = field.label
-        return formset
+        return UncountedList
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A moment has two fields, which Django leaves without a label of their own."""
@@ -86,6 +79,23 @@ class Managed(admin.ModelAdmin):
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """As above."""
+
+
+class KeptWhileNamed(Managed):
+    """Rows that stand in lists of other rows, where an empty list lets everybody through: they leave those first."""
+
+    named_by: tuple[tuple[type[Model], str], ...] = ()
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Nobody passes over what protects a row, not even a superuser."""
+        listed, counts, needed, protected = super().get_deleted_objects(objs, request)
+        keys = [row.pk for row in objs]
+        names = [
+            f"{capfirst(model._meta.verbose_name)} “{row}” names it: change or delete that first"
+            for model, column in self.named_by
+            for row in model._default_manager.filter(**{f"{column}__in": keys}).distinct()
+        ]
+        return listed, counts, needed, [*protected, *names]
 
 
 class ReadOnly(Managed):

@@ -9,11 +9,15 @@ from django.contrib import admin
 from django.contrib.auth.forms import ReadOnlyPasswordHashField, ReadOnlyPasswordHashWidget, UserChangeForm
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from analysis import services
 from analysis.access.rights import MANAGER, ROLES
-from analysis.admin.lists import Managed
+from analysis.access.tables import Quota
+from analysis.admin.lists import KeptWhileNamed
+from analysis.models import Device
 
 for _model in (User, Group):
     admin.site.unregister(_model)  # as Django shows them, for whom it is enough to be staff
@@ -50,10 +54,14 @@ class PersonForm(UserChangeForm):
 
 
 @admin.register(User)
-class PersonAdmin(Managed, django_admin.UserAdmin):
-    """Accounts. They are closed rather than deleted, so that what somebody did keeps her name."""
+class PersonAdmin(KeptWhileNamed, django_admin.UserAdmin):
+    """Accounts. They are closed rather than deleted, so that what somebody did keeps her name.
+
+    Either way what she has waiting is cancelled: nobody would look at the results.
+    """
 
     form = PersonForm
+    named_by = ((Device, "allowed_users"), (Quota, "user"))
     list_display = ("username", "first_name", "last_name", "roles", "is_active", "is_superuser", "last_login")
     list_filter = ("is_active", "is_superuser", "groups")
     search_fields = ("username", "first_name", "last_name", "email")
@@ -97,6 +105,15 @@ class PersonAdmin(Managed, django_admin.UserAdmin):
         listed, counts, _needed, protected = super().get_deleted_objects(objs, request)
         return listed, counts, set(), protected
 
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            services.runs_cancel_waiting_of(people=[obj])
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        services.runs_cancel_waiting_of(people=[obj])
+        super().delete_model(request, obj)
+
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "user_permissions":
             kwargs["queryset"] = Permission.objects.select_related("content_type")
@@ -108,7 +125,8 @@ class PersonAdmin(Managed, django_admin.UserAdmin):
 
     @admin.action(description="Close the account", permissions=["change"])
     def close(self, request: HttpRequest, people: QuerySet[User]) -> None:
-        self.message_user(request, f"{self._set_active(request, people, False)} closed.")
+        count = self._set_active(request, people, False)
+        self.message_user(request, f"{count} closed. What they had waiting is cancelled; what runs is left to end.")
 
     @admin.action(description="Open the account again", permissions=["change"])
     def open_again(self, request: HttpRequest, people: QuerySet[User]) -> None:
@@ -118,16 +136,20 @@ class PersonAdmin(Managed, django_admin.UserAdmin):
         """One by one: each is seen by the audit log. Nobody's own, and no superuser's unless by one."""
         changed = people.exclude(pk=request.user.pk).exclude(is_active=is_active)
         chosen = [person for person in changed if self.has_change_permission(request, person)]
-        for person in chosen:
-            person.is_active = is_active
-            person.save(update_fields=["is_active"])
+        with transaction.atomic():
+            for person in chosen:
+                person.is_active = is_active
+                person.save(update_fields=["is_active"])
+            if not is_active:
+                services.runs_cancel_waiting_of(people=chosen)
         return len(chosen)
 
 
 @admin.register(Group)
-class GroupAdmin(Managed):
+class GroupAdmin(KeptWhileNamed):
     """Groups carry allow-lists and quotas; three of them are the roles, whose names and rights stand fast."""
 
+    named_by = ((Device, "allowed_groups"), (Quota, "group"))
     list_display = ("name", "is_role")
     search_fields = ("name",)
     ordering = ("name",)

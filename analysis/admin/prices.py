@@ -18,7 +18,6 @@ class GpuPriceAdmin(Managed):
     """It stands in for the catalogue's first value in every estimate."""
 
     list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")
-    list_editable = ("price_per_hour_usd", "source", "valid_from")
     list_select_related = ("updated_by",)
     readonly_fields = ("updated_by", "updated_at")
 

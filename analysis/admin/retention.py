@@ -15,7 +15,6 @@ class RetentionRuleAdmin(Managed):
     """`manage.py retain --dry-run` says what a change would throw away."""
 
     list_display = ("__str__", "days", "applied_at")
-    list_editable = ("days",)
     fields = ("what", "days", "applied_at")
     readonly_fields = ("what", "applied_at")
 

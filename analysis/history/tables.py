@@ -1,4 +1,4 @@
-"""Rows that exist for the history alone: tags, the words that a text search finds, and saved views."""
+"""What exists for the history alone: tags, the words that a text search finds, saved views, a run's return."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from django.db import models
 TAG_LENGTH, NAME_LENGTH, QUERY_LENGTH, WORD_LENGTH = 40, 120, 2_000, 40
 TAG_PATTERN = r"^[a-z0-9][a-z0-9._:/+-]*\Z"
 TAG_RULE = "A tag has small letters, digits and . _ : / + - and begins with a letter or digit."
+
+
+class Restorable(models.Model):
+    """What retention asks of a run that came back: it is not deleted again for what it was deleted for before."""
+
+    restored_at = models.DateTimeField(null=True, blank=True, help_text="When it was last brought back.")
+
+    class Meta:
+        abstract = True
 
 
 class Tag(models.Model):

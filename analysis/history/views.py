@@ -24,6 +24,7 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis import services
 from analysis.access.middleware import for_readers
 from analysis.access.rights import OPERATOR, lacks_role, may_start
+from analysis.access.throttling import EXPORT, TooOften, throttle_refuse
 from analysis.forecast import turns
 from analysis.history.asked import Asked, asked, row_number, without_empty
 from analysis.history.cells import lines
@@ -75,7 +76,11 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
     """The same runs in the same order as a file."""
     wanted = asked(without_empty(request.GET))
     if wanted.problems:
-        return HttpResponse("\n".join(wanted.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
+        return _plain("\n".join(wanted.problems), 400)
+    try:
+        throttle_refuse(EXPORT, request.user)
+    except TooOften as error:
+        return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
     content_type, chunks = _EXPORTS[form]
     file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
     file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
@@ -220,6 +225,11 @@ def _say(request: HttpRequest, done: str, answer: Answer) -> None:
         parts.append(f"{answer.not_allowed} not: somebody else’s, or gone")
     tell = messages.success if answer.done else messages.error
     tell(request, f"{'; '.join(parts)}.")
+
+
+def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
+    """In place of a file."""
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _address(query: str) -> str:

@@ -1,4 +1,7 @@
-"""The three roles. Who was here before keeps what she could do: the staff manage, everybody else starts runs."""
+"""The three roles. Who was here before keeps what she could do: the staff manage, everybody else starts runs.
+
+An account that is closed stays closed, and would manage nothing if somebody opened it: that is given by hand.
+"""
 
 from django.conf import settings
 from django.db import migrations
@@ -24,10 +27,20 @@ def make_roles(apps, schema_editor):
     }
     groups = apps.get_model("auth", "Group").objects.using(database)
     for role, codenames in ROLES.items():
+        rights = {made[codename].pk for codename in codenames}
+        _rename_others(groups, role, rights)
         group, _ = groups.get_or_create(name=role)
-        group.permissions.add(*(made[codename] for codename in codenames))
+        group.permissions.add(*rights)
     for user in apps.get_model("auth", "User").objects.using(database).filter(is_superuser=False):
-        user.groups.add(groups.get(name=MANAGER if user.is_staff else OPERATOR))
+        user.groups.add(groups.get(name=MANAGER if user.is_staff and user.is_active else OPERATOR))
+
+
+def _rename_others(groups, role, rights):
+    """A lab's own group of that name is no role: its members, and the devices kept for it, were not meant for one."""
+    group = groups.filter(name=role).first()
+    if group is not None and set(group.permissions.values_list("pk", flat=True)) != rights:
+        group.name = f"{role} (before 0.4)"
+        group.save()
 
 
 class Migration(migrations.Migration):

@@ -81,14 +81,23 @@ def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: N
 
 
 def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) -> list[Applied]:
-    """Once a day each, by whichever worker is first to claim it; what was not done in time goes on at the next call."""
+    """Once a day each, by whichever worker is first to claim it; what was not done in time goes on at the next call.
+
+    So does a rule that fails, and the others do not wait for it.
+    """
     due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY)
-    clock, applied = _Clock(seconds, beat), []
+    clock, applied, failed = _Clock(seconds, beat), [], []
     for rule in RetentionRule.objects.filter(due, what__in=DAYS):
         if RetentionRule.objects.filter(due, pk=rule.pk).update(applied_at=Now()):
-            applied.append(_apply(rule, clock))
+            try:
+                applied.append(_apply(rule, clock))
+            except Exception as error:  # noqa: BLE001  (raised below)
+                RetentionRule.objects.filter(pk=rule.pk).update(applied_at=None)
+                failed.append(error)
             if rule.what == What.DELETED_RUNS:
                 _tidy(clock)
+    if failed:
+        raise ExceptionGroup("rules of retention failed", failed)
     return applied
 
 
@@ -115,7 +124,7 @@ def _apply(rule: RetentionRule, clock: _Clock) -> Applied:
 
 
 def _before(rule: RetentionRule) -> datetime:
-    return database_now() - timedelta(days=rule.days or 0)
+    return database_now() - timedelta(days=rule.days_kept or 0)
 
 
 def _due(rule: RetentionRule, before: datetime) -> int:

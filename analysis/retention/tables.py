@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db import models
+
+DAYS_MAX = 36_500
+"""A hundred years: further back there is no date to count from."""
+
+_AUDIT_DAYS_MIN = 365
+"""Whoever manages must not be able to erase what she has just done."""
 
 
 class RetentionRule(models.Model):
@@ -18,7 +26,12 @@ class RetentionRule(models.Model):
         IDEMPOTENCY_KEYS = "idempotency_keys", "Keys of requests that the API would answer again the same way"
 
     what = models.CharField(max_length=20, choices=What.choices, unique=True)
-    days = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: for ever.")
+    days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(DAYS_MAX)],
+        help_text="Empty: for ever. Entries of the audit log: at least 365.",
+    )
 
     applied_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When it was last seen to.")
 
@@ -29,3 +42,16 @@ class RetentionRule(models.Model):
 
     def __str__(self) -> str:
         return self.get_what_display()
+
+    def clean(self) -> None:
+        if self.days is not None and self.days < self.days_min:
+            raise ValidationError({"days": f"At least {self.days_min}, or empty: for ever."})
+
+    @property
+    def days_min(self) -> int:
+        return _AUDIT_DAYS_MIN if self.what == self.What.AUDIT_ENTRIES else 1
+
+    @property
+    def days_kept(self) -> int | None:
+        """What is applied, whatever was written into the row past the form."""
+        return None if self.days is None else min(max(self.days, self.days_min), DAYS_MAX)

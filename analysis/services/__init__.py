@@ -38,7 +38,14 @@ from analysis.services.progress import (
     run_heartbeat,
 )
 from analysis.services.purging import logs_thin, runs_age, runs_purge
-from analysis.services.submission import estimator_wake, run_create, runs_cancel, wake_for, worker_wake
+from analysis.services.submission import (
+    estimator_wake,
+    run_create,
+    runs_cancel,
+    runs_cancel_waiting_of,
+    wake_for,
+    worker_wake,
+)
 from analysis.services.trend import step_acknowledge
 from analysis.services.views_kept import saved_view_delete, saved_view_set
 
@@ -70,6 +77,7 @@ __all__ = [
     "runs_age",
     "runs_cancel",
     "runs_cancel_by",
+    "runs_cancel_waiting_of",
     "runs_delete",
     "runs_purge",
     "runs_reap",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from analysis.access.throttling import CREATE, TooOften, throttle_refuse
 from analysis.audit.record import record, record_many
 from analysis.history.search import words_stored
 from analysis.history.tables import NAME_LENGTH, TAG_LENGTH, RunWord, Tag
@@ -113,8 +114,8 @@ def runs_restore(*, run_ids: Collection[int], by: User) -> Answer:
     mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
     with transaction.atomic():
-        gone = _ids(mine.filter(deleted_at__isnull=False))
-        done = Run.all_runs.filter(pk__in=gone).update(deleted_at=None)
+        gone = _ids(mine.filter(deleted_at__isnull=False).select_for_update(of=("self",)))
+        done = Run.all_runs.filter(pk__in=gone).update(deleted_at=None, restored_at=Now())
         record_many("run.restore", _named(gone))
     cells_renew(run_ids=run_ids)
     return Answer(done, len(run_ids) - count, count - done, "not deleted")
@@ -128,16 +129,23 @@ def runs_cancel_by(*, run_ids: Collection[int], by: User) -> Answer:
 
 
 def runs_retry(*, run_ids: Collection[int], by: User) -> Answer:
-    """The same again as new runs of this person. Everybody may: it changes nothing of the run it repeats."""
+    """The same again as new runs of this person, as many as her allowance has left.
+
+    Everybody may: it changes nothing of the run it repeats.
+    """
     runs = Run.objects.filter(pk__in=run_ids).select_related("asks_device__host").order_by("pk")
     over = [run for run in runs.defer("result") if run.is_over]
     done, reason = 0, "not over yet"
     for run in over:
         try:
+            throttle_refuse(CREATE, by)
             run_again(run=run, requested_by=by)
             done += 1
         except SpecError as error:
             reason = str(error)
+        except TooOften as error:
+            reason = str(error).removesuffix(".")
+            break
     return Answer(done, not_possible=len(run_ids) - done, reason=reason)
 
 

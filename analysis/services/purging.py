@@ -1,6 +1,7 @@
 """What retention does to runs, a bounded number at once: old ones deleted, deleted ones purged, logs thinned.
 
 Baselines are passed over by all three. Each call is one transaction, short enough for others to write between two.
+Runs are locked before anything of theirs goes, and one that somebody restores or pins just then is passed over.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from analysis.models import OVER, MatrixCell, Run, RunLog
@@ -21,9 +23,9 @@ _IDS_AT_ONCE = 500
 
 
 def runs_old(before: datetime) -> RunQuerySet:
-    """Over since then, in no list's way yet."""
+    """Over since then, in no list's way yet. One that was restored is as old as that."""
     ended = Run.objects.filter(finished_at__isnull=False, finished_at__lt=before, state__in=OVER, is_baseline=False)
-    return ended.order_by("finished_at")
+    return ended.filter(Q(restored_at=None) | Q(restored_at__lt=before)).order_by("finished_at")
 
 
 def runs_deleted(before: datetime) -> RunQuerySet:
@@ -40,7 +42,7 @@ def runs_with_old_logs(after: datetime | None, before: datetime) -> RunQuerySet:
 def runs_age(*, before: datetime, limit: int) -> int:
     """Delete the oldest, as people do: they can be restored. The matrix gets its next newest answers."""
     with transaction.atomic():
-        ids = list(runs_old(before).values_list("pk", flat=True)[:limit])
+        ids = _locked(runs_old(before), limit)
         Run.objects.filter(pk__in=ids).update(deleted_at=Now())
         shown = MatrixCell.objects.filter(run__in=ids).values_list("run", flat=True)
         cells_renew(run_ids=set(shown))
@@ -50,7 +52,7 @@ def runs_age(*, before: datetime, limit: int) -> int:
 def runs_purge(*, before: datetime, limit: int) -> int:
     """For good, with all that belongs to them."""
     with transaction.atomic():
-        ids = list(runs_deleted(before).values_list("pk", flat=True)[:limit])
+        ids = _locked(runs_deleted(before), limit)
         shown = set(MatrixCell.objects.filter(run__in=ids).values_list("run", flat=True))
         if shown:
             cells_renew(run_ids=shown)
@@ -75,6 +77,10 @@ def logs_thin(*, after: datetime | None, before: datetime, limit: int) -> tuple[
         for first in range(0, len(gone), _IDS_AT_ONCE):
             RunLog.objects.filter(pk__in=gone[first : first + _IDS_AT_ONCE]).delete()
     return len(gone), reached
+
+
+def _locked(runs: RunQuerySet, limit: int) -> list[int]:
+    return list(runs.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
 
 
 def _lines_between(run_ids: Iterable[int]) -> list[int]:

@@ -108,6 +108,12 @@ def runs_cancel(*, run_ids: Collection[int]) -> int:
     return now_over + asked_to_stop
 
 
+def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
+    """For accounts that are closed or deleted: no device works for them any more. What runs is left to end."""
+    waiting = Run.objects.queued().filter(requested_by__in=[person.pk for person in people])
+    return runs_cancel(run_ids=list(waiting.order_by().values_list("pk", flat=True)))
+
+
 def asked_for(run: Run) -> dict[str, Any]:
     """What the audit log keeps of a new run; the rest is in the run."""
     place = run.asks_device_id or run.asks_device_class or run.asks_kind or run.gpu

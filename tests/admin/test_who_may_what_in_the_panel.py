@@ -6,11 +6,12 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+from analysis import services
 from analysis.access.rights import MANAGER, OPERATOR, VIEWER
-from analysis.access.tables import ApiToken
+from analysis.access.tables import ApiToken, Quota
 from analysis.access.tokens import token_create
-from analysis.models import AuditEntry, Device
-from tests.factories import make_device, make_measured_run, make_user
+from analysis.models import AuditEntry, Device, Run
+from tests.factories import make_device, make_measured_run, make_run, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -135,6 +136,41 @@ def test_a_superuser_deletes_an_account_with_its_tokens(root_client, alice):
     token_create(owner=alice, name="ci", may_write=False, expires_at=None)
     assert root_client.post(f"/admin/auth/user/{alice.pk}/delete/", {"post": "yes"}).status_code == 302
     assert not User.objects.filter(username="alice").exists()
+
+
+def test_an_account_that_is_closed_or_deleted_waits_for_no_device_any_more(root_client, alice):
+    device, people = make_device(), [alice, make_user("bob"), make_user("carol")]
+    running = make_run(device, requested_by=alice)
+    services.run_claim(device=device, owner="tester")
+    waiting = [make_run(device, requested_by=person) for person in people]
+    address = "/admin/auth/user/"
+    root_client.post(address, {"action": "close", "_selected_action": [alice.pk]})
+    root_client.post(f"{address}{people[1].pk}/change/", {**form_of(root_client, people[1]), "is_active": ""})
+    root_client.post(f"{address}{people[2].pk}/delete/", {"post": "yes"})
+    assert set(Run.objects.filter(state="cancelled")) == set(waiting)
+    assert not Run.objects.get(pk=running.pk).cancel_requested
+    assert AuditEntry.objects.filter(action="run.cancel").count() == 3
+    assert User.objects.filter(is_active=True).count() == 1
+
+
+def test_who_is_named_by_an_allow_list_or_a_quota_is_not_deleted_even_by_a_superuser(root_client, alice):
+    group, device = Group.objects.create(name="vision"), make_device()
+    device.allowed_users.add(alice)
+    Quota.objects.create(group=group).devices.add(device)
+    named = {f"auth/user/{alice.pk}": "Test CPU", f"auth/group/{group.pk}": "quota of vision"}
+    for path, name in {**named, f"analysis/device/{device.pk}": "quota of vision"}.items():
+        page = root_client.post(f"/admin/{path}/delete/", {"post": "yes"}).content.decode()
+        assert name in page
+        assert "names it: change or delete that first" in page
+    assert all(type(row).objects.filter(pk=row.pk).exists() for row in (alice, group, device))
+
+
+@pytest.mark.parametrize("kind", ["device", "retentionrule", "gpuprice"])
+def test_a_list_that_was_open_for_long_undoes_nothing(boss_client, kind):
+    """What others changed meanwhile: a list that could be saved would write every row as it was read."""
+    make_device()
+    page = boss_client.get(f"/admin/analysis/{kind}/")
+    assert page.context["cl"].formset is None
 
 
 def test_a_token_is_revoked_and_its_digest_is_nowhere_on_the_page(boss_client, alice):

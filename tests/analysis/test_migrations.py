@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import SimpleNamespace
+
 import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import connection
+
+from tests.factories import make_device
 
 
 @pytest.mark.django_db
@@ -18,3 +25,31 @@ def test_the_first_migration_can_be_taken_back_and_applied_again():
     assert "analysis_run" not in connection.introspection.table_names()
     call_command("migrate", verbosity=0)
     assert "analysis_run" in connection.introspection.table_names()
+
+
+@pytest.fixture
+def make_roles(db):
+    """As the migration does, in a lab that has no roles yet."""
+    Group.objects.all().delete()
+    migration = import_module("analysis.migrations.0009_roles")
+    return lambda: migration.make_roles(apps, SimpleNamespace(connection=connection))
+
+
+def test_the_staff_manage_and_whoever_left_would_not(make_roles):
+    for name, columns in {"ann": {}, "bea": {"is_staff": True}, "cleo": {"is_staff": True, "is_active": False}}.items():
+        User.objects.create_user(name, **columns)
+    make_roles()
+    roles = dict(User.objects.values_list("username", "groups__name"))
+    assert roles == {"ann": "operator", "bea": "GPU manager", "cleo": "operator"}
+    assert not User.objects.get(username="cleo").is_active
+
+
+def test_a_labs_own_group_with_the_name_of_a_role_keeps_its_people_and_devices_under_another_name(make_roles):
+    own, device = Group.objects.create(name="GPU manager"), make_device()
+    own.user_set.add(User.objects.create_user("ann"))
+    device.allowed_groups.add(own)
+    make_roles()
+    make_roles()
+    groups = User.objects.get(username="ann").groups.order_by("name")
+    assert list(groups.values_list("name", flat=True)) == ["GPU manager (before 0.4)", "operator"]
+    assert [group.name for group in device.allowed_groups.all()] == ["GPU manager (before 0.4)"]

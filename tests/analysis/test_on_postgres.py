@@ -26,6 +26,7 @@ FILES = (
     "test_tasks.py",
     "../api/test_idempotency.py",
     "../api/test_throttles.py",
+    "../retention/test_purge_race.py",
 )
 
 

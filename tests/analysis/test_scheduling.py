@@ -136,6 +136,16 @@ def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
 
 
 @pytest.mark.django_db
+def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
+    card = make_card()
+    runs = [make_run(card), make_run(card)]
+    monkeypatch.setattr("analysis.forecast.POSITIONS_MAX", 2)
+    assert len(turns(runs)) == 2
+    make_run(card)
+    assert turns(runs) == {}
+
+
+@pytest.mark.django_db
 def test_an_allow_list_holds_in_the_forecast(alice):
     card = make_card()
     card.allowed_users.add(alice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from types import SimpleNamespace
 
 import pytest
@@ -46,6 +47,20 @@ def test_a_process_that_left_in_order_is_replaced(sentinel, exitcode):
     process = SimpleNamespace(exitcode=exitcode, pid=1)
     sentinel.reincarnate(process)
     assert sentinel.replaced == [process]
+
+
+def test_the_processes_of_the_cluster_are_forks_whatever_python_would_do(monkeypatch):
+    made = SimpleNamespace(start=lambda: None, sentinel=None)
+    monkeypatch.setattr(q2, "Cluster", lambda: made)
+    monkeypatch.setattr(q2, "Sentinel", q2.Sentinel)
+    monkeypatch.setattr(worker.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(worker, "guard_install", lambda: None)
+    try:
+        multiprocessing.set_start_method("forkserver", force=True)
+        Worker()._start_cluster()
+        assert multiprocessing.get_start_method() == q2.get_mp_context().get_start_method() == "fork"
+    finally:
+        multiprocessing.set_start_method(None, force=True)
 
 
 @pytest.mark.django_db

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from analysis.audit.tables import AuditEntry
 from analysis.comparison.tables import TrendAcknowledgement
 from analysis.models import Run
 from engine.units import GIB
 from tests.analysis.comparison.stored import CARD, finished, finished_estimate, finished_on_day, result
 from tests.analysis.matrix.stored import estimated, measured
-from tests.factories import make_run
+from tests.factories import make_run, make_user
 
 pytestmark = pytest.mark.django_db
 COMPARE, MATRIX, TREND = "/api/v1/compare/", "/api/v1/matrix/", "/api/v1/trends/"
@@ -153,6 +154,21 @@ def test_a_step_is_acknowledged(alice_client: Client) -> None:
     assert (answer.status_code, answer.json()["acknowledged_by"]) == (200, "alice")
     [step] = trend(alice_client)["series"][1]["steps"]
     assert step["acknowledgement"]["note"] == "the new torch"
+
+
+def test_a_note_is_replaced_by_its_author_and_managers_alone(alice_client: Client, root_client: Client) -> None:
+    body = {"run": finished().pk, "metric": "peak"}
+    bob = Client()
+    bob.force_login(make_user("bob"))
+
+    def say(client: Client, note: str) -> int:
+        return client.post(NOTES, {**body, "note": note}, content_type="application/json").status_code
+
+    said = [say(alice_client, "a"), say(bob, "b"), say(alice_client, "c"), say(root_client, "d")]
+    assert said == [200, 403, 200, 200]
+    entries = AuditEntry.objects.filter(action="run.acknowledge").order_by("id")
+    assert [entry.after["note"] for entry in entries] == ["a", "c", "d"]
+    assert [entry.before and entry.before["note"] for entry in entries] == [None, "a", "c"]
 
 
 def test_a_viewer_acknowledges_nothing(vera_client: Client) -> None:

@@ -55,6 +55,12 @@ def test_others_see_a_view_when_it_is_shared_and_never_delete_it(alice_client: C
     assert SavedView.objects.count() == 2
 
 
+def test_a_manager_reads_and_deletes_a_view_that_is_not_shared(root_client: Client) -> None:
+    address = f"{VIEWS}{SavedView.objects.create(owner=make_user('bob'), name='mine', query='').pk}/"
+    assert root_client.get(VIEWS).json()["results"] == []
+    assert [root_client.get(address).status_code, root_client.delete(address).status_code] == [200, 204]
+
+
 def test_a_token_is_shown_once_and_works(alice_client: Client) -> None:
     answer = post(alice_client, TOKENS, {"name": "ci", "may_write": True})
     secret = answer.json()["secret"]
@@ -140,7 +146,7 @@ def test_an_entry_says_who_did_what(alice_client: Client, root_client: Client) -
         ({}, 2),
         ({"target_kind": "run"}, 1),
         ({"target_kind": "run", "target_id": "7"}, 1),
-        ({"target_id": "9"}, 1),
+        ({"target_kind": "device", "target_id": "7"}, 0),
         ({"actor": "nobody"}, 0),
         ({"since": "2026-01-01T00:00:00Z"}, 2),
         ({"until": "2026-01-01T00:00:00Z"}, 0),
@@ -151,6 +157,12 @@ def test_entries_are_filtered(root_client: Client, query: dict[str, str], found:
     record("device.drain", target=("device", "9"))
     ours = [e for e in root_client.get(AUDIT, query).json()["results"] if e["action"] in ("run.cancel", "device.drain")]
     assert len(ours) == found
+
+
+def test_a_number_without_its_kind_is_refused_naming_both(root_client: Client) -> None:
+    answer = root_client.get(AUDIT, {"target_id": "9"})
+    named = [error["parameter"] for error in answer.json()["errors"]]
+    assert (answer.status_code, named) == (400, ["target_id", "target_kind"])
 
 
 @pytest.mark.parametrize("query", ["since=yesterday", "who=alice", "before=x"])

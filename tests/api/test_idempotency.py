@@ -72,9 +72,13 @@ def test_a_key_that_is_none_is_refused(alice_client, key):
     assert (answer.status_code, answer.json()["code"], Run.objects.count()) == (400, "bad_key", 0)
 
 
-def test_a_run_that_was_deleted_meanwhile_is_still_the_answer(alice_client):
+def test_that_the_run_was_deleted_meanwhile_is_the_answer_until_it_is_restored(alice_client):
     first = post(alice_client).json()["id"]
     Run.objects.update(deleted_at=timezone.now())
+    answer = post(alice_client)
+    assert (answer.status_code, answer.json()["code"]) == (409, "run_deleted")
+    assert f"POST /api/v1/runs/{first}/restore/" in answer.json()["detail"]
+    assert alice_client.post(f"/api/v1/runs/{first}/restore/", content_type=JSON).status_code == 200
     assert post(alice_client).json()["id"] == first
 
 

@@ -6,9 +6,11 @@ import json
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from analysis import services
 from analysis.access.rights import MANAGER, VIEWER
+from analysis.forecast import Turn
 from analysis.models import Run, State
 from tests.factories import (
     make_card,
@@ -228,6 +230,16 @@ def test_an_unchanged_run_is_not_sent_again(alice_client, mine):
     services.run_cancel(run_id=mine.pk)
     answer = alice_client.get(f"/api/v1/runs/{mine.pk}/", headers={"If-None-Match": etag})
     assert (answer.status_code, "Retry-After" in answer.headers) == (200, False)
+
+
+def test_what_the_queue_forecasts_is_no_part_of_the_etag(alice_client, mine, monkeypatch):
+    path = f"/api/v1/runs/{mine.pk}/"
+    etag = alice_client.get(path).headers["ETag"]
+    monkeypatch.setattr("analysis.api.v1.runs.turns", lambda runs: {mine.pk: Turn(7, timezone.now())})
+    changed = alice_client.get(path)
+    assert (changed.json()["queue_position"], changed.headers["ETag"]) == (7, etag)
+    assert alice_client.get(path, headers={"If-None-Match": etag}).status_code == 304
+    assert patch(alice_client, mine, {"name": "first"}, if_match=etag).status_code == 200
 
 
 def test_a_heartbeat_changes_no_etag_and_a_probe_does(alice_client):

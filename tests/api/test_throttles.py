@@ -13,11 +13,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 
+from analysis.access import throttling
 from analysis.api.tables import Throttle
 from analysis.api.v1 import throttles
 from analysis.models import Run
 from memorymark_site.env import Rate, env_rate
-from tests.factories import make_device, make_run, make_user
+from tests.factories import make_device, make_estimate, make_run, make_user
 
 JSON = "application/json"
 
@@ -26,7 +27,7 @@ JSON = "application/json"
 def clock(monkeypatch):
     """A clock that stands until it is set."""
     now = [1_000_000.0]
-    monkeypatch.setattr(throttles, "time", lambda: now[0])
+    monkeypatch.setattr(throttling, "time", lambda: now[0])
     return now
 
 
@@ -36,7 +37,7 @@ def _two_a_minute(settings):
 
 
 def waits(count: int, who: str = "user 1", scope: str = "create") -> list[float]:
-    return [throttles.seconds_to_wait(scope, who) for _ in range(count)]
+    return [throttling.seconds_to_wait(scope, who) for _ in range(count)]
 
 
 @pytest.mark.django_db
@@ -97,12 +98,45 @@ def test_the_classic_endpoint_counts_as_well_in_its_own_form(alice_client):
     assert (answers[2].json()["status"], "Retry-After" in answers[2].headers) == ("error", True)
 
 
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_two_a_minute", "clock")
+def test_runs_of_the_form_count_as_those_of_the_api_and_the_form_is_kept(alice_client):
+    asked = {"kind": "estimate", "model": "bert-tiny", "gpu": "a10", "mode": "train", "current_batch_size": "16"}
+    asked |= {"precision": "fp32", "optimizer": "adamw", "priority": "0"}
+    answers = [alice_client.post("/runs/new/", asked) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [302, 302, 429]
+    assert (answers[2].headers["Retry-After"], Run.objects.count()) == ("30", 2)
+    assert "Try again in 30 seconds." in answers[2].text
+    body = {"model": "bert-tiny", "gpu": "a10"}
+    assert alice_client.post("/api/v1/estimates/", body, content_type=JSON).status_code == 429
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_two_a_minute", "clock")
+def test_many_runs_at_once_are_repeated_as_far_as_the_allowance_goes(alice, alice_client):
+    ids = [make_estimate(requested_by=alice).pk for _ in range(3)]
+    Run.objects.update(state="cancelled")
+    answer = alice_client.post("/runs/change/", {"run": ids, "action": "retry"}, follow=True)
+    assert Run.objects.queued().count() == 2
+    assert "2 asked for again; 1 not: Too many runs were asked for within a short time." in answer.text
+    again = alice_client.post(f"/runs/{ids[0]}/repeat/", follow=True)
+    assert ("Try again in 30 seconds." in again.text, Run.objects.queued().count()) == (True, 2)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_two_a_minute", "clock")
+def test_exports_of_the_page_count_as_those_of_the_api(alice_client):
+    answers = [alice_client.get(f"/{path}runs/export.csv") for path in ("api/v1/", "", "")]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert (answers[2].headers["Retry-After"], "Try again in 30 seconds." in answers[2].text) == ("30", True)
+
+
 _TAKE = """
 import json, sys, django
 django.setup()
 from django.db import connection
 connection.settings_dict.update(json.loads(sys.argv[1]))
-from analysis.api.v1.throttles import seconds_to_wait
+from analysis.access.throttling import seconds_to_wait
 print(sum(seconds_to_wait("create", "user 1") == 0 for _ in range(40)))
 """
 

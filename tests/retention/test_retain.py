@@ -97,8 +97,53 @@ def test_the_audit_log_is_kept_for_ever_unless_somebody_says_otherwise():
     services.runs_cancel(run_ids=[make_run().pk])
     entries = AuditEntry.objects.count()
     assert applied(What.AUDIT_ENTRIES) is None
+    assert AuditEntry.objects.count() == entries
+
+
+def test_a_rule_of_no_days_erases_no_entry_that_is_younger_than_a_year():
+    for days in (1, 364, 366):
+        AuditEntry.objects.create(action="run.cancel", target_kind="run", target_id=str(days), recorded_at=ago(days))
     rule(What.AUDIT_ENTRIES, 0)
-    assert applied(What.AUDIT_ENTRIES) == entries + 1  # and the one that says that the rule was changed
+    assert applied(What.AUDIT_ENTRIES) == 1
+    assert set(AuditEntry.objects.filter(action="run.cancel").values_list("target_id", flat=True)) == {"1", "364"}
+
+
+@pytest.mark.parametrize(("what", "days"), [("audit_entries", 364), ("deleted_runs", 0), ("log_lines", 36_501)])
+def test_the_panel_refuses_days_that_are_too_few_or_too_many(root_client, what, days):
+    row = rule(what, None)
+    answer = root_client.post(f"/admin/analysis/retentionrule/{row.pk}/change/", {"days": days})
+    assert answer.status_code == 200
+    assert answer.context["adminform"].form.errors["days"]
+    row.refresh_from_db()
+    assert row.days is None
+
+
+def test_a_run_that_was_restored_is_not_deleted_for_its_age_the_next_day(root):
+    run = make_measured_run()
+    Run.objects.update(finished_at=ago(400))
+    rule(What.OLD_RUNS, 365)
+    assert applied(What.OLD_RUNS) == 1
+    services.runs_restore(run_ids=[run.pk], by=root)
+    assert applied(What.OLD_RUNS) == 0
+    Run.objects.update(restored_at=ago(366))
+    assert applied(What.OLD_RUNS) == 1
+
+
+def test_more_days_than_a_calendar_has_keep_everything():
+    rule(What.DELETED_RUNS, 2_000_000_000)
+    Run.objects.filter(pk=make_measured_run().pk).update(deleted_at=ago(31))
+    assert applied(What.DELETED_RUNS) == 0
+
+
+def test_a_rule_that_fails_is_due_again_and_the_others_are_applied(monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    retention.rules()
+    monkeypatch.setattr(retention, "_BATCHES", {**retention._BATCHES, What.DELETED_RUNS: fail})
+    with pytest.raises(ExceptionGroup):
+        retention.retain_if_due(seconds=20)
+    assert set(RetentionRule.objects.filter(applied_at=None).values_list("what", flat=True)) == {What.DELETED_RUNS}
 
 
 def test_a_dry_run_says_how_much_and_takes_nothing(capsys):

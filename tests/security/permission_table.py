@@ -41,10 +41,10 @@ GET    /api/v1/recommendation/                    401       200    200      200 
 POST   /api/v1/compare/                           401       200    200      200   200
 GET    /api/v1/matrix/                            401       200    200      200   200
 GET    /api/v1/trends/                            401       200    200      200   200
-POST   /api/v1/trends/acknowledgements/           401       403    200+     200+  200+
+POST   /api/v1/trends/acknowledgements/           401       403    200+     403   200+
 GET    /api/v1/saved-views/                       401       200    200      200   200
 POST   /api/v1/saved-views/                       401       403    201+     201+  201+
-GET    /api/v1/saved-views/<int:pk>/              401       404    200      404   404
+GET    /api/v1/saved-views/<int:pk>/              401       404    200      404   200
 DELETE /api/v1/saved-views/<int:pk>/              401       403    204+     404   204+
 GET    /api/v1/tokens/                            401       200    200      200   200
 POST   /api/v1/tokens/                            401       201+   201+     201+  201+
@@ -77,7 +77,7 @@ GET    /matrix/                                   login     200    200      200 
 GET    /fleet/                                    login     200    200      200   200
 GET    /fleet/now/                                login     200    200      200   200
 GET    /trend/                                    login     200    200      200   200
-POST   /trend/acknowledge/<int:run_id>/           login     403    302+     302+  302+
+POST   /trend/acknowledge/<int:run_id>/           login     403    302+     302   302+
 GET    /login/                                    200       302    302      302   302
 POST   /login/                                    200       302    302      302   302
 PUT    /login/                                    200       302    302      302   302

@@ -157,7 +157,7 @@ def _make_rows(owner: User) -> dict[str, int]:
     Tag.objects.create(name="a-tag")
     GpuPrice.objects.create(gpu="a10", price_per_hour_usd=1.0, valid_from=timezone.now())
     Quota.objects.create(user=owner, runs_waiting_max=50)
-    TrendAcknowledgement.objects.create(run=finished, metric=METRICS[1], note="n")
+    TrendAcknowledgement.objects.create(run=finished, metric=METRICS[0], note="n", acknowledged_by=owner)
     record("made", target=finished)
     view = SavedView.objects.create(owner=owner, name="v", query="state=failed")
     token, _ = token_create(owner=owner, name="t", may_write=True, expires_at=None)

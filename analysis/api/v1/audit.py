@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from analysis.api.permissions import MayManage
 from analysis.api.v1.paging import Keyset
+from analysis.api.v1.problems import Problem
 from analysis.api.v1.queries import Query
 from analysis.api.v1.reading import StrictQuery
 from analysis.audit.tables import AuditEntry
@@ -38,10 +39,17 @@ class AuditQuery(Query):
     actor = serializers.CharField(required=False, max_length=150, help_text="The name of a person.")
     action = serializers.CharField(required=False, max_length=40, help_text="Such as token.create.")
     target_kind = serializers.CharField(required=False, max_length=40, help_text="Such as run or device.")
-    target_id = serializers.CharField(required=False, max_length=64, help_text="Goes with target_kind.")
+    target_id = serializers.CharField(required=False, max_length=64, help_text="Only with target_kind.")
     request_id = serializers.CharField(required=False, max_length=64, help_text="X-Request-ID of an answer.")
     since = serializers.DateTimeField(required=False, help_text="From this moment on.")
     until = serializers.DateTimeField(required=False, help_text="Before this moment.")
+
+
+def _kind_missing() -> Problem:
+    """A number alone says little, and no index finds it."""
+    detail = "target_id is taken together with target_kind alone"
+    errors = [{"parameter": name, "detail": detail, "code": "together"} for name in ("target_id", "target_kind")]
+    return Problem(400, detail=f"{detail}.", errors=errors)
 
 
 _LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__gte", "until": "recorded_at__lt"}
@@ -61,4 +69,6 @@ class AuditList(StrictQuery, ListAPIView[AuditEntry]):
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         asked: dict[str, Any] = AuditQuery.of(self.request)
+        if "target_id" in asked and "target_kind" not in asked:
+            raise _kind_missing()
         return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in asked.items()})

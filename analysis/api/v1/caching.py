@@ -14,7 +14,7 @@ from analysis.api.v1.problems import Problem
 
 
 def etag_of(summary: Mapping[str, Any], *others: Any) -> str:
-    """Of all that the answer is made of, in short: whatever would change the answer changes one of these.
+    """Of all that the answer is made of, in short: whatever changes the run changes one of these.
 
     Not of `updated_at`: each heartbeat moves that, and nothing that is shown.
     """

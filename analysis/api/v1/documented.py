@@ -48,7 +48,7 @@ _SAID = {
     403: "This person, or this token, may not do that.",
     404: "There is no such thing.",
     406: "Only JSON is answered.",
-    409: "Its state does not allow it.",
+    409: "Its state does not allow it; or the run of this Idempotency-Key was deleted.",
     412: "It has changed since it was read (If-Match).",
     413: "The body is too large.",
     415: "The body must be application/json.",

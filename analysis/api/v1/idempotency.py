@@ -62,4 +62,11 @@ def _earlier(owner: Any, key: str, digest: str) -> Run | None:
         return None
     if row.digest != digest:
         raise Problem(422, detail=f"This {HEADER} was used for another request.", code="key_reused")
-    return Run.all_runs.with_places().get(pk=row.run_id)
+    run: Run = Run.all_runs.with_places().get(pk=row.run_id)
+    if run.deleted_at is not None:
+        detail = (
+            f"Run {run.pk}, which was stored under this {HEADER}, was deleted meanwhile: "
+            f"POST /api/v1/runs/{run.pk}/restore/ brings it back, another key stores a new one."
+        )
+        raise Problem(409, detail=detail, code="run_deleted")
+    return run

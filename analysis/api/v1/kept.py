@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis import services
+from analysis.access.rights import may_manage
 from analysis.api.v1.paging import Keyset
 from analysis.api.v1.problems import Problem, bad_field
 from analysis.api.v1.queries import StrictBody
@@ -85,7 +86,11 @@ class SavedViewList(_SavedViews, ListAPIView[SavedView]):
 
 @extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_retrieve"))
 class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
-    """One saved view."""
+    """One saved view: one's own, one that is shared; to GPU managers, anybody's."""
+
+    def get_queryset(self) -> QuerySet[SavedView]:
+        everybodys = SavedView.objects.select_related("owner")
+        return everybodys if may_manage(self.request.user) else super().get_queryset()
 
     @extend_schema(tags=["saved views"], operation_id="saved_views_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:

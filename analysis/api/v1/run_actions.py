@@ -78,7 +78,7 @@ class RunClone(StrictQuery, APIView):
         operation_id="runs_clone",
         request=documented.run_body("RunCloneRequest", needs_model=False),
         parameters=documented.ACCEPTED,
-        responses={202: RunDetailSerializer, **documented.problems(422)},
+        responses={202: RunDetailSerializer, **documented.problems(409, 422)},
     )
     def post(self, request: Request, pk: int) -> Response:
         """A new run as this one was asked for, but for what the body says. An estimate can be measured this way:

@@ -81,7 +81,7 @@ class RunList(StrictQuery, APIView):
         operation_id="runs_create",
         parameters=documented.ACCEPTED,
         request=documented.run_body("RunRequest"),
-        responses={202: RunDetailSerializer, **documented.problems(422)},
+        responses={202: RunDetailSerializer, **documented.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Store a run and queue it: a measurement, or an estimate. Read it at its Location until it is over."""
@@ -164,12 +164,11 @@ class RunDetail(StrictQuery, APIView):
     )
     def get(self, request: Request, pk: int) -> Response:
         """One run with its spec, result, attempts and the probes of the last attempt."""
-        run = run_or_404(pk)
-        summary = _summary(run)
-        etag = _etag(run, summary)
+        run = run_or_404(pk, Run.objects.prefetch_related("tags"))  # the ETag names them, too
+        etag = _etag(run)
         if is_known(request, etag):
             return Response(status=304, headers=_headers(run, etag))
-        return Response(_detail(run, summary), headers=_headers(run, etag))
+        return Response(_detail(run), headers=_headers(run, etag))
 
     @extend_schema(
         tags=["runs"],
@@ -186,8 +185,7 @@ class RunDetail(StrictQuery, APIView):
             _lock(request, pk)
             _change(run_or_404(pk), body.validated_data, request.user)
         run = run_or_404(pk)
-        summary = _summary(run)
-        return Response(_detail(run, summary), headers=_headers(run, _etag(run, summary)))
+        return Response(_detail(run), headers=_headers(run, _etag(run)))
 
     @extend_schema(
         tags=["runs"],
@@ -225,11 +223,10 @@ def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
 
 def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
     """A run that was stored, or changes: what it is now, where it is, and when to look again."""
-    summary = _summary(run)
-    headers = {**_headers(run, _etag(run, summary)), "Location": reverse("api-run", args=[run.pk], request=request)}
+    headers = {**_headers(run, _etag(run)), "Location": reverse("api-run", args=[run.pk], request=request)}
     if is_replay:
         headers[REPLAYED] = "true"
-    return Response(_detail(run, summary), status=status, headers=headers)
+    return Response(_detail(run), status=status, headers=headers)
 
 
 def refuse_unless_done(answer: Answer) -> None:
@@ -244,21 +241,21 @@ def not_yours() -> Problem:
     return Problem(403, detail="Only whoever asked for this run, and GPU managers, may do that.", code="not_yours")
 
 
-def _summary(run: Run) -> dict[str, Any]:
-    return dict(RunSerializer(run, context={"turns": turns([run])}).data)
+def _etag(run: Run) -> str:
+    """Without the forecast: it moves while others come and go, and with the clock, and nobody changed the run.
 
-
-def _etag(run: Run, summary: dict[str, Any]) -> str:
-    """Probes are only ever added, and the result comes with the state."""
+    Probes are only ever added, and the result comes with the state.
+    """
+    summary = RunSerializer(run, context={"turns": {}}).data
     probes = Measurement.objects.of(run).count() if run.attempt else 0
     return etag_of(summary, run.note, run.error_message, probes)
 
 
-def _detail(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
-    """As RunDetailSerializer; but the summary is not made twice, for a forecast is not free."""
+def _detail(run: Run) -> dict[str, Any]:
+    """As RunDetailSerializer makes it."""
     if run.state != State.FINISHED:
         run.result = None  # no other one has any: it is not looked for
-    return {**summary, **RunPartsSerializer(run).data}
+    return {**RunSerializer(run, context={"turns": turns([run])}).data, **RunPartsSerializer(run).data}
 
 
 def _headers(run: Run, etag: str) -> dict[str, str]:
@@ -271,7 +268,7 @@ def _lock(request: Request, pk: int) -> None:
     list(Run.objects.select_for_update().filter(pk=pk).values_list("pk"))
     if "If-Match" in request.headers:
         run = run_or_404(pk)
-        refuse_if_changed(request, _etag(run, _summary(run)))
+        refuse_if_changed(request, _etag(run))
 
 
 def _change(run: Run, told: dict[str, Any], user: Any) -> None:

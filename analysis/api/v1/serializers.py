@@ -9,9 +9,15 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.forecast import Turn
+from analysis.forecast import POSITIONS_MAX, Turn
 from analysis.models import Attempt, Measurement, Run, State
 from engine.result import MemoryByKind
+
+_POSITION = (
+    f"1 starts next; null: it does not wait, or not known, as while more than {POSITIONS_MAX:,} runs wait. "
+    "Not part of the ETag."
+)
+_FORECAST = "A forecast from earlier runs of these models; null where there is none. Not part of the ETag."
 
 
 class NameOf(serializers.CharField):
@@ -30,8 +36,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     asks_host = NameOf("asks_device.host.name")
     requested_by = NameOf("requested_by.username")
     tags = serializers.SlugRelatedField("name", many=True, read_only=True)
-    queue_position = serializers.SerializerMethodField(help_text="1 starts next; null: it does not wait, or not known.")
-    expected_start_at = serializers.SerializerMethodField(help_text="A forecast from earlier runs of these models.")
+    queue_position = serializers.SerializerMethodField(help_text=_POSITION)
+    expected_start_at = serializers.SerializerMethodField(help_text=_FORECAST)
 
     class Meta:
         model = Run

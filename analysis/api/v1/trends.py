@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis import services
-from analysis.api.v1.problems import bad_field, bad_parameter
+from analysis.api.v1.problems import Problem, bad_field, bad_parameter
 from analysis.api.v1.queries import StrictBody, View
 from analysis.api.v1.reading import StrictText
 from analysis.api.v1.spec_schema import spec_properties
@@ -158,14 +158,17 @@ class TrendNotes(View):
         responses=AcknowledgementSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Say what the step is that begins with a run; a later note takes the place of an earlier one."""
+        """Say what the step is that begins with a run, in place of one's own earlier note; managers, of any."""
         body = AcknowledgeBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         asked = body.validated_data
         run = measured_runs().filter(pk=asked["run"]).first()
         if run is None:
             raise bad_field("run", f"there is no finished measurement {asked['run']}", "does_not_exist")
-        services.step_acknowledge(run=run, metric=asked["metric"], note=asked["note"], acknowledged_by=request.user)
+        if not services.step_acknowledge(
+            run=run, metric=asked["metric"], note=asked["note"], acknowledged_by=request.user
+        ):
+            raise Problem(403, detail="The note on this step is somebody else's: she or a GPU manager replaces it.")
         kept = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=asked["metric"])
         return Response(AcknowledgementSerializer(kept).data)
 

@@ -17,6 +17,7 @@ from engine.result import Reason, RunResult
 from engine.units import GIB, MIB
 from tests.analysis.comparison.stored import CARD, finished, finished_estimate, finished_on_day, result
 from tests.analysis.comparison.test_compare_page import words
+from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -77,6 +78,15 @@ def test_a_later_note_takes_the_place_of_the_first(alice_client: Client) -> None
     for note in ("looking into it", "a new driver"):
         alice_client.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": note})
     assert [one.note for one in TrendAcknowledgement.objects.all()] == ["a new driver"]
+
+
+def test_somebody_elses_note_stays_and_the_page_says_why(alice_client: Client) -> None:
+    (run,) = series(result())
+    TrendAcknowledgement.objects.create(run=run, metric="peak", note="his", acknowledged_by=make_user("bob"))
+    posted = {"metric": "peak", "note": "mine"}
+    response = alice_client.post(f"/trend/acknowledge/{run.pk}/", posted, follow=True)
+    assert "the note there is somebody else’s" in words(response.content.decode())
+    assert TrendAcknowledgement.objects.get().note == "his"
 
 
 @pytest.mark.parametrize("posted", [{"metric": "peak", "note": "  "}, {"metric": "colour", "note": "red"}, {}])
