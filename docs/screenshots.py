@@ -18,7 +18,7 @@ from tests.browser.chromium import PHONE, WIDE, Visitor, find_chromium, launched
 
 IMAGES = Path(__file__).parent / "images"
 HEIGHT, MAX_BYTES = 900, 300_000
-README_HEIGHTS = {"result": 1250, "compare": 1500, "start": 1360}
+README_HEIGHTS = {"result": 1250, "compare": 1500, "matrix": 1260}
 PAGES = ("/", "/runs/", "/estimates/", "/matrix/", "/fleet/", "/trend/")
 
 
@@ -59,7 +59,7 @@ def _for_readme(visitor: Visitor, arguments: argparse.Namespace) -> None:
     shown = {
         "result": (f"/runs/{arguments.result}/", f"The result of run {arguments.result}, measured on a CPU"),
         "compare": (f"/compare/?ids={first}&ids={second}", "Two runs beside each other, both measured on a CPU"),
-        "start": ("/", "The start page of the same installation"),
+        "matrix": ("/matrix/", "Which card takes how much of which model: estimates, and what was measured"),
     }
     for name, (path, caption) in shown.items():
         visitor.resize(WIDE, README_HEIGHTS[name])
