@@ -96,7 +96,6 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     device = NameOf("device.device")
     host = NameOf("device.host.name")
     outcome = serializers.ChoiceField(State.choices, allow_blank=True, read_only=True, help_text="Empty: it goes on.")
-    outcome = serializers.CharField(read_only=True, help_text="The state it ended in; empty while it goes on.")
 
     class Meta:
         model = Attempt
