@@ -158,7 +158,7 @@ def test_a_fleet_that_never_reported_raises_the_alarm():
 def test_the_banner_says_what_it_means_since_when_and_what_to_do():
     make_card(last_seen_at=ago(900))
     page = render_to_string("analysis/parts/fleet_alarm.html", {"fleet_alarm": alarm_of_dead_workers})
-    assert "queued runs will not start" in page
+    assert "measurements that wait will not start" in page
     assert "15\xa0minutes ago" in page
     assert "python manage.py up" in page
     assert 'role="alert"' in page
