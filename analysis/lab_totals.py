@@ -40,10 +40,7 @@ class LabTotals:
 
 def lab_totals() -> LabTotals:
     """Those that this process read last, while they are fresh enough."""
-    kept: LabTotals | None = cache.get(CACHE_KEY)
-    if kept is None:
-        kept = lab_totals_read()
-        cache.set(CACHE_KEY, kept, KEPT_SECONDS)
+    kept: LabTotals = cache.get_or_set(CACHE_KEY, lab_totals_read, KEPT_SECONDS)
     return kept
 
 

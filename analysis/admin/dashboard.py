@@ -96,10 +96,7 @@ def _oldest_waiting() -> Run | None:
 
 
 def _slow() -> Slow:
-    kept: Slow | None = cache.get(CACHE_KEY)
-    if kept is None:
-        kept = _slow_read()
-        cache.set(CACHE_KEY, kept, KEPT_SECONDS)
+    kept: Slow = cache.get_or_set(CACHE_KEY, _slow_read, KEPT_SECONDS)
     return kept
 
 

@@ -12,9 +12,8 @@ from analysis.api.v1.idempotency import run_once
 from analysis.api.v1.problems import bad_field
 from analysis.api.v1.queries import View
 from analysis.api.v1.reading import body_object
-from analysis.api.v1.runs import FILTERS, RunPages, accepted, wanted_runs
+from analysis.api.v1.runs import FILTERS, RunPages, accepted, page_answered, wanted_runs
 from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
-from analysis.forecast import turns
 from analysis.history.asked import asked
 from analysis.models import Run
 
@@ -43,9 +42,7 @@ class EstimateList(View):
         """Runs of kind estimate, filtered and sorted as runs are."""
         data = wanted_runs(request).data.copy()
         data[_KIND] = _ESTIMATE
-        pages = RunPages()
-        runs = pages.page(asked(data), request)
-        return pages.get_paginated_response(RunSerializer(runs, many=True, context={"turns": turns(runs)}).data)
+        return page_answered(asked(data), request)
 
     @extend_schema(
         tags=["estimates"],

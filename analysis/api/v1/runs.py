@@ -72,9 +72,7 @@ class RunList(StrictQuery, APIView):
     )
     def get(self, request: Request) -> Response:
         """Stored runs, filtered and sorted as on the page /runs/. They are never counted; `next` is null at the end."""
-        pages = RunPages()
-        runs = pages.page(wanted_runs(request), request)
-        return pages.get_paginated_response(RunSerializer(runs, many=True, context={"turns": turns(runs)}).data)
+        return page_answered(wanted_runs(request), request)
 
     @extend_schema(
         tags=["runs"],
@@ -213,6 +211,13 @@ def wanted_runs(request: Request) -> Asked:
         errors = [dict(zip(("parameter", "detail"), text.split(": ", 1), strict=False)) for text in wanted.problems]
         raise Problem(400, detail=" ".join(wanted.problems), errors=[{**error, "code": "invalid"} for error in errors])
     return wanted
+
+
+def page_answered(wanted: Asked, request: Request) -> Response:
+    """One page of these runs; those that wait with their place in the queue."""
+    pages = RunPages()
+    runs = pages.page(wanted, request)
+    return pages.get_paginated_response(RunSerializer(runs, many=True, context={"turns": turns(runs)}).data)
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
