@@ -179,6 +179,12 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
+def numbers_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
+    """The numbers in this column of these rows; None when there are more than `most`, and no more are read."""
+    found = list(rows.values_list(column, flat=True)[: most + 1])
+    return found if len(found) <= most else None
+
+
 def compute_capability(device: Device) -> float | None:
     """ "9.0" as a number; None where the vendor has none, or writes it in another way."""
     try:

@@ -17,6 +17,7 @@ from django.utils.text import capfirst
 
 from analysis.access.rights import may_manage
 from analysis.audit.record import kind_of
+from analysis.querysets import numbers_if_few
 
 PAGES_MAX = 100
 """Further pages would have to walk past all before: a filter finds the rest."""
@@ -174,8 +175,8 @@ class FewFirst(admin.SimpleListFilter):
         if value is None:
             return rows
         alone = rows.model._base_manager.filter(self.condition(value)).order_by()
-        few = list(alone.values_list("pk", flat=True)[: FEW + 1])
-        return rows.filter(pk__in=few) if len(few) <= FEW else rows.filter(self.condition(value))
+        few = numbers_if_few(alone, FEW)
+        return rows.filter(self.condition(value)) if few is None else rows.filter(pk__in=few)
 
 
 def run_link(run_id: int) -> SafeString:

@@ -25,6 +25,7 @@ from analysis.history.search import words_of
 from analysis.history.tables import RunWord, Tag
 from analysis.models import Device, Run, State
 from analysis.presentation.words import OPTIMIZERS, PRECISIONS, model_name, short_device_name
+from analysis.querysets import numbers_if_few
 from engine.catalog import WORKLOADS
 
 FEW = 10_000
@@ -130,8 +131,8 @@ class RunFilter(FilterSet):
             if given.keys().isdisjoint(names):
                 continue
             alone = self._narrowed(Run.all_runs.order_by(), given, names)
-            few = list(alone.values_list("pk", flat=True)[: FEW + 1])
-            if len(few) > FEW:
+            few = numbers_if_few(alone, FEW)
+            if few is None:
                 queryset = self._walked(queryset, given, names)
             else:
                 queryset, self.is_narrow = queryset.filter(pk__in=few), True
@@ -207,8 +208,8 @@ def _named_by(rows: QuerySet[Any]) -> Q:
 
     A database that is not told guesses wrong in one of the two cases, and then reads the whole history.
     """
-    ids = list(rows.values_list("run_id", flat=True)[: FEW + 1])
-    return Q(pk__in=ids) if len(ids) <= FEW else Q(Exists(rows.filter(run=OuterRef("pk"))))
+    few = numbers_if_few(rows, FEW, "run_id")
+    return Q(Exists(rows.filter(run=OuterRef("pk")))) if few is None else Q(pk__in=few)
 
 
 def _begins_with(word: str) -> Q:
