@@ -4,6 +4,7 @@ import pytest
 
 from engine.oom import classify
 from engine.result import Outcome
+from engine.units import GIB
 
 OUT_OF_MEMORY = [
     ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.25 GiB. GPU 0 has a total capacity of 39.39 GiB"),
@@ -21,22 +22,33 @@ OUT_OF_MEMORY = [
     ),
     ("RuntimeError", "XPU out of memory, please use `empty_cache` to release all unoccupied cached memory."),
     ("RuntimeError", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    ("RuntimeError", "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
     ("RuntimeError", "HIPBLAS_STATUS_ALLOC_FAILED when calling hipblasCreate"),
     ("RuntimeError", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
-    ("RuntimeError", "GET was unable to find an engine to execute this computation"),
     ("RuntimeError", "NVML_SUCCESS == r INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp:1131"),
     ("RuntimeError", "!handles_.at(i) INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp:396"),
     ("RuntimeError", "Native API failed. UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"),
-    ("RuntimeError", "Native API failed. UR error 40 UR_RESULT_ERROR_OUT_OF_RESOURCES"),
     (
         "RuntimeError",
         "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried",
     ),
     ("RuntimeError", "DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes."),
+    ("RuntimeError", "std::bad_alloc"),
+    ("CapacityExceeded", "out of memory: the allocator reserved 5.0 GiB of a device that has 4.0 GiB"),
+    ("RuntimeError", "CUDA driver error: out of memory"),
+    ("RuntimeError", "Triton Error [CUDA]: out of memory"),
+    ("RuntimeError", "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+]
+
+# a full device says so, and so does a broken installation
+AMBIGUOUS = [
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasCreate(handle)`"),
+    ("RuntimeError", "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"),
+    ("RuntimeError", "GET was unable to find an engine to execute this computation"),
+    ("RuntimeError", "Can't find nvmlDeviceGetNvLinkRemoteDeviceType: libnvidia-ml.so.1: undefined symbol"),
+    ("RuntimeError", "Native API failed. UR error 40 UR_RESULT_ERROR_OUT_OF_RESOURCES"),
     ("RuntimeError", "could not create a primitive"),
     ("RuntimeError", "could not create a primitive descriptor iterator"),
-    ("RuntimeError", "std::bad_alloc"),
 ]
 
 SIZE_LIMIT = [
@@ -59,12 +71,24 @@ NEITHER = [
     ("ValueError", "Expected input batch_size (16) to match target batch_size (8)."),
     ("KeyError", "'memory'"),
     ("RuntimeError", ""),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasSgemm(handle)`"),
+    ("RuntimeError", "CUDA error: invalid argument"),
 ]
 
 
 @pytest.mark.parametrize(("name", "text"), OUT_OF_MEMORY)
 def test_it_is_out_of_memory(name, text):
     assert classify(name, text) is Outcome.OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize(("name", "text"), AMBIGUOUS)
+def test_a_text_with_two_causes_is_out_of_memory_only_where_little_was_free(name, text):
+    def outcome(free_gib: float | None, total_gib: int = 80) -> Outcome | None:
+        free_bytes = None if free_gib is None else int(free_gib * GIB)
+        return classify(name, text, free_bytes=free_bytes, total_bytes=total_gib * GIB)
+
+    assert (outcome(0.2), outcome(3.9)) == (Outcome.OUT_OF_MEMORY, Outcome.OUT_OF_MEMORY)
+    assert (outcome(4.1), outcome(78), outcome(2, total_gib=24), outcome(None)) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(("name", "text"), SIZE_LIMIT)
