@@ -12,22 +12,25 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import math
 import os
 import platform
+import time
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import Any
 
 import pynvml
 import torch
 
-from engine import nvml
+from engine import host, nvml
 from engine.errors import DeviceUnavailable, SpecError
-from engine.result import DeviceFacts
+from engine.oom import classify
+from engine.result import DeviceFacts, Outcome
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.units import MIB, format_bytes
 
-HOST_RESERVE_BYTES = 512 * MIB
+RELEASE_SECONDS = 10.0  # for a driver to take back what a dead process held
+SETTLED_BYTES = 64 * MIB
 
 
 def resolve(name: str) -> torch.device:
@@ -52,10 +55,15 @@ def available() -> tuple[str, ...]:
     return (*names, "cpu")
 
 
-def open_device(spec: RunSpec) -> Device:
-    """The device of `spec`, with its memory limit in force. Refuses what it cannot do."""
+def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
+    """Open the device of `spec`, with its memory limit in force. Refuses what the device cannot do.
+
+    `idle_beside_bytes` is what an earlier session of the run found beside itself: memory of a process that has just
+    died may still be on its way back, and is waited for.
+    """
     opened = _device(spec.device)
     opened.check(spec)
+    opened.open(idle_beside_bytes)
     opened.apply_limit(spec.memory_limit_bytes)
     return opened
 
@@ -85,18 +93,27 @@ class Device(ABC):
     """What the probe needs of a device. The base says "not measured" to everything a device may lack."""
 
     has_caching_allocator = False
+    warm_up_seconds = 0.0
+    """How long to train before the first timing of a process: clocks of accelerators rise, then fall under the load."""
+    least_timed_seconds = 0.0
+    """How long to time at least, so that the clocks are those of a long training."""
 
     def __init__(self, torch_device: torch.device) -> None:
         self.torch_device = torch_device
         self.limit_bytes = 0
+        self.is_warm = False
 
     def check(self, spec: RunSpec) -> None:
         """Raise SpecError for a setting this device cannot do."""
         if spec.precision == "tf32":
             raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability 8.0 or later, not {self.name}")
 
+    def open(self, idle_beside_bytes: int | None) -> None:
+        """Make the device ready for use, where that is an act of its own."""
+        return
+
     def apply_limit(self, limit_bytes: int | None) -> None:
-        """Hold the process to `limit_bytes`, or to the whole device."""
+        """Limit the process to `limit_bytes`, or to the whole device."""
         if limit_bytes is not None and limit_bytes > self.capacity_bytes:
             raise SpecError(
                 "memory_limit_bytes",
@@ -132,8 +149,24 @@ class Device(ABC):
         """What the driver counts as used on the whole device: context, workspaces, other processes and all."""
         return None
 
+    def beside_bytes(self) -> int | None:
+        """What the device holds beside this process's allocator: the context, and everything of others."""
+        return None
+
+    def free_bytes(self) -> int | None:
+        """What the process could still get."""
+        return None
+
     def allocator_retries(self) -> int | None:
         return None
+
+    def conditions(self) -> dict[str, Any] | None:
+        """Clocks, power, temperature and reasons for throttling, as they are now."""
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        """What an administrator sets on the device that changes memory or speed."""
+        return {}
 
     def facts(self) -> DeviceFacts:
         return DeviceFacts(
@@ -149,11 +182,18 @@ class Accelerator(Device):
     """CUDA, ROCm and XPU."""
 
     has_caching_allocator = True
+    warm_up_seconds = 1.0
+    least_timed_seconds = 1.0
 
     def __init__(self, torch_device: torch.device) -> None:
         super().__init__(torch_device)
         self.module: Any = importlib.import_module(f"torch.{torch_device.type}")
         self.properties: Any = self.module.get_device_properties(torch_device)
+        # read while this process has no context: the driver would list it among the others, in containers under
+        # a number that is not its own
+        self.driver_facts = nvml.driver_facts(pynvml, self._uuid()) if self._is_nvidia else {}
+        self.opened_beside_bytes: int | None = None
+        self.allowed_bytes = int(self.properties.total_memory)
 
     @property
     def name(self) -> str:
@@ -177,12 +217,49 @@ class Accelerator(Device):
         if spec.precision == "bf16" and capability is not None and capability < (8, 0):
             raise SpecError("precision", f"bf16 needs compute capability 8.0 or later; {self.name} has {capability}")
 
+    def open(self, idle_beside_bytes: int | None) -> None:
+        """Make the context, and wait until what a dead process held has come back."""
+        self.module.set_device(self.torch_device)  # or libraries make a second context on the first card
+        deadline = time.monotonic() + RELEASE_SECONDS
+        while True:
+            beside_bytes, refusal = self._beside_or_refusal()
+            is_waiting = idle_beside_bytes is not None and time.monotonic() < deadline
+            is_settled = refusal is None and (beside_bytes or 0) <= (idle_beside_bytes or 0) + SETTLED_BYTES
+            if is_settled or not is_waiting:
+                break
+            time.sleep(0.1)
+        if refusal is not None:
+            raise DeviceUnavailable(
+                f"{self.torch_device} has no room for this process's context ({refusal}): "
+                f"other processes hold {format_bytes(self.driver_facts.get('foreign_used_bytes') or 0)} "
+                f"of {format_bytes(self.capacity_bytes)}"
+            )
+        self.opened_beside_bytes = beside_bytes
+
+    def _beside_or_refusal(self) -> tuple[int | None, str | None]:
+        """What the device holds beside this process, or why it has no room for the process at all."""
+        try:
+            return self.beside_bytes(), None
+        except RuntimeError as exc:
+            if classify(type(exc).__name__, str(exc)) is not Outcome.OUT_OF_MEMORY:
+                raise
+            return None, str(exc).partition("\n")[0]
+
     def apply_limit(self, limit_bytes: int | None) -> None:
+        """Limit the allocator to `limit_bytes`, or to what was free when the device was opened.
+
+        There is always a limit: some drivers (WSL, Windows) go on in the host's memory where a card is full, and
+        would never refuse. It stays below 1.0, which this torch takes for "no limit".
+        """
         super().apply_limit(limit_bytes)
-        if limit_bytes is not None:
-            if not hasattr(self.module, "set_per_process_memory_fraction"):
+        if not hasattr(self.module, "set_per_process_memory_fraction"):
+            if limit_bytes is not None:
                 raise SpecError("memory_limit_bytes", f"torch {torch.__version__} cannot limit {self.torch_device}")
-            self.module.set_per_process_memory_fraction(limit_bytes / self.capacity_bytes, self.torch_device)
+            return
+        room_bytes = self.capacity_bytes - (self.opened_beside_bytes or 0)
+        self.allowed_bytes = min(limit_bytes or room_bytes, room_bytes)
+        fraction = min(self.allowed_bytes / self.capacity_bytes, math.nextafter(1.0, 0.0))
+        self.module.set_per_process_memory_fraction(fraction, self.torch_device)
 
     def synchronize(self) -> None:
         self.module.synchronize(self.torch_device)
@@ -198,14 +275,39 @@ class Accelerator(Device):
         return int(self.module.max_memory_reserved(self.torch_device))
 
     def used_bytes(self) -> int | None:
+        free_and_total = self._free_and_total()
+        return None if free_and_total is None else free_and_total[1] - free_and_total[0]
+
+    def beside_bytes(self) -> int | None:
+        used = self.used_bytes()
+        return None if used is None else max(used - int(self.module.memory_reserved(self.torch_device)), 0)
+
+    def free_bytes(self) -> int | None:
+        free_and_total = self._free_and_total()
+        if free_and_total is None:
+            return None
+        return min(free_and_total[0], self.allowed_bytes - int(self.module.memory_reserved(self.torch_device)))
+
+    def _free_and_total(self) -> tuple[int, int] | None:
         if not hasattr(self.module, "mem_get_info"):
             return None
-        free, total = self.module.mem_get_info(self.torch_device)
-        return int(total - free)
+        try:
+            free, total = self.module.mem_get_info(self.torch_device)
+        except RuntimeError as exc:
+            if "available free memory" not in str(exc):  # Intel GPUs whose driver does not say
+                raise
+            return None
+        return int(free), int(total)
 
     def allocator_retries(self) -> int | None:
         retries = self.module.memory_stats(self.torch_device).get("num_alloc_retries")
         return None if retries is None else int(retries)
+
+    def conditions(self) -> dict[str, Any] | None:
+        return nvml.readings(pynvml, self._uuid()) if self._is_nvidia else None
+
+    def settings(self) -> dict[str, Any]:
+        return nvml.settings(pynvml, self._uuid()) if self._is_nvidia else {}
 
     def facts(self) -> DeviceFacts:
         capability = self.compute_capability
@@ -217,7 +319,8 @@ class Accelerator(Device):
             limit_bytes=self.limit_bytes or None,
             uuid=self._uuid(),
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
-            **(nvml.driver_facts(pynvml, self._uuid()) if self._is_nvidia else {}),
+            beside_bytes=self.opened_beside_bytes,
+            **self.driver_facts,
         )
 
     @property
@@ -225,9 +328,11 @@ class Accelerator(Device):
         return self.torch_device.type == "cuda" and not torch.version.hip
 
     def _uuid(self) -> str | None:
-        confined_to = nvml.mig_uuid(os.environ.get("CUDA_VISIBLE_DEVICES")) if self._is_nvidia else None
+        if not self._is_nvidia:
+            return None
+        confined_to = nvml.mig_uuid(os.environ.get("CUDA_VISIBLE_DEVICES"))
         uuid = getattr(self.properties, "uuid", None)
-        return confined_to or (None if uuid is None else f"GPU-{uuid}")
+        return confined_to or (None if uuid is None else nvml.full_uuid(pynvml, str(uuid)))
 
 
 class Mps(Device):
@@ -244,9 +349,9 @@ class Mps(Device):
         return int(torch.mps.recommended_max_memory())
 
     def apply_limit(self, limit_bytes: int | None) -> None:
+        """Limit the allocator in any case: by itself it goes to 1.7 times the recommended size, into swap."""
         super().apply_limit(limit_bytes)
-        if limit_bytes is not None:
-            torch.mps.set_per_process_memory_fraction(limit_bytes / self.capacity_bytes)
+        torch.mps.set_per_process_memory_fraction((limit_bytes or self.capacity_bytes) / self.capacity_bytes)
 
     def synchronize(self) -> None:
         torch.mps.synchronize()
@@ -266,15 +371,18 @@ class Cpu(Device):
 
     @property
     def name(self) -> str:
-        return _cpu_model() or platform.processor() or platform.machine()
+        return host.cpu_model() or platform.processor() or platform.machine()
 
     @property
     def capacity_bytes(self) -> int:
-        return _host_memory_bytes()
+        return host.memory_bytes()
 
     def apply_limit(self, limit_bytes: int | None) -> None:
         super().apply_limit(limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, self.capacity_bytes))
-        _guard_host()
+        host.guard_memory()
+
+    def free_bytes(self) -> int | None:
+        return host.bytes_below_guard()
 
     def synchronize(self) -> None:
         """Nothing is queued: the CPU computes as it is called."""
@@ -288,43 +396,3 @@ class Cpu(Device):
 def _count(kind: str) -> int:
     module = getattr(torch, kind, None)
     return int(module.device_count()) if module is not None and module.is_available() else 0
-
-
-def _cpu_model() -> str | None:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
-
-
-def _host_memory_bytes() -> int:
-    """Physical memory, or the control group's limit where that is lower."""
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return physical
-    return min(physical, int(limit)) if limit.isdigit() else physical
-
-
-def _guard_host() -> None:
-    """Let this process have no more memory than the host has to spare, so that a runaway probe cannot take it down.
-
-    The guard is far above any budget: heap fragmentation makes a process hold two or three times the bytes of
-    its tensors, and a guard near the budget would refuse sizes that fit.
-    """
-    try:
-        resource = importlib.import_module("resource")
-        guard = (
-            _kib_field("/proc/self/status", "VmData") + _kib_field("/proc/meminfo", "MemAvailable") - HOST_RESERVE_BYTES
-        )
-        resource.setrlimit(resource.RLIMIT_DATA, (guard, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    except (ImportError, OSError, ValueError, AttributeError):
-        return  # not Linux, or not allowed: the budget still decides, only the guard is missing
-
-
-def _kib_field(path: str, key: str) -> int:
-    """A figure of a /proc file given in kB, as bytes."""
-    lines = Path(path).read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

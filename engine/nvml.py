@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of its cards (NVML): version, who else uses them, the instances they are cut into.
+"""What NVIDIA's driver says of its cards (NVML): who else uses them, how they run, the instances they are cut into.
 
 Knows no torch. `nvml` is pynvml, or a made-up module with the same names. CUDA shows a process at most one
 MIG instance, and beside it no other card: where cards are cut up, only the driver can list what there is.
@@ -26,24 +26,115 @@ def mig_uuid(visible_devices: str | None) -> str | None:
     return words[0] if len(words) == 1 and words[0].startswith("MIG-") else None
 
 
-def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
-    """Driver version and what other processes hold, as fields of DeviceFacts; empty where NVML has no answer."""
+def full_uuid(nvml: Any, uuid: str) -> str:
+    """Return a uuid as CUDA tells it with the prefix by which the driver knows it: a card's, or a MIG instance's."""
+    if is_known(nvml, f"MIG-{uuid}"):
+        return f"MIG-{uuid}"
+    return f"GPU-{uuid}"
+
+
+def is_known(nvml: Any, uuid: str) -> bool:
+    return _handle(nvml, uuid) is not None
+
+
+def _handle(nvml: Any, uuid: str | None) -> Any:
     try:
         nvml.nvmlInit()
-        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
-        others = [
-            {"pid": p.pid, "used_bytes": p.usedGpuMemory}
-            for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-            if p.pid != os.getpid()
-        ]
-        held = [p["used_bytes"] for p in others]  # None where the driver does not say, in containers
-        return {
-            "driver": nvml.nvmlSystemGetDriverVersion(),
-            "foreign_processes": tuple(others),
-            "foreign_used_bytes": None if None in held else sum(held),
-        }
-    except nvml.NVMLError:
+        return nvml.nvmlDeviceGetHandleByUUID(uuid)
+    except (nvml.NVMLError, TypeError, AttributeError):  # no driver, or a device that has no uuid
+        return None
+
+
+def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
+    """Driver version and what other processes hold, as fields of DeviceFacts; empty where NVML has no answer.
+
+    To be read before this process has a context on the device. Programs that draw (a desktop, a browser) count as
+    well as those that compute; in containers the driver may hide both, and the memory in use still tells.
+    """
+    if (handle := _handle(nvml, uuid)) is None:
         return {}
+    listed = [
+        process
+        for kind in ("Compute", "Graphics")
+        for process in _answer(nvml, f"nvmlDeviceGet{kind}RunningProcesses", handle) or ()
+    ]
+    others = {p.pid: {"pid": p.pid, "used_bytes": p.usedGpuMemory} for p in listed if p.pid != os.getpid()}
+    held = [p["used_bytes"] for p in others.values()]  # None where the driver does not say, in containers
+    memory = _answer(nvml, "nvmlDeviceGetMemoryInfo", handle, getattr(nvml, "nvmlMemory_v2", None))
+    used_bytes = (None if None in held else sum(held)) if memory is None else int(memory.used)
+    return {
+        "driver": _answer(nvml, "nvmlSystemGetDriverVersion"),
+        "foreign_processes": tuple(others.values()),
+        "foreign_used_bytes": used_bytes,
+    }
+
+
+def settings(nvml: Any, uuid: str | None) -> dict[str, Any]:
+    """What a card's administrator sets that changes memory or speed; None for what the driver does not say."""
+    handle = _handle(nvml, uuid)
+    power = _answer(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
+    ecc = _answer(nvml, "nvmlDeviceGetEccMode", handle)
+    persistence = _answer(nvml, "nvmlDeviceGetPersistenceMode", handle)
+    return {
+        "gpu_power_limit_watts": None if power is None else power / 1000,
+        "gpu_ecc": None if ecc is None else bool(ecc[0]),
+        "gpu_persistence_mode": None if persistence is None else bool(persistence),
+        "gpu_mig_profile": _mig_profile(nvml, handle, uuid),
+    }
+
+
+def _mig_profile(nvml: Any, handle: Any, uuid: str | None) -> str | None:
+    """``1g.10gb`` of ``NVIDIA H100 80GB HBM3 MIG 1g.10gb``; None for a whole card."""
+    if not (uuid or "").startswith("MIG-"):
+        return None
+    name = _answer(nvml, "nvmlDeviceGetName", handle)
+    return None if name is None else str(name).rpartition("MIG ")[2]
+
+
+def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:
+    """Return how the card is running now, as far as the driver says; None where it says nothing.
+
+    `throttle_reasons` are the reasons for which clocks are below what they could be, such as "sw_power_cap". An
+    instance of a card has no clocks of its own, so nothing is read of it.
+    """
+    if (handle := _handle(nvml, uuid)) is None:
+        return None
+    power = _answer(nvml, "nvmlDeviceGetPowerUsage", handle)
+    active = _answer(nvml, "nvmlDeviceGetCurrentClocksEventReasons", handle)
+    utilization = _answer(nvml, "nvmlDeviceGetUtilizationRates", handle)
+    read = {
+        "sm_clock_mhz": _answer(nvml, "nvmlDeviceGetClockInfo", handle, getattr(nvml, "NVML_CLOCK_SM", 1)),
+        "sm_clock_highest_mhz": _answer(nvml, "nvmlDeviceGetMaxClockInfo", handle, getattr(nvml, "NVML_CLOCK_SM", 1)),
+        "power_watts": None if power is None else power / 1000,
+        "temperature_celsius": _answer(nvml, "nvmlDeviceGetTemperature", handle, 0),
+        "utilization_fraction": None if utilization is None else utilization.gpu / 100,
+        "throttle_reasons": None if active is None else throttle_reasons(active),
+    }
+    return read if any(value is not None for value in read.values()) else None
+
+
+def throttle_reasons(active: int) -> list[str]:
+    """Name the bits of NVML's mask of reasons. Idle and settings by hand are no throttling."""
+    return [name for bit, name in _THROTTLE_REASONS.items() if active & bit]
+
+
+_THROTTLE_REASONS = {
+    0x04: "sw_power_cap",
+    0x08: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+}
+
+
+def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
+    """What a function of the driver says; None where it has no answer, or the installed version lacks it."""
+    given = [argument for argument in arguments if argument is not None]
+    try:
+        return getattr(nvml, function)(*given)
+    except (nvml.NVMLError, AttributeError, TypeError):
+        return None
 
 
 def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[DeviceFacts] | None:
@@ -91,7 +182,7 @@ def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
         yield card
         return
     for slot in range(nvml.nvmlDeviceGetMaxMigDeviceCount(card)):
-        with suppress(nvml.NVMLError_NotFound):  # an empty slot
+        with suppress(nvml.NVMLError):  # an empty slot, or one that this user may not see
             yield nvml.nvmlDeviceGetMigDeviceHandleByIndex(card, slot)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engine import device
-from engine.nvml import devices_with_instances, driver_facts, mig_uuid
+from engine.nvml import devices_with_instances, driver_facts, full_uuid, mig_uuid, readings, settings
 from engine.units import GIB
 
 
@@ -33,16 +33,19 @@ class Card:
     is_cut_up: bool = False
     is_lost: bool = False
     processes: list[SimpleNamespace] = field(default_factory=list)
+    drawing: list[SimpleNamespace] = field(default_factory=list)
+    used_bytes: int | None = None
 
 
 class FakeNvml:
     """The functions of pynvml that the engine calls, over made-up cards; a handle is the card itself."""
 
     NVMLError, NVMLError_NotFound = NVMLError, NVMLError_NotFound
-    NVML_DEVICE_MIG_ENABLE = 1
+    NVML_DEVICE_MIG_ENABLE, nvmlMemory_v2 = 1, 2
 
     def __init__(self, *cards: Card, has_driver: bool = True) -> None:
         self.cards, self.has_driver = cards, has_driver
+        self.slot_error: NVMLError = NVMLError_NotFound()
 
     def nvmlInit(self) -> None:
         if not self.has_driver:
@@ -56,7 +59,7 @@ class FakeNvml:
             raise NVMLError("GPU is lost")
         return self.cards[index]
 
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:
+    def nvmlDeviceGetHandleByUUID(self, uuid: str | None) -> Card:
         everything = [*self.cards, *(slot for card in self.cards for slot in card.slots or () if slot)]
         found = next((card for card in everything if card.uuid == uuid), None)
         if found is None:
@@ -74,7 +77,7 @@ class FakeNvml:
     def nvmlDeviceGetMigDeviceHandleByIndex(self, card: Card, index: int) -> Card:
         instance = (card.slots or ())[index]
         if instance is None:
-            raise NVMLError_NotFound
+            raise self.slot_error
         return instance
 
     def nvmlDeviceGetCudaComputeCapability(self, card: Card) -> tuple[int, int]:
@@ -88,14 +91,34 @@ class FakeNvml:
     def nvmlDeviceGetName(self, card: Card) -> str:
         return card.name
 
-    def nvmlDeviceGetMemoryInfo(self, card: Card) -> SimpleNamespace:
-        return SimpleNamespace(total=card.total_bytes, used=GIB)
+    def nvmlDeviceGetMemoryInfo(self, card: Card, version: int | None = None) -> SimpleNamespace:
+        if version is not None and card.used_bytes is None:
+            raise NVMLError("Not Supported")  # an older driver
+        return SimpleNamespace(total=card.total_bytes, used=card.used_bytes)
 
     def nvmlSystemGetDriverVersion(self) -> str:
         return "600.1"
 
     def nvmlDeviceGetComputeRunningProcesses(self, card: Card) -> list[SimpleNamespace]:
         return card.processes
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, card: Card) -> list[SimpleNamespace]:
+        return card.drawing
+
+    def nvmlDeviceGetClockInfo(self, card: Card, kind: int) -> int:
+        return 1410
+
+    def nvmlDeviceGetPowerUsage(self, card: Card) -> int:
+        return 249_500
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, card: Card) -> int:
+        return 0x01 | 0x04 | 0x20
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, card: Card) -> int:
+        return 250_000
+
+    def nvmlDeviceGetEccMode(self, card: Card) -> list[int]:
+        raise NVMLError("Not Supported")
 
 
 def instance(uuid: str) -> Card:
@@ -189,6 +212,44 @@ def test_what_other_processes_hold_is_told_without_this_one():
     assert (facts["foreign_used_bytes"], facts["foreign_processes"]) == (7, ({"pid": -1, "used_bytes": 7},))
 
 
+def test_a_desktop_and_the_memory_in_use_count_as_others():
+    browser = SimpleNamespace(pid=-2, usedGpuMemory=3)
+    facts = driver_facts(FakeNvml(Card("GPU-1", drawing=[browser], used_bytes=GIB)), "GPU-1")
+    assert facts["foreign_processes"] == ({"pid": -2, "used_bytes": 3},)
+    assert facts["foreign_used_bytes"] == GIB
+
+
+def test_a_container_that_sees_no_process_still_sees_the_memory_in_use():
+    facts = driver_facts(FakeNvml(Card("GPU-1", used_bytes=GIB)), "GPU-1")
+    assert (facts["foreign_processes"], facts["foreign_used_bytes"]) == ((), GIB)
+
+
+def test_readings_name_clock_power_and_reasons_and_leave_out_what_is_not_told():
+    read = readings(FakeNvml(Card("GPU-1")), "GPU-1")
+    assert (read["sm_clock_mhz"], read["power_watts"]) == (1410, 249.5)
+    assert read["throttle_reasons"] == ["sw_power_cap", "sw_thermal_slowdown"]
+    assert (read["temperature_celsius"], read["utilization_fraction"]) == (None, None)
+    assert readings(FakeNvml(has_driver=False), "GPU-1") is None
+
+
+def test_settings_name_the_power_limit_and_the_instance_s_profile():
+    nvml = FakeNvml(cut_up("GPU-cut", instance("MIG-1")))
+    assert settings(nvml, "MIG-1")["gpu_mig_profile"] == "1g.10gb"
+    of_card = settings(nvml, "GPU-cut")
+    assert (of_card["gpu_power_limit_watts"], of_card["gpu_ecc"], of_card["gpu_mig_profile"]) == (250.0, None, None)
+
+
+def test_a_uuid_gets_the_prefix_by_which_the_driver_knows_it():
+    nvml = FakeNvml(cut_up("GPU-cut", instance("MIG-1")))
+    assert (full_uuid(nvml, "1"), full_uuid(nvml, "cut")) == ("MIG-1", "GPU-cut")
+
+
+def test_a_slot_that_may_not_be_seen_does_not_hide_the_card_s_other_instances():
+    nvml = FakeNvml(cut_up("GPU-cut", None, instance("MIG-1")))
+    nvml.slot_error = NVMLError("No Permission")
+    assert uuids(nvml) == ["MIG-1"]
+
+
 def test_what_the_driver_does_not_say_is_unknown():
     unknown = SimpleNamespace(pid=-1, usedGpuMemory=None)
     assert driver_facts(FakeNvml(Card("GPU-1", processes=[unknown])), "GPU-1")["foreign_used_bytes"] is None
@@ -199,10 +260,9 @@ def card_of_torch(monkeypatch, visible: str) -> device.Accelerator:
     """An accelerator as torch would present one, on a machine that may have none."""
     monkeypatch.setattr(device, "pynvml", FakeNvml(cut_up("GPU-cut", instance("MIG-1"))))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    card = object.__new__(device.Accelerator)
-    card.torch_device, card.limit_bytes = torch.device("cuda:0"), 0
-    card.properties = SimpleNamespace(name="A card", total_memory=9, major=9, minor=0, uuid="1234")
-    return card
+    properties = SimpleNamespace(name="A card", total_memory=9, major=9, minor=0, uuid="1234")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    return device.Accelerator(torch.device("cuda:0"))
 
 
 def test_inside_an_instance_the_device_is_known_by_the_instance_s_uuid(monkeypatch):
