@@ -14,7 +14,7 @@
 `--known -` reads what an interrupted attempt measured from standard input; `--result-file` keeps the result
 where it outlives whoever reads the output. docs/api.md describes both, and every event.
 
-Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available,
+Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available or held by others,
 5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted.
 """
 
@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 
 from engine.catalog import WORKLOADS, workload_ids
 from engine.console import Console, details, summary
-from engine.errors import EngineError, SpecError
+from engine.errors import DeviceUnavailable, EngineError, SpecError
 from engine.estimate.calibration import Calibration
 from engine.known import Known
 from engine.options import add_settings
@@ -122,7 +122,10 @@ def _keep(path: Path | None, result: RunResult) -> None:
 def _exit_status(result: RunResult) -> int:
     if result.boundary.reason is Reason.TIME_BUDGET:
         return EXIT_TIME_BUDGET
-    return 0 if result.boundary.largest_batch_size else EXIT_DOES_NOT_FIT
+    if result.boundary.largest_batch_size:
+        return 0
+    is_occupied = result.boundary.reason is Reason.FOREIGN_MEMORY
+    return DeviceUnavailable.exit_status if is_occupied else EXIT_DOES_NOT_FIT
 
 
 def _spec(options: argparse.Namespace) -> RunSpec:

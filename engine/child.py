@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.errors import EngineError, WorkerFailed
 from engine.progress import Progress, unheard
-from engine.result import DeviceFacts, Outcome, Probe
+from engine.result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
 
 WORKER_COMMAND = (sys.executable, "-m", "engine.worker")
@@ -84,7 +84,12 @@ class Worker:
         if self._session_pid is not None:
             return
         self._start_if_needed()
-        request = {"do": "open", "spec": self.spec.to_dict(), "describe": not self.environment}
+        request = {
+            "do": "open",
+            "spec": self.spec.to_dict(),
+            "describe": not self.environment,
+            "idle_beside_bytes": self.device.beside_bytes if self.device else None,
+        }
         try:
             opened = self._ask(request, "opened", OPEN_SECONDS)
         except TimeIsUp as exc:
@@ -93,9 +98,7 @@ class Worker:
         self.sessions += 1
         self.model_seconds += opened["model_seconds"]
         self.environment = opened.get("environment") or self.environment
-        found = DeviceFacts.from_dict(opened["device"])
-        if self.device is None or (found.is_shared and not self.device.is_shared):
-            self.device = found  # as it was before this run used it, or as soon as somebody else does
+        self.device = _facts_to_keep(self.device, DeviceFacts.from_dict(opened["device"]))
 
     def probe(
         self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress = unheard
@@ -271,6 +274,20 @@ class Worker:
         lines = self._stderr.read().decode(errors="replace").splitlines()
         kept = [line for line in lines if line.strip() and not line.startswith("USDT:")]
         return f"; its last words: {' | '.join(kept[-3:])}" if kept else ""
+
+
+def _facts_to_keep(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
+    """Return the device as it was before this run used it; marked as shared as soon as somebody else came.
+
+    What an earlier session of this run held may still be listed as somebody else's while the driver takes it back:
+    so others have come only where more is held beside the new session than beside the first.
+    """
+    if known is None:
+        return found
+    if known.is_shared or not found.is_shared:
+        return known
+    has_grown = (found.beside_bytes or 0) > (known.beside_bytes or 0) + FOREIGN_NOTABLE_BYTES
+    return replace(found, beside_bytes=known.beside_bytes) if found.beside_bytes is None or has_grown else known
 
 
 def _how_it_ended(status: int | None) -> str:

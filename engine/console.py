@@ -99,6 +99,8 @@ def certificate(result: RunResult) -> str:
         )
     why = {
         Reason.SIZE_LIMIT: f"{boundary.refused_batch_size} hit a limit that is not memory ({boundary.refusal})",
+        Reason.ERROR: f"{boundary.refused_batch_size} failed twice for another reason ({boundary.refusal})",
+        Reason.FOREIGN_MEMORY: "other processes held memory of the device",
         Reason.MAX_BATCH_SIZE: "the largest size allowed was reached before the memory limit",
         Reason.TIME_BUDGET: "the time budget ended first",
     }[boundary.reason]

@@ -28,6 +28,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "Outcome": (Outcome,),
     "Purpose": (Purpose,),
     "MemoryByKind | None": (MemoryByKind, _NOTHING),
+    "dict[str, Any] | None": (dict, _NOTHING),
 }
 
 

@@ -14,7 +14,7 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from engine import ledger
 from engine.device import Device
-from engine.errors import WorkloadFailed
+from engine.errors import EngineError, WorkloadFailed
 from engine.oom import classify
 from engine.progress import Progress, unheard
 from engine.result import Outcome, Probe, Purpose
@@ -41,6 +41,10 @@ _MARK = "memorymark."
 
 class BudgetExceeded(Exception):
     """A step on the CPU held more tensor bytes than the memory limit allows."""
+
+
+class CapacityExceeded(Exception):
+    """The driver handed out more memory than the device has."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +121,9 @@ def run_probe(
 ) -> Probe:
     """Train `steps` full steps of `batch_size` and, if `is_timed`, time further ones.
 
-    Out-of-memory and size limits are outcomes; anything else raises WorkloadFailed. After an outcome other
-    than FITS this process must not be used again: what the failed step left behind would distort it.
+    Whatever a step raises is an outcome: out of memory, a size limit, or an error that is neither. Only what the
+    engine itself finds wrong with the step is raised (WorkloadFailed). After an outcome other than FITS this process
+    must not be used again: what the failed step left behind would distort it.
     """
     started = time.perf_counter()
     device = bench.device
@@ -127,20 +132,29 @@ def run_probe(
     meter = Meter(bench) if device.has_caching_allocator else BudgetMeter(bench)
     step = TrainingStep(bench.spec, bench.built, device.torch_device)
     seconds: list[float] = []
+    conditions = used_bytes = None
     outcome, error = Outcome.FITS, None
     try:
         for number in range(1, steps + 1):
             progress("memory", number)
             meter.run(step, batch_size)
         device.synchronize()
-        used_bytes, retries_after = device.used_bytes(), device.allocator_retries()
+        used_bytes, beside_bytes, retries_after = device.used_bytes(), device.beside_bytes(), device.allocator_retries()
+        check_capacity(meter.reserved_bytes, device.capacity_bytes)
         if is_timed:
             meter.phase = "timing"
             seconds = timed_steps(device, step, batch_size, progress)
-    except Exception as exc:  # noqa: BLE001 - told apart by the classifier; everything unknown is raised on
-        outcome, error = _outcome_of(exc), exc
+            conditions = device.conditions()
+    except EngineError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - told apart by the classifier, and kept with the probe
+        outcome, error = outcome_of(exc, device), exc
         meter.read()
-        used_bytes, retries_after = None, device.allocator_retries()
+        used_bytes, beside_bytes, retries_after = (
+            None,
+            read_if_possible(device.beside_bytes),
+            device.allocator_retries(),
+        )
     if outcome is Outcome.FITS and is_timed and meter.peak is None:
         progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
@@ -154,18 +168,29 @@ def run_probe(
         peak_allocated_bytes=meter.allocated_bytes,
         peak_reserved_bytes=meter.reserved_bytes,
         device_used_bytes=used_bytes,
+        beside_bytes=beside_bytes,
         allocator_retries=None if retries_after is None else retries_after - (retries or 0),
         peak_phase=meter.peak_phase,
         memory_by_kind=meter.peak.by_kind if meter.peak and error is None else None,
         step_seconds=median_seconds,
         timed_step_seconds=tuple(seconds),
         timing_is_steady=is_steady(seconds) if seconds else None,
+        timing_conditions=conditions,
         samples_per_second=samples_per_second(batch_size, median_seconds) if median_seconds else None,
         error_type=type(error).__name__ if error else None,
         error_message=_first_lines(error) if error else None,
         failed_phase=meter.phase if error else None,
         wall_seconds=time.perf_counter() - started,
     )
+
+
+def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
+    """Refuse what the device cannot have held: some drivers go on in the host's memory, tens of times slower."""
+    if reserved_bytes is not None and reserved_bytes > capacity_bytes:
+        raise CapacityExceeded(
+            f"out of memory: the allocator reserved {format_bytes(reserved_bytes)} of a device that has "
+            f"{format_bytes(capacity_bytes)}; the driver took the rest from the host"
+        )
 
 
 def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.Peak | None:
@@ -176,7 +201,7 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.P
     try:
         return profiled_step(bench, step, batch_size, recorded)
     except RuntimeError as exc:
-        if classify(type(exc).__name__, str(exc)) is None:
+        if outcome_of(exc, bench.device) is Outcome.ERROR:
             raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {_first_lines(exc)}") from exc
         return None
 
@@ -184,16 +209,14 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.P
 def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> list[float]:
     """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
 
-    Progress is said between two steps, where no clock runs.
+    On an accelerator not before its clocks are those of a long training: it is warmed up once a process, and timed for
+    a second at least. Progress is said between two steps, where no clock runs.
     """
+    if not device.is_warm:
+        warm_up(device, step, batch_size, progress)
     seconds: list[float] = []
-    deadline = time.perf_counter() + TIMING_SECONDS
     device.synchronize()
-    while len(seconds) < MIN_TIMED_STEPS or (
-        time.perf_counter() < deadline
-        and len(seconds) < MAX_TIMED_STEPS
-        and not (len(seconds) >= ENOUGH_STEPS and is_steady(seconds))
-    ):
+    while not _is_enough(seconds, device.least_timed_seconds):
         progress("timing", len(seconds) + 1)
         before = time.perf_counter()
         step.clear_gradients()
@@ -201,6 +224,27 @@ def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: P
         device.synchronize()
         seconds.append(time.perf_counter() - before)
     return seconds
+
+
+def _is_enough(step_seconds: Sequence[float], least_seconds: float) -> bool:
+    spent_seconds = sum(step_seconds)
+    if len(step_seconds) < MIN_TIMED_STEPS or spent_seconds < least_seconds:
+        return False
+    is_bound_reached = spent_seconds >= TIMING_SECONDS or len(step_seconds) >= MAX_TIMED_STEPS
+    return is_bound_reached or (len(step_seconds) >= ENOUGH_STEPS and is_steady(step_seconds))
+
+
+def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> None:
+    """Train untimed until the device has been busy for its warm-up time."""
+    deadline = time.perf_counter() + device.warm_up_seconds
+    number = 0
+    while time.perf_counter() < deadline:
+        number += 1
+        progress("warm-up", number)
+        step.clear_gradients()
+        step(batch_size)
+        device.synchronize()
+    device.is_warm = True
 
 
 def recorded(phase: str) -> AbstractContextManager[Any]:
@@ -247,11 +291,19 @@ def read_trace(trace: profile, device_type: str) -> tuple[list[ledger.Event], li
     return events, phases
 
 
-def _outcome_of(exc: Exception) -> Outcome:
-    outcome = classify(type(exc).__name__, str(exc))
-    if outcome is None:
-        raise WorkloadFailed(f"a training step failed: {type(exc).__name__}: {_first_lines(exc)}") from exc
-    return outcome
+def outcome_of(exc: Exception, device: Device) -> Outcome:
+    """Tell what an exception means on this device, with what was free when it was raised."""
+    free_bytes = read_if_possible(device.free_bytes)
+    outcome = classify(type(exc).__name__, str(exc), free_bytes=free_bytes, total_bytes=device.capacity_bytes)
+    return outcome or Outcome.ERROR
+
+
+def read_if_possible(read: Callable[[], int | None]) -> int | None:
+    """Read a counter of a device whose last call failed; None where the driver now refuses to answer."""
+    try:
+        return read()
+    except RuntimeError:
+        return None
 
 
 def _first_lines(exc: BaseException) -> str:

@@ -10,6 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 from engine.spec import SCHEMA, RunSpec
+from engine.units import MIB
+
+FOREIGN_NOTABLE_BYTES = 64 * MIB
+"""A driver counts a little as used on a card that nobody uses."""
 
 
 class Outcome(StrEnum):
@@ -19,6 +23,8 @@ class Outcome(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     SIZE_LIMIT = "size_limit"
     """A limit of the library or the launch, not of memory: 32-bit indexing, an invalid grid."""
+    ERROR = "error"
+    """Something else went wrong, at a size above one that trained. Below that it fails the run."""
 
 
 class Purpose(StrEnum):
@@ -43,6 +49,10 @@ class Reason(StrEnum):
     DOES_NOT_FIT = "does_not_fit"
     """Certified: not even batch 1 fits."""
     SIZE_LIMIT = "size_limit"
+    ERROR = "error"
+    """N+1 failed twice, the second time in a fresh process, and not for memory: what was tried below it stands."""
+    FOREIGN_MEMORY = "foreign_memory"
+    """Other processes held memory when N+1 was refused, so the refusal says nothing of the training."""
     MAX_BATCH_SIZE = "max_batch_size"
     TIME_BUDGET = "time_budget"
 
@@ -70,7 +80,9 @@ class Probe:
     `peak_*` are maxima over the `steps` of the memory pass. `timed_step_seconds` are the raw times of a
     separate pass, each measured between two device synchronisations; `step_seconds` is their median.
     `peak_*` of a refused probe is what was reached before it was refused. `failed_phase` is where: a phase
-    of the step, "timing", or "loading the model".
+    of the step, "timing", or "loading the model". `beside_bytes` is what the device held at the outcome beside this
+    process's allocator: its context, and everything of others. `timing_conditions` is what the machine did while it
+    was timed: clocks, power, temperature, reasons for throttling.
     """
 
     batch_size: int
@@ -81,12 +93,14 @@ class Probe:
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     device_used_bytes: int | None = None
+    beside_bytes: int | None = None
     allocator_retries: int | None = None
     peak_phase: str | None = None
     memory_by_kind: MemoryByKind | None = None
     step_seconds: float | None = None
     timed_step_seconds: tuple[float, ...] = ()
     timing_is_steady: bool | None = None
+    timing_conditions: dict[str, Any] | None = None
     samples_per_second: float | None = None
     error_type: str | None = None
     error_message: str | None = None
@@ -124,7 +138,8 @@ class DeviceFacts:
     """The device a run was measured on, as read there.
 
     `capacity_bytes` is the whole device; `limit_bytes` what the run was allowed of it (the same where no
-    memory limit was given). `foreign_used_bytes` is what other processes held before the run opened it.
+    memory limit was given). `foreign_used_bytes` is what other processes held before the run opened it, and
+    `beside_bytes` what the device held right after: that, and the run's own context.
     """
 
     device: str
@@ -137,10 +152,11 @@ class DeviceFacts:
     compute_capability: str | None = None
     foreign_used_bytes: int | None = None
     foreign_processes: tuple[dict[str, Any], ...] = ()
+    beside_bytes: int | None = None
 
     @property
     def is_shared(self) -> bool:
-        return bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > 0
+        return bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > FOREIGN_NOTABLE_BYTES
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "is_shared": self.is_shared}
@@ -182,11 +198,12 @@ class Point:
 
     @classmethod
     def of(cls, probe: Probe, device: DeviceFacts) -> Point:
-        """On a whole card of one's own the memory is what the driver counts, context and all."""
+        """On a whole card the memory is what the driver counts, context and all, less what others held before."""
         memory_bytes = probe.memory_bytes
         is_whole = device.limit_bytes in (None, device.capacity_bytes)
-        if is_whole and not device.is_shared and probe.device_used_bytes is not None:
-            memory_bytes = probe.device_used_bytes
+        is_known = not device.is_shared or device.foreign_used_bytes is not None
+        if is_whole and is_known and probe.device_used_bytes is not None:
+            memory_bytes = max(probe.device_used_bytes - (device.foreign_used_bytes or 0), memory_bytes or 0)
         return cls(
             batch_size=probe.batch_size,
             samples_per_second=probe.samples_per_second,

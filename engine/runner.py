@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from engine.answer import answer
+from engine.boundary import boundary_of_search, boundary_of_soak
 from engine.child import TimeIsUp, Worker
-from engine.errors import EngineError
+from engine.errors import EngineError, WorkerFailed, WorkloadFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.calibration import Calibration
+from engine.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
 from engine.guided_search import Expectation, decide
 from engine.known import Known
 from engine.prior_estimate import PriorEstimate, graded
@@ -23,8 +26,13 @@ from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
 from engine.search import Found, Limits, Trial, Try, curve_sizes, next_soak
 from engine.spec import MEMORY_STEPS, SCHEMA, RunSpec
 from engine.stats import decisive_probes
+from engine.units import format_bytes
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
+FOREIGN_MEMORY_REPEATS = 2
+FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
+# a library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside
+CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
 TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
 
 T = TypeVar("T")
@@ -86,6 +94,7 @@ class _Sweep:
     prior: PriorEstimate | None = None
     expected: Expectation | None = None
     carried: int = 0
+    tolerated_beside_bytes: int = 0
     started: float = field(default_factory=time.monotonic)
     probes: list[Probe] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -207,7 +216,7 @@ class _Sweep:
         except TimeIsUp:
             largest = max((p.batch_size for p in self._searched if p.fits), default=None)
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
-        return self._boundary(step)
+        return boundary_of_search(step, self._searched, self._device)
 
     def _decide(self, limits: Limits) -> Try | Found:
         trials = _trials(self._searched)
@@ -226,22 +235,6 @@ class _Sweep:
         overhead = max(last.device_used_bytes - (last.peak_reserved_bytes or 0), 0)
         return replace(limits, memory_bytes=limits.memory_bytes - overhead)
 
-    def _boundary(self, found: Found) -> Boundary:
-        if found.refused is None:
-            return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
-        refusal = next(p for p in reversed(self._searched) if p.batch_size == found.refused and not p.fits)
-        is_memory = refusal.outcome is Outcome.OUT_OF_MEMORY
-        is_by_host = is_memory and self._device.kind == "cpu" and refusal.error_type != "BudgetExceeded"
-        reason = Reason.OUT_OF_MEMORY if found.largest else Reason.DOES_NOT_FIT
-        return Boundary(
-            largest_batch_size=found.largest,
-            certified=is_memory,
-            refused_batch_size=found.refused,
-            reason=reason if is_memory else Reason.SIZE_LIMIT,
-            refusal=refusal.error_message,
-            note="the host itself ran out of memory before the limit was reached" if is_by_host else None,
-        )
-
     def _soak(self, boundary: Boundary) -> Boundary:
         """Many steps at the boundary in a fresh process; down to a size that survives them, if it fails."""
         largest = boundary.largest_batch_size or 0
@@ -253,22 +246,7 @@ class _Sweep:
                 soaks.append(self._probe(size, Purpose.SOAK, steps=steps))
         except TimeIsUp:
             return self._soak_cut_short(boundary, soaks, steps)
-        survived = max((p.batch_size for p in soaks if p.fits), default=0)
-        if survived == largest:
-            return replace(boundary, soak_steps=steps)
-        refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
-        is_memory = refusal.outcome is Outcome.OUT_OF_MEMORY
-        reason = Reason.OUT_OF_MEMORY if survived else Reason.DOES_NOT_FIT
-        return Boundary(
-            survived,
-            certified=is_memory,
-            refused_batch_size=refusal.batch_size,
-            reason=reason if is_memory else Reason.SIZE_LIMIT,
-            refusal=refusal.error_message,
-            soak_steps=steps if survived else 0,
-            note=f"{largest} trained {MEMORY_STEPS} steps{self._when(largest)}, but not {steps} in a row: "
-            "the boundary moved down",
-        )
+        return boundary_of_soak(boundary, soaks, steps, self._device, self._when(largest))
 
     def _when(self, batch_size: int) -> str:
         """Words for a size that fitted in an earlier attempt only."""
@@ -321,7 +299,34 @@ class _Sweep:
             self._probe(batch_size, purpose)
 
     def _probe(self, batch_size: int, purpose: Purpose, steps: int = MEMORY_STEPS) -> Probe:
-        """Run one probe and keep it. Raises TimeIsUp when the run's time budget is spent."""
+        """Run one probe, and again if others held the memory that it was refused.
+
+        A tenant that stays is waited for once: later refusals beside the same tenant are taken as they are, and what
+        they are evidence of is decided with the boundary. Raises TimeIsUp when the run's time budget is spent.
+        """
+        probe = self._probe_once(batch_size, purpose, steps)
+        for _ in range(FOREIGN_MEMORY_REPEATS):
+            if not (taken_bytes := self._newly_taken_by_others(probe)):
+                return probe
+            self.log(
+                f"others took {format_bytes(taken_bytes)} of the device: batch {batch_size} is tried again", "warning"
+            )
+            self.worker.close()
+            time.sleep(min(FOREIGN_MEMORY_PAUSE_SECONDS, max(self._seconds_left, 0)))
+            probe = self._probe_once(batch_size, purpose, steps)
+        if self._newly_taken_by_others(probe):
+            self.tolerated_beside_bytes = probe.beside_bytes or 0
+        return probe
+
+    def _newly_taken_by_others(self, probe: Probe) -> int:
+        """Bytes that others took of the device when it refused this probe, unless they were waited for before."""
+        if probe.outcome is not Outcome.OUT_OF_MEMORY:
+            return 0
+        if (probe.beside_bytes or 0) <= self.tolerated_beside_bytes + GROWTH_BYTES:
+            return 0
+        return bytes_taken_by_others(probe, self.probes, self._device)
+
+    def _probe_once(self, batch_size: int, purpose: Purpose, steps: int) -> Probe:
         if self._seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
         self.say("probe_started", batch_size=batch_size, purpose=purpose)
@@ -330,12 +335,22 @@ class _Sweep:
         def progress(stage: str, step: int) -> None:
             self.say("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
 
-        seconds = self._seconds_left
-        probe = self.worker.probe(batch_size, steps=steps, is_timed=is_timed, seconds=seconds, progress=progress)
+        seconds, fresh = self._seconds_left, self.worker.is_fresh
+        try:
+            probe = self.worker.probe(batch_size, steps=steps, is_timed=is_timed, seconds=seconds, progress=progress)
+        except WorkerFailed as error:
+            if error.status not in CRASHES or not self._has_trained_below(batch_size):
+                raise
+            probe = Probe(batch_size, Outcome.ERROR, fresh_process=fresh, error_type="Crash", error_message=str(error))
         probe = replace(probe, purpose=purpose)
         self.probes.append(probe)
         self.say("probe", probe=probe.to_dict())
+        if probe.outcome is Outcome.ERROR and not self._has_trained_below(batch_size):
+            raise WorkloadFailed(f"a training step failed: {probe.error_type}: {probe.error_message}")
         return probe
+
+    def _has_trained_below(self, batch_size: int) -> bool:
+        return any(p.fits and p.batch_size < batch_size for p in self.probes)
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
         self.say("phase", phase=phase)

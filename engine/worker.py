@@ -7,7 +7,7 @@ gets another. A `trace` is served the same way: the fake tensors and all that mu
 its process. Where forking is not safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
 
     in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
-         {"do": "open", "spec": {...}, "describe": true}           -> opened | error
+         {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
          {"do": "probe", "batch_size": 16, "steps": 3, "is_timed": true} -> probe | error
          {"do": "close"}                                           -> (the session ends)
     out  ready, tracing, traced, opened, progress, probe, error, and {"event": "ended", "status": ...} when
@@ -27,12 +27,15 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from engine.errors import EngineError, EstimateImpossible, WorkloadFailed
+from engine.errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkloadFailed
 from engine.progress import Paced
 from engine.result import Outcome, Probe
 from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    from engine.device import Device
 
 SEED = 0
 OOM_SCORE_ADJ = 500  # of 1,000
@@ -113,7 +116,8 @@ def _trace(spec: RunSpec, out: TextIO) -> None:
 def _session(first: dict[str, Any], out: TextIO) -> None:
     """Open the device and the model once, then run probes until told to close."""
     try:
-        probe, opened = _open(RunSpec.from_dict(first["spec"]), describe=first["describe"])
+        spec = RunSpec.from_dict(first["spec"])
+        probe, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
         _say(out, event="opened", pid=os.getpid(), **opened)
         while (line := sys.stdin.readline()) and (request := json.loads(line)).pop("do") == "probe":
             _say(out, event="probe", probe=probe(**request, progress=Paced(partial(_say_progress, out))).to_dict())
@@ -121,38 +125,59 @@ def _session(first: dict[str, Any], out: TextIO) -> None:
         _say(out, event="error", error=exc.to_dict())
 
 
-def _open(spec: RunSpec, *, describe: bool) -> tuple[Callable[..., Probe], dict[str, Any]]:
+def _open(
+    spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None
+) -> tuple[Callable[..., Probe], dict[str, Any]]:
     """The function that runs a probe on the opened device, and what there is to say about it."""
     import torch
 
-    from engine.device import open_device
-    from engine.environment import environment
-    from engine.oom import classify
-    from engine.probe import Bench, run_probe
+    from engine.environment import check_environment, environment
+    from engine.probe import Bench, outcome_of, run_probe
     from engine.step import apply_precision
     from engine.workloads import build
 
     started = time.perf_counter()
     torch.manual_seed(SEED)
     apply_precision(spec.precision)
-    device = open_device(spec)
-    facts = {"device": device.facts().to_dict(), **({"environment": environment(spec)} if describe else {})}
+    device = _opened_device(spec, idle_beside_bytes)
+    check_environment(spec, device.torch_device.type)
+    facts = {"device": device.facts().to_dict(), **({"environment": environment(spec, device)} if describe else {})}
     try:
         probe = partial(run_probe, Bench(spec, device, build(spec, device.torch_device)))
     except EngineError:
         raise
     except Exception as exc:
         name, text = type(exc).__name__, str(exc)[:1_000]
-        if classify(name, text) is not Outcome.OUT_OF_MEMORY:
+        if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
             raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
-        probe = partial(_model_does_not_fit, name, text)
+        probe = partial(_model_does_not_fit, name, text, device)
     return probe, {**facts, "model_seconds": time.perf_counter() - started}
 
 
-def _model_does_not_fit(error_type: str, text: str, batch_size: int, **_: Any) -> Probe:
+def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
+    """Open the device; whatever a driver refuses with comes back as a sentence about the device."""
+    from engine.device import open_device
+
+    try:
+        return open_device(spec, idle_beside_bytes)
+    except EngineError:
+        raise
+    except Exception as exc:
+        reason = str(exc).partition("\n")[0][:1_000]
+        raise DeviceUnavailable(f"{spec.device} cannot be opened: {type(exc).__name__}: {reason}") from exc
+
+
+def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
     """The answer to any probe when the device has no room for the model itself."""
+    from engine.probe import read_if_possible
+
     return Probe(
-        batch_size, Outcome.OUT_OF_MEMORY, error_type=error_type, error_message=text, failed_phase="loading the model"
+        batch_size,
+        Outcome.OUT_OF_MEMORY,
+        beside_bytes=read_if_possible(device.beside_bytes),
+        error_type=error_type,
+        error_message=text,
+        failed_phase="loading the model",
     )
 
 

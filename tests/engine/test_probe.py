@@ -110,11 +110,12 @@ def test_a_batch_of_another_size_is_refused():
         step(4)
 
 
-def test_an_error_that_is_no_memory_is_raised_as_what_it_is():
+def test_an_error_that_is_no_memory_is_kept_as_what_it_is():
     one = bench()
     object.__setattr__(one.built, "loss", lambda _: (_ for _ in ()).throw(RuntimeError("illegal memory access")))
-    with pytest.raises(WorkloadFailed, match="illegal memory access"):
-        run_probe(one, 4)
+    probe = run_probe(one, 4)
+    assert (probe.outcome, probe.error_type) == (Outcome.ERROR, "RuntimeError")
+    assert (probe.error_message, probe.failed_phase) == ("illegal memory access", "forward")
 
 
 class CountingDevice(Device):
@@ -144,6 +145,9 @@ class CountingDevice(Device):
     def used_bytes(self) -> int:
         return 1300
 
+    def beside_bytes(self) -> int:
+        return 300
+
     def allocator_retries(self) -> int:
         return 2
 
@@ -165,14 +169,35 @@ def counting_bench(refuse_above: int) -> Bench:
 def test_an_accelerator_s_own_counters_are_reported_with_the_phase_of_the_peak():
     probe = run_probe(counting_bench(8), 8)
     assert (probe.peak_allocated_bytes, probe.peak_reserved_bytes, probe.device_used_bytes) == (900, 1000, 1300)
-    assert (probe.peak_phase, probe.allocator_retries) == ("backward", 0)
+    assert (probe.beside_bytes, probe.peak_phase, probe.allocator_retries) == (300, "backward", 0)
     assert probe.memory_bytes == 1000
 
 
 def test_an_accelerator_s_out_of_memory_is_an_outcome_with_its_phase_and_text():
     probe = run_probe(counting_bench(8), 9)
     assert (probe.outcome, probe.failed_phase, probe.steps) == (Outcome.OUT_OF_MEMORY, "forward", 0)
+    assert probe.beside_bytes == 300
     assert "Tried to allocate 2.00 GiB" in probe.error_message
+
+
+def test_a_reserve_above_the_capacity_never_fits():
+    one = counting_bench(8)
+    one.device.capacity_bytes = 999
+    probe = run_probe(one, 4)
+    assert (probe.outcome, probe.error_type) == (Outcome.OUT_OF_MEMORY, "CapacityExceeded")
+    assert "the driver took the rest from the host" in probe.error_message
+
+
+def test_an_accelerator_is_warmed_up_once_and_timed_long_enough():
+    one = counting_bench(8)
+    one.device.warm_up_seconds = one.device.least_timed_seconds = 0.3
+    stages: list[str] = []
+    first = run_probe(one, 2, progress=lambda stage, _: stages.append(stage))
+    assert sum(first.timed_step_seconds) >= 0.3
+    assert "warm-up" in stages
+    stages.clear()
+    run_probe(one, 2, progress=lambda stage, _: stages.append(stage))
+    assert "warm-up" not in stages
 
 
 def test_timing_waits_for_the_device_around_every_step():
@@ -190,7 +215,7 @@ def test_the_cpu_is_always_there_and_a_missing_gpu_is_named():
 
 
 def test_a_limit_above_the_device_is_refused(monkeypatch):
-    monkeypatch.setattr("engine.device._guard_host", lambda: None)
+    monkeypatch.setattr("engine.host.guard_memory", lambda: None)
     with pytest.raises(SpecError, match="above what"):
         open_device(RunSpec("bert", device="cpu", memory_limit_bytes=2**49))
     assert open_device(RunSpec("bert", device="cpu")).limit_bytes == CPU_DEFAULT_LIMIT_BYTES

@@ -1,7 +1,10 @@
 """A run goes from search to soak to curve to answer, and always ends in a true statement."""
 
+import signal
+
 import pytest
 
+from engine.errors import WorkerFailed, WorkloadFailed
 from engine.result import Outcome, Purpose, Reason, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
@@ -137,3 +140,42 @@ def test_every_probe_is_told_the_moment_it_ends():
     assert told == [p.to_dict() for p in result.probes]
     phases = [event["phase"] for event in events if event["event"] == "phase"]
     assert phases == ["preparing", "searching", "soaking", "curve", "finished"]
+
+
+class FailingWorker(FakeWorker):
+    """Fits up to `boundary`; above it a step raises something that is no memory, or ends its process with `status`."""
+
+    def __init__(self, boundary: int, status: int | None = None) -> None:
+        super().__init__(boundary, refusal=Outcome.ERROR)
+        self.status = status
+
+    def probe(self, batch_size, **settings):
+        probe = super().probe(batch_size, **settings)
+        if self.status is None or probe.fits:
+            return probe
+        error = WorkerFailed(f"the worker process was ended by signal {-self.status}")
+        error.status = self.status
+        raise error
+
+
+@pytest.mark.parametrize("status", [None, -signal.SIGSEGV, -signal.SIGABRT])
+def test_an_unknown_error_above_a_size_that_fitted_ends_the_search_there_and_loses_no_probe(status):
+    result = run(FailingWorker(300, status))
+    boundary = result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size) == (300, 301)
+    assert (boundary.certified, boundary.reason) == (False, Reason.ERROR)
+    assert boundary.refusal
+    failures = [p for p in result.probes if p.batch_size == 301 and p.outcome is Outcome.ERROR]
+    assert failures[-1].fresh_process
+    assert result.recommended is not None
+
+
+def test_an_unknown_error_at_batch_1_fails_the_run_with_its_text():
+    with pytest.raises(WorkloadFailed, match="a training step failed: BudgetExceeded: 1 refused"):
+        run(FailingWorker(0))
+
+
+@pytest.mark.parametrize("status", [-signal.SIGKILL, -signal.SIGTERM, 1])
+def test_a_process_that_was_ended_from_outside_says_nothing_of_a_size(status):
+    with pytest.raises(WorkerFailed):
+        run(FailingWorker(300, status))

@@ -39,9 +39,11 @@ def test_waste_at_a_size_that_was_not_measured_is_unknown():
     assert waste(1000, None, point(1, None)).at_current_bytes is None
 
 
-def test_on_a_whole_card_of_one_s_own_the_context_counts_as_used():
+def test_the_context_counts_on_a_whole_card_and_what_others_held_does_not():
     probe = Probe(16, Outcome.FITS, peak_allocated_bytes=80, peak_reserved_bytes=90, device_used_bytes=95)
     alone = DeviceFacts("cuda:0", "cuda", "card", 100, limit_bytes=100)
     assert Point.of(probe, alone).memory_bytes == 95
-    assert Point.of(probe, replace(alone, foreign_used_bytes=3)).memory_bytes == 90
+    assert Point.of(probe, replace(alone, foreign_used_bytes=3)).memory_bytes == 92
+    listed = {"foreign_processes": ({"pid": 1, "used_bytes": None},), "foreign_used_bytes": None}
+    assert Point.of(probe, replace(alone, **listed)).memory_bytes == 90
     assert Point.of(probe, replace(alone, limit_bytes=92)).memory_bytes == 90
