@@ -53,7 +53,7 @@ def describe_probe(probe: Probe) -> str:
     if probe.outcome is Outcome.FITS:
         figures = ", ".join(_figures(probe))
         return f"{start} fits: {figures}" if figures else f"{start} fits"
-    words = "out of memory" if probe.outcome is Outcome.OUT_OF_MEMORY else "size limit"
+    words = str(probe.outcome).replace("_", " ")
     reason = (probe.error_message or "").removeprefix(f"{words}: ").strip().splitlines()
     return f"{start}: {words} ({reason[0][:300]})" if reason else f"{start}: {words}"
 

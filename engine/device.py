@@ -219,7 +219,6 @@ class Accelerator(Device):
 
     def open(self, idle_beside_bytes: int | None) -> None:
         """Make the context, and wait until what a dead process held has come back."""
-        self.module.set_device(self.torch_device)  # or libraries make a second context on the first card
         deadline = time.monotonic() + RELEASE_SECONDS
         while True:
             beside_bytes, refusal = self._beside_or_refusal()
@@ -229,16 +228,18 @@ class Accelerator(Device):
                 break
             time.sleep(0.1)
         if refusal is not None:
+            held_bytes = self.driver_facts.get("foreign_used_bytes")
+            held = f"other processes hold {format_bytes(held_bytes)} of" if held_bytes else "others fill its"
             raise DeviceUnavailable(
                 f"{self.torch_device} has no room for this process's context ({refusal}): "
-                f"other processes hold {format_bytes(self.driver_facts.get('foreign_used_bytes') or 0)} "
-                f"of {format_bytes(self.capacity_bytes)}"
+                f"{held} {format_bytes(self.capacity_bytes)}"
             )
         self.opened_beside_bytes = beside_bytes
 
     def _beside_or_refusal(self) -> tuple[int | None, str | None]:
         """What the device holds beside this process, or why it has no room for the process at all."""
         try:
+            self.module.set_device(self.torch_device)  # or libraries make a second context on the first card
             return self.beside_bytes(), None
         except RuntimeError as exc:
             if classify(type(exc).__name__, str(exc)) is not Outcome.OUT_OF_MEMORY:

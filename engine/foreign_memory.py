@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.result import DeviceFacts, Probe
+from engine.result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
 from engine.units import GIB, MIB
 
 GROWTH_BYTES = 256 * MIB
 """More than this above a size that fitted is somebody else's: kernels that are loaded later take less."""
 GROWTH_BEFORE_FIT_BYTES = GIB
 """The same above what was held when the device was opened, when hardly any kernel was loaded."""
-CONTEXT_MOST_BYTES = 2 * GIB
-"""No context of one process is larger."""
 
 
 def bytes_taken_by_others(refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> int:
@@ -33,8 +31,8 @@ def bytes_taken_by_others(refusal: Probe, probes: Sequence[Probe], device: Devic
         return 0
     least = min((p.beside_bytes for p in probes if p.fits and p.beside_bytes is not None), default=None)
     context_bytes = 0
-    if device.beside_bytes is not None and device.foreign_used_bytes is not None:
-        context_bytes = max(device.beside_bytes - device.foreign_used_bytes, 0)
+    if device.beside_bytes is not None and device.others_bytes is not None:
+        context_bytes = max(device.beside_bytes - device.others_bytes, 0)
     return (
         _taken(refusal.beside_bytes, least, GROWTH_BYTES, device)
         or _taken(refusal.beside_bytes, device.beside_bytes, GROWTH_BEFORE_FIT_BYTES, device)

@@ -10,10 +10,12 @@ from enum import StrEnum
 from typing import Any
 
 from engine.spec import SCHEMA, RunSpec
-from engine.units import MIB
+from engine.units import GIB, MIB
 
 FOREIGN_NOTABLE_BYTES = 64 * MIB
 """A driver counts a little as used on a card that nobody uses."""
+CONTEXT_MOST_BYTES = 2 * GIB
+"""No context of one process is larger."""
 
 
 class Outcome(StrEnum):
@@ -156,7 +158,18 @@ class DeviceFacts:
 
     @property
     def is_shared(self) -> bool:
-        return bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > FOREIGN_NOTABLE_BYTES
+        """Whether others held memory, by the driver's list, its count, or more than a context beside the run."""
+        is_told = bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > FOREIGN_NOTABLE_BYTES
+        return is_told or (self.beside_bytes or 0) > CONTEXT_MOST_BYTES
+
+    @property
+    def others_bytes(self) -> int | None:
+        """What others held when the run began; None where the driver's count does not explain what was held."""
+        told_bytes = self.foreign_used_bytes
+        if not self.is_shared:
+            return told_bytes or 0
+        is_explained = told_bytes is not None and (self.beside_bytes or 0) - told_bytes <= CONTEXT_MOST_BYTES
+        return told_bytes if is_explained else None
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "is_shared": self.is_shared}
@@ -201,9 +214,8 @@ class Point:
         """On a whole card the memory is what the driver counts, context and all, less what others held before."""
         memory_bytes = probe.memory_bytes
         is_whole = device.limit_bytes in (None, device.capacity_bytes)
-        is_known = not device.is_shared or device.foreign_used_bytes is not None
-        if is_whole and is_known and probe.device_used_bytes is not None:
-            memory_bytes = max(probe.device_used_bytes - (device.foreign_used_bytes or 0), memory_bytes or 0)
+        if is_whole and device.others_bytes is not None and probe.device_used_bytes is not None:
+            memory_bytes = max(probe.device_used_bytes - device.others_bytes, memory_bytes or 0)
         return cls(
             batch_size=probe.batch_size,
             samples_per_second=probe.samples_per_second,

@@ -104,10 +104,13 @@ def _did(result: StoredResult) -> str:
 
 def _refused_words(result: StoredResult) -> str:
     size, probe = result.boundary.refused_batch_size, refusing_probe(result)
-    cause = "a limit of the library" if result.boundary.reason is Reason.SIZE_LIMIT else "out of memory"
+    cause = _CAUSES.get(probe.outcome if probe else Outcome.OUT_OF_MEMORY, "out of memory")
     where = f" in {probe.failed_phase.replace('_', ' ')}" if probe and probe.failed_phase else ""
     fresh = ", in a fresh process" if probe and probe.fresh_process else ""
     return f"Batch {size:,}: {cause}{where}{fresh}."
+
+
+_CAUSES = {Outcome.SIZE_LIMIT: "a limit of the library", Outcome.ERROR: "failed for another reason"}
 
 
 def refusing_probe(result: StoredResult) -> Probe | None:
@@ -122,7 +125,7 @@ def refusing_probe(result: StoredResult) -> Probe | None:
 
 def suggestions(result: StoredResult) -> list[str]:
     """What may make a model fit that does not; empty where something fits."""
-    if result.largest is not None:
+    if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
         return []
     spec, workload = result.spec, WORKLOADS.get(result.spec["model"])
     tries = [f"A higher memory limit: this run was allowed {round_bytes(result.limit_bytes)}."]

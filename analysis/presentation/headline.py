@@ -45,6 +45,8 @@ def headline(result: StoredResult, savings: Savings | None = None) -> Headline:
 def _nothing_fits(result: StoredResult, where: str, name: str) -> str:
     if result.boundary.reason is Reason.DOES_NOT_FIT:
         return f"{where} {name} does not fit: even batch 1 runs out of memory."
+    if result.boundary.reason is Reason.FOREIGN_MEMORY:
+        return f"{where} {name} could not be measured: other processes held the device's memory."
     return f"{where} {name} was not measured to the end: no batch size finished."
 
 

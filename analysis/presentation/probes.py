@@ -13,6 +13,7 @@ _OUTCOMES = {
     Outcome.FITS: ("✓", "fits", "fits"),
     Outcome.OUT_OF_MEMORY: ("✕", "out of memory", "refused"),
     Outcome.SIZE_LIMIT: ("▲", "size limit", "limited"),
+    Outcome.ERROR: ("!", "failed", "limited"),
 }
 _ROLES = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
 _PURPOSES = {

@@ -107,6 +107,11 @@ def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None
         Reason.MAX_BATCH_SIZE: (
             f"Not certified: {spec['max_batch_size']:,} was the largest size allowed, and memory did not run out."
         ),
+        Reason.ERROR: "Not certified: the next size failed twice, and not for lack of memory.",
+        Reason.FOREIGN_MEMORY: (
+            "Not certified: other processes held memory of the device when the next size was refused. "
+            "Run it again when the device is free."
+        ),
         Reason.SIZE_LIMIT: (
             "Not certified by memory: larger sizes hit a limit of the library, not of the device, and memory did "
             "not run out."

@@ -50,6 +50,12 @@ def test_a_tenant_that_was_there_from_the_start_counts_too():
     assert bytes_taken_by_others(refusal(30 * GIB), [fit(30 * GIB)], told) == 30 * GIB - CONTEXT_BYTES
 
 
+def test_a_card_is_shared_when_more_than_a_context_is_held_whatever_the_driver_lists():
+    in_container = DeviceFacts("cuda:0", "cuda", "A card", 80 * GIB, beside_bytes=30 * GIB, foreign_used_bytes=0)
+    assert (in_container.is_shared, in_container.others_bytes) == (True, None)
+    assert (CARD.is_shared, CARD.others_bytes) == (False, 0)
+
+
 def test_a_desktop_s_memory_leaves_the_certificate():
     desktop = DeviceFacts("cuda:0", "cuda", "A card", 24 * GIB, beside_bytes=GIB, foreign_used_bytes=600 * MIB)
     assert bytes_taken_by_others(refusal(GIB + 100 * MIB), [fit(GIB)], desktop) == 0

@@ -119,7 +119,7 @@ class CurvePointSerializer(serializers.Serializer[Any]):
     """One batch size. Of an estimate `outcome` is what is expected."""
 
     batch_size = serializers.IntegerField()
-    outcome = serializers.CharField(help_text="fits, out_of_memory or size_limit.")
+    outcome = serializers.CharField(help_text="fits, out_of_memory, size_limit or error.")
     peak_allocated_bytes = serializers.IntegerField(allow_null=True)
     peak_reserved_bytes = serializers.IntegerField(allow_null=True)
     device_used_bytes = serializers.IntegerField(allow_null=True)
