@@ -19,6 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pynvml
+
+from engine import nvml
 from engine.errors import EngineError, WorkerFailed
 from engine.progress import Progress, unheard
 from engine.result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
@@ -159,6 +162,8 @@ class Worker:
 
     def _start(self) -> None:
         self._pending = b""
+        if self.spec.device != "cpu":
+            nvml.keep_driver_loaded(pynvml)
         self._process = subprocess.Popen(
             [*WORKER_COMMAND, self.spec.model],
             stdin=subprocess.PIPE,

@@ -26,6 +26,12 @@ def mig_uuid(visible_devices: str | None) -> str | None:
     return words[0] if len(words) == 1 and words[0].startswith("MIG-") else None
 
 
+def keep_driver_loaded(nvml: Any) -> None:
+    """Hold NVML open while this process lives: without persistence mode an unused card takes seconds to open."""
+    with suppress(nvml.NVMLError):
+        nvml.nvmlInit()
+
+
 def full_uuid(nvml: Any, uuid: str) -> str:
     """Return a uuid as CUDA tells it with the prefix by which the driver knows it: a card's, or a MIG instance's."""
     if is_known(nvml, f"MIG-{uuid}"):

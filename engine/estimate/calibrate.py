@@ -78,7 +78,10 @@ def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
     finally:
         guard.cancel()
     if tenant.returncode != 0 or not line:
-        raise EngineError(f"the process that opens {device} ended with status {tenant.returncode}")
+        raise EngineError(
+            f"the process that opens {device} ended with status {tenant.returncode}; calibration needs two processes "
+            "on the device at once, which a card in exclusive-process mode does not allow"
+        )
     return json.loads(line), used_bytes
 
 
