@@ -109,7 +109,7 @@ class _Sweep:
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             boundary = self._timed("soaking", lambda: self._soak(boundary))
             self._timed("curve", lambda: self._curve(boundary))
-        result = self._answer(boundary)
+        result = self._answer(self._with_todays_size_explained(boundary))
         if (prior := self.prior) is not None:
             result = self._harmlessly(lambda: graded(result, prior)) or result
         try:
@@ -269,13 +269,24 @@ class _Sweep:
         of_search = {p.batch_size for p in self._searched if p.step_seconds is not None}
         known = {p.batch_size for p in self.probes if p.step_seconds is not None}
         known |= {p.batch_size for p in self.probes if not p.fits and p.batch_size > largest}
-        wanted = {*curve_sizes(sorted(of_search), largest), self.spec.current_batch_size, largest}
+        wanted = {*curve_sizes(sorted(of_search), largest), largest}
+        if self.spec.current_batch_size <= self.spec.max_batch_size:
+            wanted.add(self.spec.current_batch_size)
         try:
             for size in sorted(wanted - known - {0}):
                 self._probe_again_if_spoiled(size, Purpose.CURVE, largest)
             self._time_again(boundary)
         except TimeIsUp:
             self.log("the time budget ended before the curve was complete", "warning")
+
+    def _with_todays_size_explained(self, boundary: Boundary) -> Boundary:
+        """Say why today's size has no figures where the maximum forbids it: nothing above the maximum is ever run."""
+        current, maximum = self.spec.current_batch_size, self.spec.max_batch_size
+        if current <= maximum:
+            return boundary
+        note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
+        self.log(note)
+        return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
 
     def _time_again(self, boundary: Boundary) -> None:
         """Repeat, once each, the sizes the answer names whose timing was not steady: they are what it rests on."""

@@ -56,6 +56,8 @@ def _why_no_speedup(result: StoredResult) -> str:
         return "No size was measured to compare."
     if result.current_is_refused:
         return f"Your {result.current_batch_size:,} does not run here, so there is no speed to compare with."
+    if result.current is None and result.current_batch_size > result.spec["max_batch_size"]:
+        return f"Your {result.current_batch_size:,} is above the maximum of this run, so it was not measured."
     return "The speed of one of the two sizes was not measured."
 
 

@@ -93,6 +93,12 @@ def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:
     )
 
 
+def test_a_size_of_today_above_the_runs_maximum_is_named_as_the_reason_for_no_speed_up() -> None:
+    spec = make_spec(current_batch_size=16, max_batch_size=8)
+    speedup = figures(stored(spec=spec, current=None, speedup=None, probes=(make_probe(8),)))[0]
+    assert speedup.text == "Your 16 is above the maximum of this run, so it was not measured."
+
+
 def test_without_a_speed_up_the_money_is_not_measured() -> None:
     result = stored(speedup=None, savings=Savings(0.6, 2.0, 100, 1.2, None, None))
     speedup, cost, year = figures(result)

@@ -101,6 +101,21 @@ def test_the_largest_size_allowed_is_no_certificate():
     assert result.boundary.reason is Reason.MAX_BATCH_SIZE
 
 
+def test_no_size_above_the_largest_allowed_is_ever_run_and_the_result_says_why_todays_has_no_figures():
+    worker, events = FakeWorker(528), []
+    result = run(worker, events, max_batch_size=4, current_batch_size=16)
+    assert max(worker.sizes) == 4
+    assert (result.current, result.speedup) == (None, None)
+    assert result.boundary.note == "the current batch size, 16, was not measured: it is above the maximum of 4"
+    assert result.boundary.note in [event.get("message") for event in events]
+
+
+def test_a_note_of_the_search_stays_beside_the_one_about_the_maximum():
+    result = run(FakeWorker(528, soak_boundary=80), max_batch_size=100, current_batch_size=128)
+    assert "100 trained 3 steps, but not 5 in a row" in result.boundary.note
+    assert "128, was not measured" in result.boundary.note
+
+
 @pytest.mark.parametrize(("probes", "largest"), [(0, None), (2, 16), (4, 528)])
 def test_a_spent_time_budget_keeps_what_was_measured_and_certifies_nothing(probes, largest):
     result = run(FakeWorker(528, time_is_up_after=probes))
