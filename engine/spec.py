@@ -76,8 +76,12 @@ class RunSpec:
 
     @property
     def fixed_bytes(self) -> int:
-        """What the model and its optimizer hold before any activation: a floor for the memory limit."""
-        copies = 1 + _STATE_COPIES[self.optimizer]
+        """What every step holds at one time at any batch size: a floor for the memory limit.
+
+        The weights and, when the backward pass ends, all their gradients, with and without an optimizer and in either
+        mode; then the optimizer makes its state beside both.
+        """
+        copies = 2 + _STATE_COPIES[self.optimizer]
         return copies * BYTES_PER_PARAMETER * self.workload.parameter_count
 
     def to_dict(self) -> dict[str, Any]:
@@ -192,6 +196,6 @@ def _check_workload(spec: RunSpec) -> None:
     if limit is not None and limit < spec.fixed_bytes:
         raise SpecError(
             "memory_limit_bytes",
-            f"{format_bytes(limit)} is below what {workload.id} with optimizer {spec.optimizer} holds before "
-            f"the first sample ({format_bytes(spec.fixed_bytes)}); give more",
+            f"{format_bytes(limit)} is below what {workload.id} with optimizer {spec.optimizer} holds at any batch "
+            f"size: {format_bytes(spec.fixed_bytes)} of weights, gradients and optimizer state; give more",
         )

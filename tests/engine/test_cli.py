@@ -56,7 +56,7 @@ def test_a_real_run_is_certified_by_its_own_probes(measured):
 
 @pytest.mark.slow
 def test_events_are_json_lines_and_a_model_that_does_not_fit_exits_with_3():
-    spec = {"model": "bert-tiny", "device": "cpu", "memory_limit_bytes": "55MiB"}
+    spec = {"model": "bert-tiny", "device": "cpu", "memory_limit_bytes": "70MiB"}
     done = engine("--spec", json.dumps(spec), "--events")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 3
@@ -81,7 +81,7 @@ def test_a_run_is_taken_up_from_known_probes_and_its_result_is_in_the_file(measu
 @pytest.mark.slow
 @pytest.mark.parametrize("check", ["--validate", "--validate-backward"])
 def test_a_check_without_enough_memory_exits_with_1_and_a_sentence(check):
-    done = engine(check, "bert-tiny", "--device", "cpu", "--memory-limit", "55MiB", "--sequence-length", "512")
+    done = engine(check, "bert-tiny", "--device", "cpu", "--memory-limit", "70MiB", "--sequence-length", "512")
     assert done.returncode == 1
     assert "bert-tiny at batch 8 does not fit" in done.stderr
     assert "Traceback" not in done.stderr

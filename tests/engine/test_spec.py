@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.spec import RunSpec
 
@@ -29,7 +30,7 @@ WRONG = [
     ({"model": "bert", "current_batch_size": True}, "current_batch_size", "must be a whole number"),
     ({"model": "bert", "max_batch_size": None}, "max_batch_size", "must be a whole number"),
     ({"model": "bert", "start_batch_size": 9, "max_batch_size": 8}, "start_batch_size", "must not be above"),
-    ({"model": "bert", "memory_limit_bytes": "1GiB"}, "memory_limit_bytes", "before the first sample"),
+    ({"model": "bert", "memory_limit_bytes": "1GiB"}, "memory_limit_bytes", "1.6 GiB of weights, gradients and optimizer state"),
     ({"model": "bert", "memory_limit_bytes": "lots"}, "memory_limit_bytes", "24GiB"),
     ({"model": "bert", "memory_limit_bytes": "-4GiB"}, "memory_limit_bytes", "24GiB"),
     ({"model": "bert", "memory_limit_bytes": [4]}, "memory_limit_bytes", "24GiB"),
@@ -57,6 +58,16 @@ def test_what_is_not_allowed_is_refused_with_its_field_and_what_is(data, field, 
 def test_a_spec_survives_json():
     spec = RunSpec("bert", precision="bf16", memory_limit_bytes=24 * 2**30, sequence_length=64)
     assert RunSpec.from_dict(spec.to_dict()) == spec
+
+
+@pytest.mark.parametrize(("optimizer", "copies"), [("none", 2), ("sgd", 2), ("momentum", 3), ("adamw", 4)])
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_limit_below_weights_gradients_and_optimizer_state_is_refused_before_anything_runs(optimizer, copies, mode):
+    held = copies * 4 * WORKLOADS["bert-tiny"].parameter_count
+    settings = {"optimizer": optimizer, "mode": mode}
+    assert RunSpec("bert-tiny", memory_limit_bytes=held, **settings).fixed_bytes == held
+    with pytest.raises(SpecError, match=f"{held / 2**20:.1f} MiB of weights, gradients"):
+        RunSpec("bert-tiny", memory_limit_bytes=held - 1, **settings)
 
 
 def test_a_memory_limit_may_be_text():
