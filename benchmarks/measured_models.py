@@ -1,8 +1,4 @@
-"""The models of data/measured_peaks.json, built as those runs trained them, for the tracer.
-
-Their loop keeps the model's outputs until the next forward pass has made new ones, as training scripts do; the
-engine's own step does not.
-"""
+"""The models of data/measured_peaks.json, built as those runs trained them, for the tracer."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from torch import Tensor, nn
 from engine.spec import RunSpec
 from engine.step import LEARNING_RATE, TrainingStep
 from engine.torchvision_schemas import import_torchvision
-from engine.workloads import Built
+from engine.workloads import Built, transformer
 
 IMAGE_SIDE, TOKENS = 86, 128
 
@@ -93,13 +89,12 @@ def _vision(model: str, device: torch.device) -> Built:
         pixels = torch.randn(size, 3, IMAGE_SIDE, IMAGE_SIDE, device=device)
         return {"pixels": pixels, "labels": torch.randint(0, classes, (size,), device=device)}
 
-    kept: dict[str, Tensor] = {}
-
-    def loss(batch: dict[str, Tensor]) -> Tensor:
-        kept["outputs"] = network(batch["pixels"])
-        return nn.functional.cross_entropy(kept["outputs"], batch["labels"])
-
-    return Built(network.train(), make_batch, loss)
+    return Built(
+        network.train(),
+        make_batch,
+        lambda batch: network(batch["pixels"]),
+        lambda logits, batch: nn.functional.cross_entropy(logits, batch["labels"]),
+    )
 
 
 def _language(model: str, device: torch.device) -> Built:
@@ -113,11 +108,4 @@ def _language(model: str, device: torch.device) -> Built:
         tokens = torch.randint(0, config.vocab_size, (size, TOKENS), device=device)
         return {"input_ids": tokens, "labels": tokens}
 
-    kept: dict[str, Any] = {}
-
-    def loss(batch: dict[str, Tensor]) -> Tensor:
-        kept["outputs"] = network(**batch)
-        result: Tensor = kept["outputs"].loss
-        return result
-
-    return Built(network.train(), make_batch, loss)
+    return transformer(network.train(), make_batch)

@@ -16,7 +16,7 @@ import torch
 from engine.spec import RunSpec
 from engine.step import TrainingStep
 from engine.torchvision_schemas import import_torchvision
-from engine.workloads import Built, build
+from engine.workloads import Built, build, transformer
 
 PRECISIONS = ("fp32", "bf16")
 _GPT2_TOKENS, _GPT2_VOCABULARY = 512, 50_257
@@ -45,7 +45,7 @@ def _gpt2_language_model(_: RunSpec, device: torch.device) -> Built:
         tokens = torch.randint(0, _GPT2_VOCABULARY, (size, _GPT2_TOKENS), device=device)
         return {"input_ids": tokens, "labels": tokens}
 
-    return Built(model, make_batch, lambda batch: model(**batch).loss)
+    return transformer(model, make_batch)
 
 
 def _vision_transformer(spec: RunSpec, device: torch.device) -> Built:
@@ -59,7 +59,7 @@ def _vision_transformer(spec: RunSpec, device: torch.device) -> Built:
         pixels = torch.randn(size, 3, side, side, device=device)
         return {"pixel_values": pixels, "labels": torch.randint(0, labels, (size,), device=device)}
 
-    return Built(model, make_batch, lambda batch: model(**batch).loss)
+    return transformer(model, make_batch)
 
 
 PREDICTED = {

@@ -89,11 +89,16 @@ class Meter:
         for _ in range(steps):
             state_bytes = optimizer_state_bytes(optimizer)
             self.begin()
-            self.built.loss(self.built.make_batch(batch_size)).backward()
+            self.loss(batch_size).backward()
             if with_optimizer:
                 optimizer.step()
             peak = max(peak, self.end(batch_size, optimizer, state_bytes))
         return peak
+
+    def loss(self, batch_size: int) -> Any:
+        """Of one forward pass whose outputs are dropped, as where a `training_step` returns the loss alone."""
+        batch = self.built.make_batch(batch_size)
+        return self.built.loss(self.built.forward(batch), batch)
 
     def fits(self, batch_size: int) -> bool:
         try:
@@ -172,7 +177,7 @@ def lightning(meter: Meter, margin: float) -> int:
             meter.begin()
 
         def training_step(self, batch: Any, batch_idx: int) -> Any:
-            return meter.built.loss(meter.built.make_batch(len(batch)))
+            return meter.loss(len(batch))
 
         def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
             meter.end(len(batch), self.optimizers().optimizer, self.state_bytes)

@@ -47,20 +47,23 @@ def replay(
     *,
     parameters_bytes: int,
     optimizer_state_bytes: int,
+    kept_bytes: Mapping[int, int] | None = None,
     gradient_addresses: frozenset[int] = frozenset(),
     state_addresses: frozenset[int] = frozenset(),
 ) -> Peak:
-    """The peak of a step that began with `parameters_bytes` and `optimizer_state_bytes` live.
+    """The peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and `kept_bytes` live.
 
+    `kept_bytes` are the blocks that the step before left to this one, by address: activations until they are freed.
     A block counts as gradient or optimizer state if its address is one of those that hold them after the
     step; else as activation if the forward pass made it, and as other (batch, temporaries) if not.
     """
     spans = list(phases)
     ordered = sorted(events, key=lambda event: event.at_ns)
     last_use = _last_allocation(ordered, gradient_addresses | state_addresses)
-    live: dict[int, tuple[str, int]] = {}
-    totals = {"gradients": 0, "optimizer_state": 0, "activations": 0, "other": 0}
-    base = parameters_bytes + optimizer_state_bytes
+    live = {address: ("activations", size) for address, size in (kept_bytes or {}).items()}
+    kept = sum(size for _, size in live.values())
+    totals = {"gradients": 0, "optimizer_state": 0, "activations": kept, "other": 0}
+    base = parameters_bytes + optimizer_state_bytes + kept
     now = peak = base
     at_peak, peak_phase = dict(totals), None
     for index, event in enumerate(ordered):

@@ -14,12 +14,13 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from engine import ledger
@@ -257,6 +258,7 @@ def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, marked: Pha
     step.clear_gradients()
     state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
     had_state = state_bytes > 0
+    kept_bytes = _bytes_by_address(step.kept_tensors())
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, marked)
     events, phases = read_trace(trace, bench.device.torch_device.type)
@@ -268,9 +270,15 @@ def profiled_step(bench: Bench, step: TrainingStep, batch_size: int, marked: Pha
         phases,
         parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
         optimizer_state_bytes=state_bytes,
+        kept_bytes=kept_bytes,
         gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
         state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
     )
+
+
+def _bytes_by_address(tensors: Iterable[Tensor]) -> dict[int, int]:
+    storages = (tensor.untyped_storage() for tensor in tensors)
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
 def read_trace(trace: profile, device_type: str) -> tuple[list[ledger.Event], list[ledger.Phase]]:

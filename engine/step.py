@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -39,7 +39,9 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
 class TrainingStep:
     """Runs full optimizer steps at any batch size, with a new optimizer's state.
 
-    Gradients are set to None at the start of a step, where a training loop's `zero_grad()` would do it.
+    Frees when the usual training loop does. Gradients are set to None at the start of a step, where `zero_grad()`
+    stands. What the model returned stays until the next forward pass has returned: `outputs = model(**batch)` binds
+    the name anew only then, and so a language model's old logits are live beside its new activations.
     """
 
     def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
@@ -50,6 +52,8 @@ class TrainingStep:
         # scale 1: with the usual start of 65,536 the first steps overflow, and the optimizer would not run in them
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
         self.keeps_state = spec.optimizer in ("momentum", "adamw")
+        self.outputs: Any = None
+        self.loss: Tensor | None = None
 
     def clear_gradients(self) -> None:
         self.built.model.zero_grad(set_to_none=True)
@@ -64,17 +68,19 @@ class TrainingStep:
         if any(tensor.shape[0] != batch_size for tensor in batch.values()):
             raise WorkloadFailed(f"the batch does not have {batch_size} samples in every tensor")
         with phase(FORWARD):
-            loss = self._forward(batch)
+            loss = self.forward(batch)
         with phase(BACKWARD):
             (self.scaler.scale(loss) if self.scaler else loss).backward()
         with phase(OPTIMIZER_STEP):
             self._optimizer_step()
 
-    def _forward(self, batch: dict[str, Tensor]) -> Tensor:
-        if self.autocast_dtype is None:
-            return self.built.loss(batch)
-        with torch.autocast(self.device.type, dtype=self.autocast_dtype):
-            return self.built.loss(batch)
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        """The loss of `batch`; it and the outputs take the place of those of the step before, one after the other."""
+        dtype = self.autocast_dtype
+        with nullcontext() if dtype is None else torch.autocast(self.device.type, dtype=dtype):
+            self.outputs = self.built.forward(batch)
+            self.loss = self.built.loss(self.outputs, batch)
+        return self.loss
 
     def _optimizer_step(self) -> None:
         if self.optimizer is None:
@@ -95,3 +101,26 @@ class TrainingStep:
 
     def gradients(self) -> list[Tensor]:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]
+
+    def kept_tensors(self) -> list[Tensor]:
+        """What the last step returned and the next one will replace: logits, caches, the loss."""
+        return _tensors_in([self.outputs, self.loss])
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    """Every tensor that is held by `value`: in containers, and in attributes of objects such as a key-value cache."""
+    found, seen, waiting = [], set(), [value]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, (nn.Module, type)):
+            continue
+        seen.add(id(one))
+        if isinstance(one, Tensor):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            waiting.extend(one.values())
+        elif isinstance(one, (list, tuple, set)):
+            waiting.extend(one)
+        else:
+            waiting.extend(getattr(one, "__dict__", {}).values())
+    return found

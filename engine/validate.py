@@ -83,7 +83,7 @@ class _ForwardOnly(TrainingStep):
     def __call__(self, batch_size: int, phase: PhaseMarker = TrainingStep.unmarked) -> None:
         batch = self.built.make_batch(batch_size)
         with torch.no_grad(), phase("forward"):
-            self._forward(batch)
+            self.forward(batch)
 
 
 def _measure(bench: Bench, step: TrainingStep) -> tuple[int, float]:

@@ -42,12 +42,14 @@ class Built:
     """A model on its device, with what a training step needs.
 
     `make_batch(n)` returns new random inputs whose first dimension is n: token ids (n, sequence length) or
-    pixels (n, 3, side, side), and labels (n,). `loss(batch)` is the scalar cross-entropy.
+    pixels (n, 3, side, side), and labels (n,). `forward(batch)` returns all that the model gives, which the step
+    keeps as a training loop does; `loss(outputs, batch)` the scalar cross-entropy.
     """
 
     model: nn.Module
     make_batch: Callable[[int], Batch]
-    loss: Callable[[Batch], Tensor]
+    forward: Callable[[Batch], Any]
+    loss: Callable[[Any, Batch], Tensor]
 
 
 def preload(model_id: str) -> None:
@@ -69,15 +71,20 @@ def build(spec: RunSpec, device: torch.device) -> Built:
         _enable_checkpointing(spec, model)
     model.train(spec.mode == "train")
     model.to(device)
-    if spec.workload.is_text:
-        return Built(model, lambda n: _text_batch(spec, n, device), lambda batch: model(**batch).loss)
+    make_batch = _text_batch if spec.workload.is_text else _image_batch
     if spec.workload.library == "transformers":
-        return Built(model, lambda n: _image_batch(spec, n, device), lambda batch: model(**batch).loss)
+        return transformer(model, lambda n: make_batch(spec, n, device))
     return Built(
         model,
-        lambda n: _image_batch(spec, n, device),
-        lambda batch: nn.functional.cross_entropy(model(batch["pixel_values"]), batch["labels"]),
+        lambda n: make_batch(spec, n, device),
+        lambda batch: model(batch["pixel_values"]),
+        lambda logits, batch: nn.functional.cross_entropy(logits, batch["labels"]),
     )
+
+
+def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
+    """A model of transformers, which takes the batch as its arguments and gives the loss with its outputs."""
+    return Built(model, make_batch, lambda batch: model(**batch), lambda outputs, _: outputs.loss)
 
 
 def _from_configuration(spec: RunSpec) -> nn.Module:

@@ -76,7 +76,7 @@ def test_the_optimizer_really_steps_from_the_first_step_on(precision):
 def test_a_step_that_the_optimizer_skips_is_no_measurement():
     one = bench(precision="fp16")
     step = TrainingStep(one.spec, one.built, torch.device("cpu"))
-    object.__setattr__(one.built, "loss", lambda batch: sum(p.sum() for p in one.built.model.parameters()) * torch.inf)
+    object.__setattr__(one.built, "loss", lambda *_: sum(p.sum() for p in one.built.model.parameters()) * torch.inf)
     with pytest.raises(WorkloadFailed, match="skipped its step"):
         step(2)
 
@@ -112,7 +112,7 @@ def test_a_batch_of_another_size_is_refused():
 
 def test_an_error_that_is_no_memory_is_kept_as_what_it_is():
     one = bench()
-    object.__setattr__(one.built, "loss", lambda _: (_ for _ in ()).throw(RuntimeError("illegal memory access")))
+    object.__setattr__(one.built, "loss", lambda *_: (_ for _ in ()).throw(RuntimeError("illegal memory access")))
     probe = run_probe(one, 4)
     assert (probe.outcome, probe.error_type) == (Outcome.ERROR, "RuntimeError")
     assert (probe.error_message, probe.failed_phase) == ("illegal memory access", "forward")
@@ -155,14 +155,14 @@ class CountingDevice(Device):
 def counting_bench(refuse_above: int) -> Bench:
     spec = RunSpec("bert-tiny", device="cpu", sequence_length=8)
     built = build(spec, torch.device("cpu"))
-    original = built.loss
+    original = built.forward
 
-    def loss(batch):
+    def forward(batch):
         if len(batch["labels"]) > refuse_above:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         return original(batch)
 
-    object.__setattr__(built, "loss", loss)
+    object.__setattr__(built, "forward", forward)
     return Bench(spec, CountingDevice(refuse_above), built)
 
 

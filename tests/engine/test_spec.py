@@ -30,7 +30,11 @@ WRONG = [
     ({"model": "bert", "current_batch_size": True}, "current_batch_size", "must be a whole number"),
     ({"model": "bert", "max_batch_size": None}, "max_batch_size", "must be a whole number"),
     ({"model": "bert", "start_batch_size": 9, "max_batch_size": 8}, "start_batch_size", "must not be above"),
-    ({"model": "bert", "memory_limit_bytes": "1GiB"}, "memory_limit_bytes", "1.6 GiB of weights, gradients and optimizer state"),
+    (
+        {"model": "bert", "memory_limit_bytes": "1GiB"},
+        "memory_limit_bytes",
+        "1.6 GiB of weights, gradients and optimizer state",
+    ),
     ({"model": "bert", "memory_limit_bytes": "lots"}, "memory_limit_bytes", "24GiB"),
     ({"model": "bert", "memory_limit_bytes": "-4GiB"}, "memory_limit_bytes", "24GiB"),
     ({"model": "bert", "memory_limit_bytes": [4]}, "memory_limit_bytes", "24GiB"),

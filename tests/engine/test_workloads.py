@@ -37,7 +37,8 @@ def test_batches_differ_from_step_to_step_and_have_the_size_asked_for(model):
 @pytest.mark.parametrize("model", ["bert-tiny", "resnet18"])
 def test_the_loss_reaches_every_parameter(model):
     built = build(RunSpec(model), torch.device("cpu"))
-    built.loss(built.make_batch(2)).backward()
+    batch = built.make_batch(2)
+    built.loss(built.forward(batch), batch).backward()
     assert all(p.grad is not None for p in built.model.parameters())
 
 
@@ -45,7 +46,8 @@ def test_the_loss_reaches_every_parameter(model):
 def test_gpt2_takes_batches_with_padding():
     built = build(RunSpec("gpt2", sequence_length=8), torch.device("cpu"))
     assert built.model.config.pad_token_id is not None
-    assert built.loss(built.make_batch(2)).isfinite()
+    batch = built.make_batch(2)
+    assert built.loss(built.forward(batch), batch).isfinite()
 
 
 def test_pretrained_weights_that_cannot_be_had_are_a_clear_error(monkeypatch, tmp_path):

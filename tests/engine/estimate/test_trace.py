@@ -181,7 +181,8 @@ class PicksWhatIsPositive(nn.Module):
 def test_a_model_whose_memory_depends_on_its_data_is_refused_with_the_advice_to_measure():
     def make(device):
         model = PicksWhatIsPositive()
-        return TrainingStep(tiny(), Built(model, lambda n: {"x": torch.ones(n, 4, device=device)}, model), device)
+        built = Built(model, lambda n: {"x": torch.ones(n, 4, device=device)}, model, lambda loss, _: loss)
+        return TrainingStep(tiny(), built, device)
 
     with pytest.raises(EstimateImpossible, match="depends on its data.*measure it"):
         trace.record(make, 2, ON_CPU)
