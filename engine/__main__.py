@@ -15,7 +15,8 @@
 where it outlives whoever reads the output. docs/api.md describes both, and every event.
 
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available or held by others,
-5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted.
+5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted,
+141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import signal
 import sys
 import time
@@ -36,12 +38,13 @@ from engine.errors import DeviceUnavailable, EngineError, SpecError
 from engine.estimate.calibration import Calibration
 from engine.known import Known
 from engine.options import add_settings
+from engine.output import run_command
 from engine.result import Reason, RunResult
 from engine.result_file import write_result
 from engine.runner import measure
 from engine.spec import RunSpec, memory_limit_bytes
 
-EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET, EXIT_INTERRUPTED = 3, 5, 130
+EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
 COMMANDS = {
     "estimate": "engine.estimate.command",
     "gpus": "engine.estimate.catalogue_command",
@@ -52,9 +55,12 @@ VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit status."""
-    started = time.monotonic()
     signal.signal(signal.SIGTERM, _stop)
-    arguments = sys.argv[1:] if argv is None else argv
+    return run_command(partial(_command, sys.argv[1:] if argv is None else argv))
+
+
+def _command(arguments: list[str]) -> int:
+    started = time.monotonic()
     if arguments[:1] in (["devices"], ["models"]):
         return _listing(*arguments)
     if arguments[:1] and arguments[0] in COMMANDS:
@@ -71,9 +77,6 @@ def main(argv: list[str] | None = None) -> int:
             _print_json({"event": "error", "seconds": seconds, "error": error.to_dict()})
         sys.stderr.write(f"error: {error}\n")
         return error.exit_status
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted: nothing is kept\n")
-        return EXIT_INTERRUPTED
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -197,6 +200,7 @@ def _print_json(content: Any) -> None:
 
 
 def _stop(*_: object) -> NoReturn:
+    os.write(sys.stderr.fileno(), b"stopped: nothing is kept\n")  # what is buffered may just be being written
     raise SystemExit(128 + signal.SIGTERM)
 
 
