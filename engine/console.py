@@ -56,7 +56,10 @@ def estimate_line(estimate: dict[str, Any]) -> str:
     if not estimate["largest_batch_size"]:
         return "ESTIMATE: not even batch 1 fits"
     largest, safe, margin = (estimate[name] for name in ("largest_batch_size", "safe_batch_size", "margin_fraction"))
-    return f"ESTIMATE: largest batch {largest}; {safe or 'none'} would still fit with {margin:.1%} more memory"
+    because = estimate.get("approximate_because")
+    approximate = f" (approximate, because {because})" if because else ""
+    safe_part = f"{safe or 'none'} would still fit with {margin:.1%} more memory"
+    return f"ESTIMATE: largest batch {largest}; {safe_part}{approximate}"
 
 
 def probe_line(probe: Probe) -> str:

@@ -63,12 +63,14 @@ class Recording:
 
 
 class MemoryModel(Protocol):
-    """Gives the recording of any batch size."""
+    """Gives the recording of any batch size. `approximate_because` is why the method is no better, if it could be."""
 
     @property
     def is_affine(self) -> bool: ...
     @property
     def method(self) -> Method: ...
+    @property
+    def approximate_because(self) -> str | None: ...
     def at(self, batch_size: int) -> Recording: ...
 
 
@@ -81,6 +83,7 @@ class BatchModel:
     per_sample_bytes: tuple[int, ...]
     traced_batch_sizes: tuple[int, ...]
     method: Method
+    approximate_because: str | None = None
 
     @property
     def is_affine(self) -> bool:
@@ -103,6 +106,7 @@ class BatchModel:
             "per_sample_bytes": list(self.per_sample_bytes),
             "traced_batch_sizes": list(self.traced_batch_sizes),
             "method": self.method,
+            "approximate_because": self.approximate_because,
         }
 
     @classmethod
@@ -115,6 +119,7 @@ class BatchModel:
             per_sample_bytes=tuple(data["per_sample_bytes"]),
             traced_batch_sizes=tuple(data["traced_batch_sizes"]),
             method=data["method"],
+            approximate_because=data["approximate_because"],
         )
 
 
@@ -123,8 +128,14 @@ class RetracedModel:
 
     is_affine = False
 
-    def __init__(self, trace: Callable[[int], Recording], known: Sequence[Recording], method: Method) -> None:
-        self.method = method
+    def __init__(
+        self,
+        trace: Callable[[int], Recording],
+        known: Sequence[Recording],
+        method: Method,
+        approximate_because: str | None = None,
+    ) -> None:
+        self.method, self.approximate_because = method, approximate_because
         self._trace = trace
         self._known = {recording.batch_size: recording for recording in known}
 
@@ -134,16 +145,23 @@ class RetracedModel:
         return self._known[batch_size]
 
 
-def model_of(trace: Callable[[int], Recording], batch_sizes: tuple[int, int, int], method: Method) -> MemoryModel:
+def model_of(
+    trace: Callable[[int], Recording],
+    batch_sizes: tuple[int, int, int],
+    method: Method,
+    approximate_because: str | None = None,
+) -> MemoryModel:
     """The model of what `trace` records: affine if its recordings at three sizes say so."""
     recordings = [trace(size) for size in batch_sizes]
-    affine = affine_model(recordings[0], recordings[1], method)
+    affine = affine_model(recordings[0], recordings[1], method, approximate_because)
     if affine is not None and agrees(affine, recordings[2]):
         return affine
-    return RetracedModel(trace, recordings, method)
+    return RetracedModel(trace, recordings, method, approximate_because)
 
 
-def affine_model(first: Recording, second: Recording, method: Method) -> BatchModel | None:
+def affine_model(
+    first: Recording, second: Recording, method: Method, approximate_because: str | None = None
+) -> BatchModel | None:
     """The line through two recordings; None where they differ in more than sizes, or lie on no whole line."""
     if first.skeleton != second.skeleton:
         return None
@@ -160,6 +178,7 @@ def affine_model(first: Recording, second: Recording, method: Method) -> BatchMo
         per_sample_bytes=slopes,
         traced_batch_sizes=(first.batch_size, second.batch_size),
         method=method,
+        approximate_because=approximate_because,
     )
 
 

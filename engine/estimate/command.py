@@ -6,7 +6,7 @@
     python -m engine estimate bert --memory 24GiB      a card of that total
     python -m engine estimate --spec JSON --gpu a10 --events   JSON lines (what the portal reads)
 
-Nothing is measured and no device is touched: every figure is a prediction, and labelled so.
+Nothing is measured and no device is touched, not even one that is here: every figure is a prediction, and labelled so.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from engine.estimate import calibration, gpus
 from engine.estimate.answers import Answers, unheard
 from engine.estimate.estimate_table import table
 from engine.estimate.gpus import Gpu
+from engine.estimate.hidden_devices import devices_hidden
 from engine.options import add_settings
 from engine.spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
 from engine.units import parse_bytes
@@ -35,7 +36,8 @@ def main(arguments: list[str]) -> int:
     """Estimate, and print it; the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return _estimate(options)
+        with devices_hidden():
+            return _estimate(options)
     except EngineError as error:
         if options.events:
             _print_json({"event": "error", "seconds": 0.0, "error": error.to_dict()})

@@ -10,7 +10,7 @@ from engine.units import format_bytes
 _HEADINGS = ("card", "memory", "largest", "safe", "at batch", "allocated", "reserved", "device used", "peak in")
 _METHODS = {
     "fake_cuda": "real training steps on fake cuda tensors, replayed through a simulated allocator",
-    "approximate_fake_cpu": "APPROXIMATE: this torch cannot carry fake cuda tensors, so the CPU's were traced",
+    "approximate_fake_cpu": "APPROXIMATE, the CPU's own steps were traced",
     "fake_cpu": "real training steps on fake cpu tensors",
 }
 
@@ -64,6 +64,10 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
     return [
         f"Safe: would still fit if everything took {first.margin_fraction:.1%} more than predicted.",
         error,
-        f"Method: {_METHODS[first.method]}; {calibrated}; {versions}.",
+        f"Method: {_METHODS[first.method]}{_because(first)}; {calibrated}; {versions}.",
         f"Took {max(e.seconds for e in estimates):.1f} s. Prove it on the card: python -m engine {first.spec.model}",
     ]
+
+
+def _because(made: Estimate) -> str:
+    return f", because {made.approximate_because}" if made.approximate_because else ""

@@ -1,23 +1,23 @@
-"""Lets fake tensors live on `cuda` where PyTorch was built without CUDA. Needs torch; Linux only.
+"""Lets fake tensors live on `cuda` with any build of PyTorch, and without a card. Needs torch; Linux only.
 
-Two things of a CPU build stand in the way. Its table of device guards has no entry for CUDA, and PyTorch's own
-stand-in only replaces an entry that reports no devices: so such an entry is planted first. And autograd asks the
-CUDA hooks whether CUDA was built: their table of functions is replaced by a copy that says yes.
+Two things stand in the way. The device guard of CUDA is missing in a CPU build, and sets the device in a CUDA build,
+which makes a context on a card. PyTorch has a guard of its own that does nothing, but puts it only in the place of one
+that reports no devices: so such a guard is planted first. And autograd asks the CUDA hooks whether CUDA was built and
+has a context: their table of functions is replaced by a copy that says yes and no. So the CPU build, the CUDA build
+without a card and the CUDA build on a host with cards run the same operators, and none of them calls the driver.
 
 Both are internals, reached by the names and slots of torch 2.13. So nothing is changed in this process before a
 forked one, which may crash over it, has run a small training step on fake `cuda` tensors and found what CUDA
-does. Where that fails the caller traces fake `cpu` tensors instead and says "approximate". On a build with CUDA
-only the test is run.
+does. Where that fails the caller traces fake `cpu` tensors instead and says "approximate", and why.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,64 +25,61 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from engine.estimate.hidden_devices import devices_hidden
+from engine.fork import ForkFailed, in_a_fork
+
 _CUDA = 1  # c10::DeviceType::CUDA
 _DEVICE_TYPES = 32  # more than there are; the table is only read up to CUDA
 _GUARD_TABLE = "_ZN3c104impl26device_guard_impl_registryE"
 _GET_HOOKS = "_ZN2at6detail12getCUDAHooksEv"
 _IS_BUILT, _HAS_PRIMARY_CONTEXT = 2, 4  # slots of at::CUDAHooksInterface
 _SLOTS, _SLOTS_BEFORE = 64, 2  # copied of each table of functions; type information stands before the first
-_SECONDS = 60  # the test takes a fraction of one
+_SECONDS = 60  # the trial takes a fraction of one
 _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 
 _answer = ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p)
 _answer_for_device = ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p, ctypes.c_int8)
 _kept: list[Any] = []  # C++ keeps pointers into these for the life of the process
-_is_available: bool | None = None
 
 
-def is_available() -> bool:
-    """Whether `enabled()` gives faithful fake `cuda` tensors here. The first call tries it in a forked process.
+def obstacle() -> str | None:
+    """Why `enabled()` gives no faithful fake `cuda` tensors here; None where it does.
 
-    It must come before the first backward pass of this process, real or fake: autograd then starts its threads,
-    one for each device that there is. Later it is too late, and the answer no.
+    The first call tries it in a forked process. It must come before the first backward pass of this process, real or
+    fake, and before anything opens a card: autograd then starts its threads, one for each device that there is.
     """
-    global _is_available
-    if _is_available is None:
-        _is_available = _works_in_a_fork()
-        if _is_available and not torch.cuda._is_compiled():
-            _plant_guard()
-    return _is_available
+    if not sys.platform.startswith("linux"):
+        return "fake cuda tensors are known to work on Linux only"
+    if torch.cuda._initialized:
+        return "CUDA is in use in this process already; estimate in a process of its own"
+    return _obstacle_found_by_trial()
 
 
 @contextmanager
 def enabled() -> Iterator[None]:
-    """Fake `cuda` tensors work inside. What autograd asks is answered truthfully again afterwards."""
-    if torch.cuda._is_compiled():
+    """Fake `cuda` tensors work inside, and no card is found there. Everything is as it was afterwards."""
+    with ExitStack() as stack:
+        stack.enter_context(devices_hidden())
+        stack.enter_context(_guard_that_does_nothing())
+        stack.enter_context(_hooks_that_say_built())
         yield
-        return
-    _plant_guard()
-    hooks = ctypes.cast(_hooks(), ctypes.POINTER(ctypes.c_void_p))
-    original = hooks[0]
-    hooks[0] = _table_that_says_built(original)
+
+
+@cache
+def _obstacle_found_by_trial() -> str | None:
     try:
-        yield
-    finally:
-        hooks[0] = original
+        is_as_on_cuda = in_a_fork(_try_it, _SECONDS)
+    except ForkFailed as exc:
+        return f"a trial of fake cuda tensors failed, {exc}"
+    if not is_as_on_cuda:
+        return "fake cuda tensors do not run the operators of CUDA with this torch"
+    _try_it()  # also here, so that autograd's threads are started while there seems to be a device
+    return None
 
 
-def _works_in_a_fork() -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
-    pid = os.fork()
-    if pid == 0:
-        signal.alarm(_SECONDS)
-        status = 1
-        try:
-            with enabled():
-                status = 0 if trains_as_on_cuda() else 1
-        finally:
-            os._exit(status)  # whatever was raised: the answer is no
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+def _try_it() -> bool:
+    with enabled():
+        return trains_as_on_cuda()
 
 
 class _Operators(TorchDispatchMode):
@@ -108,24 +105,60 @@ def trains_as_on_cuda() -> bool:
     return is_on_cuda and "aten::native_dropout" in operators.names  # the CPU has no fused dropout
 
 
+@cache
 def _library(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name))
 
 
-def _plant_guard() -> None:
-    """Give the CUDA entry of the guard table PyTorch's own do-nothing guard, by way of one without devices."""
+@contextmanager
+def _guard_that_does_nothing() -> Iterator[None]:
+    """CUDA's entry in the table of device guards is PyTorch's own do-nothing guard inside."""
     table = (ctypes.c_void_p * _DEVICE_TYPES).in_dll(_library("libc10.so"), _GUARD_TABLE)
-    if table[_CUDA]:
-        return
+    original = table[_CUDA]
+    table[_CUDA] = _guard(table)
+    try:
+        yield
+    finally:
+        table[_CUDA] = original
+
+
+_do_nothing_guard: int | None = None
+
+
+def _guard(table: ctypes.Array[ctypes.c_void_p]) -> int:
+    """The do-nothing guard, which PyTorch makes once it finds in the table one that has no devices."""
+    global _do_nothing_guard
+    if _do_nothing_guard is not None:
+        return _do_nothing_guard
+    original, planted = table[_CUDA], _guard_without_devices()
+    table[_CUDA] = planted
+    torch._C._ensureCUDADeviceGuardSet()
+    made, table[_CUDA] = table[_CUDA], original
+    if made is None or made == planted:
+        raise RuntimeError("this torch did not replace the planted device guard")
+    _do_nothing_guard = int(made)
+    return _do_nothing_guard
+
+
+def _guard_without_devices() -> int:
+    """The address of a guard whose every function answers 0."""
     none = _answer(lambda _: 0)
     functions = (ctypes.c_void_p * _SLOTS)(*[ctypes.cast(none, ctypes.c_void_p).value] * _SLOTS)
     planted = (ctypes.c_void_p * 2)(ctypes.addressof(functions))
     _kept.extend([none, functions, planted])
-    table[_CUDA] = ctypes.addressof(planted)
-    torch._C._ensureCUDADeviceGuardSet()
-    if table[_CUDA] == ctypes.addressof(planted):
-        table[_CUDA] = None
-        raise RuntimeError("this torch did not replace the planted device guard")
+    return ctypes.addressof(planted)
+
+
+@contextmanager
+def _hooks_that_say_built() -> Iterator[None]:
+    """What autograd asks of CUDA is answered as if it was built and had no context yet."""
+    hooks = ctypes.cast(_hooks(), ctypes.POINTER(ctypes.c_void_p))
+    original = hooks[0]
+    hooks[0] = _table_that_says_built(original)
+    try:
+        yield
+    finally:
+        hooks[0] = original
 
 
 def _hooks() -> int:
@@ -134,6 +167,7 @@ def _hooks() -> int:
     return int(get())
 
 
+@cache
 def _table_that_says_built(original: int | None) -> int:
     """A copy of the hooks' functions in which CUDA is built and no device has a context."""
     assert original is not None

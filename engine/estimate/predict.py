@@ -231,6 +231,7 @@ def estimate(
         seconds=seconds,
         versions=versions,
         expandable_segments=replays.expandable_segments,
+        approximate_because=model.approximate_because,
     )
 
 

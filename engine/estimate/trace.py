@@ -2,8 +2,8 @@
 
 What runs is `engine.step.TrainingStep` on the model that `engine.workloads.build` builds, with the batch it makes:
 the very steps of a probe. Cards are traced on fake `cuda` tensors; where this torch cannot carry those, on fake
-`cpu` tensors, whose operators differ somewhat (no fused dropout, other autocast lists): labelled approximate.
-The CPU is traced on fake `cpu` tensors, which is exact.
+`cpu` tensors, whose operators differ somewhat (no fused dropout, other autocast lists): labelled approximate, with
+the reason. The CPU is traced on fake `cpu` tensors, which is exact. No card is opened: none is visible meanwhile.
 
 Compare by hand: `python benchmarks/prediction_error.py --cpu` sets traces beside the allocator's events of real steps.
 """
@@ -25,6 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from engine.errors import EngineError, EstimateImpossible
 from engine.estimate import attention, fake_cuda
 from engine.estimate.batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
+from engine.estimate.hidden_devices import devices_hidden
 from engine.estimate.recorder import Recorder
 from engine.estimate.types import Method
 from engine.spec import MEMORY_STEPS, RunSpec
@@ -48,10 +49,14 @@ _NEEDS_DATA = (
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """On what a trace is made: the device of the fake tensors and the attention kernels of the card."""
+    """On what a trace is made: the device of the fake tensors and the attention kernels of the card.
+
+    `approximate_because` is why the CPU's fake tensors must do for a card's; None where they need not.
+    """
 
     method: Method
     family: attention.Family | None
+    approximate_because: str | None = None
 
     @property
     def device_type(self) -> str:
@@ -62,8 +67,9 @@ def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
     """How `gpu` is traced; None is the CPU. Equal conditions give equal traces: one serves all such cards."""
     if gpu is None:
         return Conditions("fake_cpu", None)
-    method: Method = "fake_cuda" if fake_cuda.is_available() else "approximate_fake_cpu"
-    return Conditions(method, attention.family_of(gpu, precision))
+    obstacle = fake_cuda.obstacle()
+    method: Method = "approximate_fake_cpu" if obstacle else "fake_cuda"
+    return Conditions(method, attention.family_of(gpu, precision), obstacle)
 
 
 def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | None = None) -> MemoryModel:
@@ -85,7 +91,12 @@ def model_of_steps(
     make_step: MakeStep, conditions: Conditions, alike: set[attention.Family] | None = None
 ) -> MemoryModel:
     """The same for any training step. Raises EstimateImpossible where it cannot be traced."""
-    return model_of(lambda size: record(make_step, size, conditions, alike), TRACED_BATCH_SIZES, conditions.method)
+    return model_of(
+        lambda size: record(make_step, size, conditions, alike),
+        TRACED_BATCH_SIZES,
+        conditions.method,
+        conditions.approximate_because,
+    )
 
 
 def record(
@@ -131,8 +142,7 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
             stack.enter_context(patch(name, change))
         for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
             stack.enter_context(_foreach_takes_fake_tensors(module))
-        if conditions.method == "fake_cuda":
-            stack.enter_context(fake_cuda.enabled())
+        stack.enter_context(fake_cuda.enabled() if conditions.method == "fake_cuda" else devices_hidden())
         stack.enter_context(attention.as_on(conditions.family, alike) if conditions.family else nullcontext())
         yield
 
@@ -151,6 +161,7 @@ _CHANGES: dict[str, Callable[..., Any]] = {
     "torch.nn.init.trunc_normal_": _leave_as_it_is,  # reads back what it wrote
     "torch.cuda.amp.common.amp_definitely_not_available": lambda: False,
     "torch.cuda.is_bf16_supported": lambda *_, **__: True,
+    "torch.cuda.is_current_stream_capturing": lambda: False,  # would start the driver to ask it
 }
 
 

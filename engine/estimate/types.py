@@ -84,6 +84,7 @@ class Estimate:
 
     `largest_batch_size` is the largest predicted to fit, 0 where not even one sample does; `safe_batch_size` the
     largest that still would if everything took `margin_fraction` more than predicted. `limits` is what ends it.
+    `approximate_because` is why the method is the approximate one, and None where it is not.
     """
 
     spec: RunSpec
@@ -99,6 +100,7 @@ class Estimate:
     seconds: float
     versions: dict[str, str | None]
     expandable_segments: bool = False
+    approximate_because: str | None = None
     schema: int = SCHEMA
 
     def at_batch_size(self, batch_size: int) -> EstimateAt | None:

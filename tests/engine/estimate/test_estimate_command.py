@@ -1,8 +1,10 @@
 """`python -m engine estimate`: from words to a table, JSON or events."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,6 +80,26 @@ def test_the_table_says_that_nothing_was_measured(traces, capsys):
     assert "ESTIMATE, nothing was measured" in text
     assert "48" in text
     assert "Known error" in text
+
+
+def test_why_an_estimate_is_approximate_stands_in_its_document_and_its_table(monkeypatch, capsys):
+    made = replace(model(), method="approximate_fake_cpu", approximate_because="this is a test")
+    monkeypatch.setattr(answers.Answers, "_replays_for", lambda self, gpu: Replays(made))
+    assert json.loads(run(capsys, "bert-tiny", "--gpu", "a10", "--json").out)["approximate_because"] == "this is a test"
+    assert (
+        "APPROXIMATE, the CPU's own steps were traced, because this is a test"
+        in run(capsys, "bert-tiny", "--gpu", "a10").out
+    )
+
+
+def test_no_card_can_be_found_while_it_estimates(traces, capsys, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    seen = []
+    monkeypatch.setattr(answers.Answers, "_estimate", lambda *_: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    with pytest.raises(AttributeError):  # it made no estimate
+        run(capsys, "bert-tiny", "--gpu", "a10")
+    assert seen == [""]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_an_exact_batch_size_is_answered(traces, capsys):
