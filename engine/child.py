@@ -165,7 +165,7 @@ class Worker:
         if self.spec.device != "cpu":
             nvml.keep_driver_loaded(pynvml)
         self._process = subprocess.Popen(
-            [*WORKER_COMMAND, self.spec.model],
+            [*WORKER_COMMAND, self.spec.model, self.spec.device],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

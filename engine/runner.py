@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from engine.answer import answer
 from engine.boundary import boundary_of_search, boundary_of_soak
 from engine.child import TimeIsUp, Worker
-from engine.errors import EngineError, WorkerFailed, WorkloadFailed
+from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.calibration import Calibration
 from engine.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
@@ -165,6 +165,8 @@ class _Sweep:
         """Do something for the estimate. A measurement goes on without one, whatever was wrong with it."""
         try:
             return work()
+        except DeviceUnavailable:
+            raise  # nothing can be measured either
         except (EngineError, TimeIsUp) as exc:
             reason = str(exc)
         except Exception as exc:  # noqa: BLE001 - a fault of the predictor is no fault of the training

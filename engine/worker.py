@@ -1,10 +1,11 @@
 """The worker process: where torch lives. Started by `child.py`, spoken to in JSON lines.
 
-It imports everything its workload needs and touches no device: it is the spare that waits. Each `open`
-is served by a fork of it, a process that has run nothing yet, made in milliseconds instead of the seconds
-that imports take; when that one is given up (after an out-of-memory, or for a clean start) the next `open`
-gets another. A `trace` is served the same way: the fake tensors and all that must be patched for them end with
-its process. Where forking is not safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
+It asks in a fork whether the device is there, imports everything its workload needs and touches no device itself:
+it is the spare that waits. Each `open` is served by a fork of it, a process that has run nothing yet, made in
+milliseconds instead of the seconds that imports take; when that one is given up (after an out-of-memory, or for a
+clean start) the next `open` gets another. A `trace` is served the same way: the fake tensors and all that must be
+patched for them end with its process. Where forking is not safe (macOS, XPU) it serves one `open` or `trace` itself
+and ends.
 
     in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
@@ -30,8 +31,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkloadFailed
+from engine.fork import ForkFailed, in_a_fork
 from engine.progress import Paced
-from engine.result import Outcome, Probe
+from engine.result import DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -39,27 +41,53 @@ if TYPE_CHECKING:
 
 SEED = 0
 OOM_SCORE_ADJ = 500  # of 1,000
+FACTS_SECONDS = 120  # a driver that keeps no state between processes takes seconds for each of a host's cards
 
 
-def main(model_id: str) -> None:
-    """Serve sessions until standard input ends."""
+def main(model_id: str, device_name: str) -> None:
+    """Serve sessions until standard input ends. Ends at once if there is no such device or model."""
     started = time.perf_counter()
     out = _private_stdout()
     _die_with_parent()
     _be_the_first_victim()
+    try:
+        facts = _device_facts(device_name)  # first: that there is no such device need not wait for the other imports
+        _preload(model_id)
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
+        return
+    _say(out, event="ready", import_seconds=time.perf_counter() - started)
+    while line := sys.stdin.readline():
+        if not _can_fork():
+            _serve(json.loads(line), facts, out)
+            return
+        _serve_in_fork(json.loads(line), facts, out)
+
+
+def _device_facts(name: str) -> DeviceFacts:
+    """What there is to know of the device, asked in a process that then ends: asking starts the driver.
+
+    A process whose driver runs cannot be forked from, and cannot trace a card's steps any more.
+    """
+
+    def ask() -> dict[str, Any]:
+        from engine.device import facts_of
+
+        return facts_of(name).to_dict()
+
+    try:
+        return DeviceFacts.from_dict(in_a_fork(ask, FACTS_SECONDS) if _can_fork() else ask())
+    except ForkFailed as exc:
+        raise DeviceUnavailable(f"{name} cannot be asked what it is: {exc}") from exc
+
+
+def _preload(model_id: str) -> None:
     from engine.workloads import preload
 
     try:
         preload(model_id)
     except ImportError as exc:
-        _say(out, event="error", error=WorkloadFailed(f"cannot import {model_id}: {exc}").to_dict())
-        return
-    _say(out, event="ready", import_seconds=time.perf_counter() - started)
-    while line := sys.stdin.readline():
-        if not _can_fork():
-            _serve(json.loads(line), out)
-            return
-        _serve_in_fork(json.loads(line), out)
+        raise WorkloadFailed(f"cannot import {model_id}: {exc}") from exc
 
 
 def _can_fork() -> bool:
@@ -69,21 +97,21 @@ def _can_fork() -> bool:
     return sys.platform.startswith("linux") and not torch._C._has_xpu
 
 
-def _serve(first: dict[str, Any], out: TextIO) -> None:
+def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
     if first["do"] == "trace":
-        _trace(RunSpec.from_dict(first["spec"]), out)
+        _trace(RunSpec.from_dict(first["spec"]), facts, out)
     else:
         _session(first, out)
 
 
-def _serve_in_fork(first: dict[str, Any], out: TextIO) -> None:
+def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
     """One session or trace in a fork of this process; says how it ended."""
     pid = os.fork()
     if pid == 0:
         _die_with_parent()
         status = 1
         try:
-            _serve(first, out)
+            _serve(first, facts, out)
             status = 0
         except BaseException:  # noqa: BLE001 - its last words are all that is left of it
             traceback.print_exc()  # nothing above here would: the process ends below
@@ -95,16 +123,20 @@ def _serve_in_fork(first: dict[str, Any], out: TextIO) -> None:
     _say(out, event="ended", status=os.waitstatus_to_exitcode(status))
 
 
-def _trace(spec: RunSpec, out: TextIO) -> None:
-    """What the steps of `spec` allocate at any batch size, by the rules of the device they will run on."""
-    from engine.device import facts_of
+def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
+    """What the steps of `spec` allocate at any batch size, by the rules of the device they will run on.
+
+    No card is visible meanwhile: what is predicted must not change what is measured next.
+    """
     from engine.estimate.batch_model import BatchModel
+    from engine.estimate.hidden_devices import devices_hidden
     from engine.estimate.trace import memory_model
     from engine.prior_estimate import card_of
 
     _say(out, event="tracing", pid=os.getpid())
     try:
-        model = memory_model(spec, card_of(facts_of(spec.device)))
+        with devices_hidden():
+            model = memory_model(spec, card_of(facts))
         if not isinstance(model, BatchModel):
             raise EstimateImpossible("its memory is not a straight line in the batch size: each size must be traced")
     except EngineError as exc:
@@ -213,4 +245,4 @@ def _die_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

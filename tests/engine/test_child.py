@@ -95,7 +95,7 @@ def test_a_probe_that_outlasts_its_time_is_killed(session):
 
 
 def test_where_forking_is_not_safe_every_session_is_a_process_of_its_own(monkeypatch):
-    code = "import sys, engine.worker as w; w._can_fork = lambda: False; w.main(sys.argv[1])"
+    code = "import sys, engine.worker as w; w._can_fork = lambda: False; w.main(*sys.argv[1:])"
     monkeypatch.setattr(child, "WORKER_COMMAND", (sys.executable, "-c", code))
     with Worker(SPEC) as worker:
         assert BatchModel.from_dict(worker.trace(60)).at(2).peak_live_bytes() > 0
@@ -145,6 +145,13 @@ def test_a_device_that_is_not_there_is_the_engine_s_own_error():
         for ask in (lambda: worker.trace(60), worker.open):
             with pytest.raises(DeviceUnavailable, match="available"):
                 ask()
+
+
+def test_a_device_that_is_not_there_is_said_before_the_long_imports(monkeypatch):
+    code = "import sys, engine.worker as w; w._preload = lambda _: sys.exit('imported'); w.main(*sys.argv[1:])"
+    monkeypatch.setattr(child, "WORKER_COMMAND", (sys.executable, "-c", code))
+    with Worker(RunSpec("bert", device="cuda:99")) as worker, pytest.raises(DeviceUnavailable, match="cuda:99"):
+        worker.trace(60)
 
 
 def test_stopping_in_mid_probe_leaves_no_process():

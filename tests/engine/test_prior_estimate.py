@@ -1,10 +1,12 @@
 """A run begins with an estimate of its own device, is guided by it, and grades it; without one it goes on as ever."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.child import TimeIsUp
 from engine.console import details, event_line
-from engine.errors import EstimateImpossible, WorkerFailed
+from engine.errors import DeviceUnavailable, EstimateImpossible, WorkerFailed
 from engine.estimate.calibration import Calibration
 from engine.estimate.types import Estimate
 from engine.guided_search import Expectation
@@ -47,6 +49,21 @@ def test_the_estimate_is_told_before_the_first_probe_and_names_the_device_and_it
     ]  # fmt: skip
     assert (told.largest_batch_size, told.limit_bytes) == (528, fake.curve.limit_bytes)
     assert (told.gpu.id, told.gpu.name) == ("cpu", "Made-up device")
+
+
+def test_a_device_that_is_not_there_ends_the_run_at_once():
+    fake = worker(traced=DeviceUnavailable("cuda:0 is not available here"))
+    fake.open = lambda: pytest.fail("was opened all the same")
+    with pytest.raises(DeviceUnavailable, match="not available here"):
+        run(fake)
+
+
+def test_a_person_reads_why_an_estimate_is_approximate():
+    traced = replace(made_up_model(100 * MIB, MIB), approximate_because="CUDA is in use")
+    events: list[dict] = []
+    run(worker(traced=traced), events)
+    told = next(event for event in events if event["event"] == "estimate")
+    assert event_line(told).endswith("(approximate, because CUDA is in use)")
 
 
 def test_the_search_starts_near_the_estimated_boundary():
