@@ -36,7 +36,6 @@ from engine.device import Cpu  # noqa: E402
 from engine.estimate import gpus, trace  # noqa: E402
 from engine.estimate.answers import versions  # noqa: E402
 from engine.estimate.batch_model import RetracedModel  # noqa: E402
-from engine.estimate.known_errors import family_of  # noqa: E402
 from engine.estimate.predict import estimate_at  # noqa: E402
 from engine.estimate.types import EstimateAt  # noqa: E402
 from engine.probe import Bench, profiled_step, recorded  # noqa: E402
@@ -110,7 +109,7 @@ def cpu_part() -> list[dict[str, Any]]:
         rows.append(
             {
                 "case": f"{' '.join(map(str, settings.values()))} b{batch_size}",
-                "family": family_of(spec.model),
+                "family": spec.workload.architecture,
                 "measured_bytes": truth,
                 "predicted_bytes": at.peak_allocated_bytes,
                 "error_fraction": at.peak_allocated_bytes / truth - 1,

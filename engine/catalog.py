@@ -9,16 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+Architecture = Literal["transformer", "cnn"]
+"""What most of the memory goes to: how far estimates were off is known by it, and their margin follows from that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One architecture with its task and the input shapes it takes."""
+    """One model with its task and the input shapes it takes."""
 
     id: str
     name: str
     description: str
     task: Literal["text-classification", "image-classification"]
     library: Literal["transformers", "torchvision"]
+    architecture: Architecture
     parameter_count: int
     label_count: int
     default_input_size: int
@@ -45,6 +49,7 @@ _ENTRIES = (
         description="Text encoder, 12 layers, fine-tuned to tell 2 classes apart",
         task="text-classification",
         library="transformers",
+        architecture="transformer",
         parameter_count=109_483_778,
         label_count=2,
         default_input_size=128,
@@ -59,6 +64,7 @@ _ENTRIES = (
         description="Text decoder, 12 layers, fine-tuned to tell 2 classes apart",
         task="text-classification",
         library="transformers",
+        architecture="transformer",
         parameter_count=124_441_344,
         label_count=2,
         default_input_size=128,
@@ -73,6 +79,7 @@ _ENTRIES = (
         description="Convolutional image classifier, 50 layers, 1,000 classes",
         task="image-classification",
         library="transformers",
+        architecture="cnn",
         parameter_count=25_557_032,
         label_count=1000,
         default_input_size=224,
@@ -85,6 +92,7 @@ _ENTRIES = (
         description="Small convolutional image classifier, 18 layers, 1,000 classes",
         task="image-classification",
         library="torchvision",
+        architecture="cnn",
         parameter_count=11_689_512,
         label_count=1000,
         default_input_size=224,
@@ -96,6 +104,7 @@ _ENTRIES = (
         description="Vision transformer, 12 layers, patches of 16 pixels, 1,000 classes",
         task="image-classification",
         library="torchvision",
+        architecture="transformer",
         parameter_count=86_567_656,
         label_count=1000,
         default_input_size=224,
@@ -108,6 +117,7 @@ _ENTRIES = (
         description="Text encoder, 2 layers of width 128: a first run in seconds, also on a CPU",
         task="text-classification",
         library="transformers",
+        architecture="transformer",
         parameter_count=4_386_178,
         label_count=2,
         default_input_size=128,
@@ -122,6 +132,7 @@ _ENTRIES = (
         description="Text encoder, 6 layers, BERT's distilled half, 2 classes",
         task="text-classification",
         library="transformers",
+        architecture="transformer",
         parameter_count=66_955_010,
         label_count=2,
         default_input_size=128,

@@ -9,7 +9,6 @@ from analysis.catalogue import gpu_name, gpu_total_bytes
 from analysis.models import Device, Run, State
 from analysis.templatetags.units import duration, round_bytes
 from engine.catalog import WORKLOADS
-from engine.estimate.known_errors import family_of
 from engine.result import Boundary, DeviceFacts, Reason
 
 PRECISIONS = {
@@ -36,7 +35,7 @@ def model_name(model: str) -> str:
 
 def family_name(model: str) -> str:
     """Models whose estimates err alike, as the engine groups them."""
-    return _FAMILIES[family_of(model)] if model in WORKLOADS else model
+    return _FAMILIES[WORKLOADS[model].architecture] if model in WORKLOADS else model
 
 
 def settings_words(spec: Mapping[str, Any]) -> list[str]:

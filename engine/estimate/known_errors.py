@@ -7,6 +7,7 @@ allocated bytes against the allocator's events. AMD's cards were never compared.
 
 from __future__ import annotations
 
+from engine.catalog import Architecture
 from engine.estimate.gpus import Gpu
 from engine.estimate.types import KnownError
 from engine.spec import RunSpec
@@ -20,24 +21,19 @@ UNKNOWN_MARGIN_FRACTION = 0.10
 
 _PUBLISHED = "published runs of RTX 3060 and A100, benchmarks/data/measured_peaks.json"
 _EVENTS = "the CPU allocator's events of real steps"
-KNOWN: dict[tuple[str, str], KnownError] = {
+KNOWN: dict[tuple[str, Architecture], KnownError] = {
     ("measured", "transformer"): KnownError(0.0136, 0.0385, 5, _PUBLISHED),
     ("measured", "cnn"): KnownError(0.0328, 0.0455, 5, _PUBLISHED),
     ("cpu", "transformer"): KnownError(0.0, 0.0026, 17, _EVENTS),
     ("cpu", "cnn"): KnownError(0.0, 0.0022, 7, _EVENTS),
 }
-_CONVOLUTIONAL = frozenset({"resnet", "resnet18"})
-
-
-def family_of(model_id: str) -> str:
-    return "cnn" if model_id in _CONVOLUTIONAL else "transformer"
 
 
 def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
     """Of this family on this kind of device; None where nothing was compared."""
     if gpu is not None and gpu.vendor != "nvidia":
         return None
-    return KNOWN.get(("cpu" if gpu is None else "measured", family_of(spec.model)))
+    return KNOWN.get(("cpu" if gpu is None else "measured", spec.workload.architecture))
 
 
 def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:

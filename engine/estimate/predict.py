@@ -152,8 +152,10 @@ def _first_guess(replays: Replays, gpu: Gpu | None, limit_bytes: int, maximum: i
 
     A guess only starts the search. Over a whole catalogue most cards find near sizes replayed already.
     """
-    for size in (8, 64):
-        replays.peak_bytes(gpu, min(size, maximum))
+    if maximum == 1:
+        return 1
+    for size in (1, maximum) if maximum <= 8 else (8, min(64, maximum)):
+        replays.peak_bytes(gpu, size)
     guess = _meets(replays.known(gpu), limit_bytes, maximum)
     known = replays.known(gpu)
     if min(abs(guess - size) for size in known) > guess // NEAR:

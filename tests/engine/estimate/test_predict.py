@@ -1,16 +1,19 @@
 """From a memory model and a card to figures."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate import gpus
 from engine.estimate.known_errors import margin_fraction
 from engine.estimate.predict import Replays, check, estimate, estimate_at, largest_batch_size, limit_bytes_of
 from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
-from engine.spec import RunSpec
+from engine.spec import CHOICES, RunSpec
 from engine.units import GIB, MIB
 from tests.engine.estimate.made_up_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 
@@ -62,6 +65,26 @@ def test_a_model_larger_than_the_card_does_not_fit_at_all():
 def test_the_largest_size_asked_for_may_come_before_the_memory_ends():
     made = answer(RunSpec("bert-tiny", max_batch_size=50), card(8 * GIB))
     assert (made.largest_batch_size, made.limits) == (50, "max_batch_size")
+
+
+@pytest.mark.parametrize("maximum", [*range(1, 9), 9])
+@pytest.mark.parametrize("gpu", [None, card()])
+def test_a_small_maximum_is_an_answer_too(gpu, maximum):
+    made = answer(RunSpec("bert-tiny", max_batch_size=maximum), gpu)
+    assert (made.largest_batch_size, made.safe_batch_size, made.limits) == (maximum, maximum, "max_batch_size")
+
+
+def test_a_model_of_which_few_samples_fit_is_an_answer_too():
+    made = estimate(SPEC, card(), model(sample_bytes=GIB), seconds=1, versions={})
+    assert 1 <= made.largest_batch_size <= 3
+
+
+def test_what_an_added_model_is_decides_its_margin(monkeypatch):
+    added = replace(WORKLOADS["resnet18"], id="convnext_tiny")
+    monkeypatch.setitem(WORKLOADS, "convnext_tiny", added)
+    monkeypatch.setitem(CHOICES, "model", tuple(WORKLOADS))
+    margins = [margin_fraction(RunSpec(model_id), card()) for model_id in ("convnext_tiny", "resnet", "bert")]
+    assert margins[0] == margins[1] != margins[2]
 
 
 def test_the_safe_size_fits_with_the_stated_margin():
