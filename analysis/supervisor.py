@@ -35,6 +35,7 @@ from analysis.models import Run
 from analysis.outbox import Outbox
 from analysis.resume import known
 from analysis.services import Lease, LogLine
+from engine.estimate.hidden_devices import HIDDEN
 from engine.result import Probe
 
 logger = logging.getLogger(__name__)
@@ -106,8 +107,8 @@ def supervise(
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
     """The engine for this attempt, seeing its own card alone, and told what an earlier attempt measured."""
-    if run.is_estimate:
-        return EngineProcess([*command, *estimate_arguments(run)], keep_open=keep_open)
+    if run.is_estimate:  # runs without a card's lock, beside whoever has it: it must find no card
+        return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
     device = run.device
     spec, environment = dict(run.spec), {}
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID

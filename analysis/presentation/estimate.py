@@ -26,8 +26,8 @@ _METHODS = {
     "fake_cuda": "Three training steps traced on tensors without data, with the card's own kernels, replayed in a "
     "model of PyTorch's allocator",
     "fake_cpu": "Three training steps traced on tensors without data, with the CPU's own kernels",
-    "approximate_fake_cpu": "Approximate: traced with the CPU's kernels, because this PyTorch cannot be traced for a "
-    "GPU; a GPU's own kernels may take several percent more or less",
+    "approximate_fake_cpu": "Approximate: traced with the CPU's kernels; a GPU's own may take several percent more or "
+    "less",
 }
 _SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose name begins with a vowel: an A100, an H100, an RTX 4090
 
@@ -158,6 +158,7 @@ def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple
     """Where the figures come from, and how far they may be off."""
     rows = [
         ("Method", _METHODS.get(estimate.method, estimate.method)),
+        ("Approximate because", estimate.approximate_because),
         ("Memory of the card", bytes_text(estimate.total_bytes)),
         ("Context", _context_words(estimate)),
         ("Known error", error_words(estimate.known_error)),

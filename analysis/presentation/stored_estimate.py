@@ -68,6 +68,7 @@ class StoredEstimate:
     known_error: Mapping[str, Any]
     seconds: float | None
     versions: Mapping[str, str]
+    approximate_because: str = ""
 
     def at(self, batch_size: int | None) -> EstimatedPoint | None:
         return next((point for point in self.points if point.batch_size == batch_size), None)
@@ -115,6 +116,7 @@ def read_estimate(data: Mapping[str, Any]) -> StoredEstimate:
         known_error=data.get("known_error") or {},
         seconds=data.get("seconds"),
         versions=data.get("versions") or {},
+        approximate_because=data.get("approximate_because") or "",
     )
 
 

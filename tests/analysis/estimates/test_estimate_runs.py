@@ -18,7 +18,7 @@ from analysis.estimates import estimate_arguments, estimates_recover, owner_of_t
 from analysis.lifeline import Lifeline
 from analysis.models import Measurement, Run, RunLog, State
 from analysis.pulse import Pulse
-from analysis.supervisor import Pace, supervise
+from analysis.supervisor import Pace, start_engine, supervise
 from engine.errors import SpecError
 from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
 from tests.fake_engine import FAKE_ENGINE
@@ -55,6 +55,15 @@ def watch(mode: str, *, stop=lambda: False) -> Run:
     supervise(run, command=[*FAKE_ENGINE, mode], should_stop=stop, pace=QUICK)
     run.refresh_from_db()
     return run
+
+
+def test_the_engine_of_an_estimate_finds_no_card(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    script = "import json, os; print(json.dumps({'event': 'phase', 'phase': os.environ['CUDA_VISIBLE_DEVICES']}))"
+    process = start_engine(make_claimed_estimate(), [sys.executable, "-c", script], keep_open=[])
+    told = next(iter(process.events(60)))
+    process.end()
+    assert told["phase"] == ""
 
 
 def test_an_estimate_asks_for_no_device_and_wakes_the_default_queue():

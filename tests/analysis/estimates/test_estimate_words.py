@@ -14,6 +14,7 @@ from analysis.presentation.estimate import (
     gpu_rows,
     headline,
     headline_of_all,
+    how_rows,
     kind_rows,
     price_words,
     with_article,
@@ -101,6 +102,12 @@ def test_the_stack_is_of_the_safe_size_and_adds_up():
     stack = estimate_stack(read(), 16)
     assert stack.batch_size == 89
     assert sum(piece.fraction for piece in stack.slices) == pytest.approx(1)
+
+
+def test_an_approximate_estimate_says_why_it_is():
+    rows = dict(how_rows(read(method="approximate_fake_cpu", approximate_because="CUDA is in use")))
+    assert rows["Approximate because"] == "CUDA is in use"
+    assert "Approximate because" not in dict(how_rows(read()))
 
 
 def test_kinds_that_hold_nothing_have_no_row():
