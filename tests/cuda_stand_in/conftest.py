@@ -1,4 +1,4 @@
-"""Made-up cards under PyTorch's real CUDA build. Skipped, loudly, where that cannot be built; CI=true makes it a must."""
+"""Made-up cards under PyTorch's real CUDA build. Skipped, loudly, where that cannot be built; required where CI=true."""
 
 from __future__ import annotations
 
