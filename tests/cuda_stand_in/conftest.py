@@ -1,4 +1,4 @@
-"""Made-up cards under PyTorch's real CUDA build. Skipped, loudly, where that cannot be built; required where CI=true."""
+"""Made-up cards under PyTorch's real CUDA build. Skipped loudly where it cannot be built; CI=true makes that a failure."""
 
 from __future__ import annotations
 
