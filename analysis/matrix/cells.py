@@ -32,7 +32,7 @@ Cell = dict[str, Any]
 
 
 class FinishedRun(Protocol):
-    """What is read of a stored run; a migration's run has it as well."""
+    """What is read of a stored run."""
 
     pk: int
     kind: str

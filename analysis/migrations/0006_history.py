@@ -6,14 +6,52 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.models import OuterRef, Subquery
 
-from analysis.history.figures import history_columns
-
 FILLED_AT_ONCE = 500
+POINTS_MAX = 12
 
 # what PostgreSQL would lose with the column's own index: Django drops every index of that column alone
 ONE_RUNNING_RUN = models.UniqueConstraint(
     fields=("device",), condition=models.Q(state="running"), name="one_running_run_per_device"
 )
+
+
+# What follows repeats the portal's code as it was at this migration, on the plain JSON of a result: the code may be
+# renamed and changed, and an old database is still filled as it was then.
+
+
+def history_columns(result):
+    """Read the columns that lists show out of a measured result."""
+    speed = (result["recommended"] or {}).get("samples_per_second")
+    price_per_hour_usd = result["savings"]["price_per_hour_usd"]
+    return {
+        "limit_bytes": result["waste"]["capacity_bytes"],
+        "memory_curve": memory_points(result["probes"]),
+        "cost_per_million_samples_usd": price_per_hour_usd / (speed * 3_600) * 1_000_000 if speed else None,
+    }
+
+
+def memory_points(probes):
+    """Pair batch size and bytes of the probes that fitted, thinned to POINTS_MAX with both ends kept."""
+    chosen = {}
+    for probe in probes:
+        earlier = chosen.get(probe["batch_size"])
+        had_fitted = earlier is not None and earlier["outcome"] == "fits"
+        fits = probe["outcome"] == "fits"
+        is_untimed_repeat = fits and probe.get("step_seconds") is None
+        is_spoiled = not fits and not probe.get("fresh_process")
+        if not (had_fitted and (is_untimed_repeat or is_spoiled)):
+            chosen[probe["batch_size"]] = probe
+    held = [[size, memory_bytes(p)] for size, p in sorted(chosen.items()) if p["outcome"] == "fits"]
+    known = [point for point in held if point[1] is not None]
+    if len(known) <= POINTS_MAX:
+        return known
+    step = (len(known) - 1) / (POINTS_MAX - 1)
+    return [known[round(place * step)] for place in range(POINTS_MAX)]
+
+
+def memory_bytes(probe):
+    reserved = probe.get("peak_reserved_bytes")
+    return probe.get("peak_allocated_bytes") if reserved is None else reserved
 
 
 def fill(apps, schema_editor):

@@ -29,7 +29,7 @@ def cells_keep(*, run: Run, result: Mapping[str, Any]) -> None:
     run.result = dict(result)
     if cells := cells_of(run):
         run.refresh_from_db(fields=["finished_at"])
-        _store(MatrixCell, run, cells, run.finished_at)
+        _store(run, cells, run.finished_at)
 
 
 def cells_renew(*, run_ids: Collection[int]) -> None:
@@ -45,13 +45,13 @@ def cells_renew(*, run_ids: Collection[int]) -> None:
             _renew(dict(zip(KEY, key, strict=True)), card_name)
 
 
-def cells_rebuild(run_model: Any = Run, cell_model: Any = MatrixCell) -> None:
-    """All of them anew, the newest runs first. A migration passes the models as they were then.
+def cells_rebuild() -> None:
+    """Build all of them anew, the newest runs first.
 
     A run that could only repeat what a newer one said is passed over without its result.
     """
-    cell_model.objects.all().delete()
-    runs = run_model.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
+    MatrixCell.objects.all().delete()
+    runs = Run.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
     columns = ("kind", "gpu", "device_name", "capacity_bytes", "limit_bytes", "model", "precision", "optimizer")
     told: set[Key] = set()
     stored: set[Key] = set()
@@ -59,10 +59,10 @@ def cells_rebuild(run_model: Any = Run, cell_model: Any = MatrixCell) -> None:
         sizes = (spec.get("sequence_length"), spec.get("image_size"), spec.get("memory_limit_bytes"))
         if (says := (*rest, *sizes, settings_key(spec))) not in told:
             told.add(says)
-            run = run_model.objects.get(pk=pk)
+            run = Run.objects.get(pk=pk)
             fresh = [cell for cell in cells_of(run) if _key(cell) not in stored]
             stored.update(map(_key, fresh))
-            _store(cell_model, run, fresh, run.finished_at)
+            _store(run, fresh, run.finished_at)
 
 
 def _renew(key: Cell, card_name: str) -> None:
@@ -78,15 +78,15 @@ def _renew(key: Cell, card_name: str) -> None:
             continue
         run = Run.objects.get(pk=pk)
         if found := [cell for cell in cells_of(run) if _key(cell) == tuple(key.values())]:
-            _store(MatrixCell, run, found, run.finished_at)
+            _store(run, found, run.finished_at)
             return
 
 
-def _store(cell_model: Any, run: Any, cells: list[Cell], answered_at: Any) -> None:
-    rows = [cell_model(run_id=run.pk, answered_at=answered_at, **cell) for cell in cells]
+def _store(run: Run, cells: list[Cell], answered_at: Any) -> None:
+    rows = [MatrixCell(run_id=run.pk, answered_at=answered_at, **cell) for cell in cells]
     if rows:
         replaced = ["run", "answered_at", *(name for name in cells[0] if name not in KEY)]
-        cell_model.objects.bulk_create(rows, update_conflicts=True, unique_fields=KEY, update_fields=replaced)
+        MatrixCell.objects.bulk_create(rows, update_conflicts=True, unique_fields=KEY, update_fields=replaced)
 
 
 def _key(cell: Cell) -> Key:
