@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
+from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from analysis.models import Device, Run, State
@@ -77,7 +78,7 @@ def typical_seconds(model: str) -> float | None:
         model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False
     )
     times = finished.newest_first().values_list("started_at", "finished_at")[:_RUNS_OF_A_MODEL]
-    took = [(ended - started).total_seconds() for started, ended in times]
+    took = [(ended - started).total_seconds() for started, ended in times if started and ended]
     return median(took) if took else None
 
 
@@ -90,7 +91,8 @@ def _cards(running: Mapping[int | None, Run], typical: Mapping[str, float | None
     is_up = Exists(Device.objects.seen_lately().filter(pk=OuterRef("pk")))
     allowed = _allow_lists()
     cards = []
-    for device in Device.objects.taking_runs().annotate(is_up=is_up):
+    devices: QuerySet[Any] = Device.objects.taking_runs().annotate(is_up=is_up)
+    for device in devices:
         card, run = card_of(device, allowed.get(device.pk)), running.get(device.pk)
         left = _seconds_left(run, typical, now) if device.is_up else None
         cards.append(BusyCard(card, run is not None, run.requested_by_id if run else None, left))

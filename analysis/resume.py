@@ -17,7 +17,7 @@ def known(run: Run) -> dict[str, Any] | None:
     measured = Count("run__measurements", filter=Q(run__measurements__attempt=F("number")))
     earlier = run.attempts.filter(number__lt=run.attempt, environment__isnull=False)
     best = earlier.annotate(measured=measured).filter(measured__gt=0).order_by("-measured", "-number").first()
-    if best is None:
+    if best is None or best.environment is None:
         return None
     rows = run.measurements.filter(attempt=best.number).order_by("sequence")
     return {**best.environment, "probes": [row.probe.to_dict() for row in rows]}

@@ -31,8 +31,8 @@ def time_left(run: Run) -> TimeLeft | None:
     if len(took) < RUNS_NEEDED:
         return None
     shortest, longest = min(took), max(took)
-    ends = [run.started_at + timedelta(seconds=seconds) for seconds in (shortest, longest)]
-    return TimeLeft(*ends, shortest, longest, len(took))
+    soonest_at, latest_at = (run.started_at + timedelta(seconds=seconds) for seconds in (shortest, longest))
+    return TimeLeft(soonest_at, latest_at, shortest, longest, len(took))
 
 
 def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:
@@ -45,5 +45,5 @@ def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:
     return [
         (ended - started).total_seconds()
         for spec, started, ended in rows.values_list("spec", "started_at", "finished_at")[:LOOKED_AT]
-        if TrendQuery.of_run(spec, device_name) == series
+        if started and ended and TrendQuery.of_run(spec, device_name) == series
     ]

@@ -128,7 +128,7 @@ def _before(rule: RetentionRule) -> datetime:
 
 
 def _due(rule: RetentionRule, before: datetime) -> int:
-    waiting = {
+    waiting: dict[What, Callable[[], QuerySet[Any]]] = {
         What.DELETED_RUNS: lambda: purging.runs_deleted(before),
         What.OLD_RUNS: lambda: purging.runs_old(before),
         What.LOG_LINES: lambda: purging.runs_with_old_logs(rule.reached_at, before),
