@@ -12,8 +12,8 @@ class AnalysisConfig(AppConfig):
 
     def ready(self) -> None:
         from analysis import checks  # noqa: F401  (registers the system checks)
-        from analysis.audit.sessions import start_listening
-        from analysis.audit.tracking import start_tracking
+        from analysis.audit.auth_signals import start_listening
+        from analysis.audit.model_signals import start_tracking
 
         start_listening()
         start_tracking()

@@ -126,7 +126,7 @@ def _filled(runs: int) -> str:
     """The runs, and the secret of an administrator's token."""
     from django.contrib.auth.models import User
 
-    from analysis.access.tokens import token_create
+    from analysis.accounts.tokens import token_create
     from benchmarks.history_fill import fill
     from benchmarks.history_rows import make_people_and_devices
 

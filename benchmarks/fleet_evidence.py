@@ -31,11 +31,11 @@ from django.urls import reverse  # noqa: E402
 from django.utils import timezone  # noqa: E402
 from django_q.models import OrmQ  # noqa: E402
 
-from analysis import services  # noqa: E402
-from analysis.devices import devices_refresh  # noqa: E402
 from analysis.models import Attempt, Device, Run, State  # noqa: E402
-from analysis.placement import Placement  # noqa: E402
-from analysis.services import LogLine  # noqa: E402
+from analysis.runs import services  # noqa: E402
+from analysis.runs.placement import Placement  # noqa: E402
+from analysis.runs.services import LogLine  # noqa: E402
+from analysis.workers.device_discovery import devices_refresh  # noqa: E402
 from engine.result import Outcome, Probe  # noqa: E402
 from engine.spec import RunSpec  # noqa: E402
 

@@ -30,14 +30,15 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import connections  # noqa: E402
 from django_q.models import OrmQ  # noqa: E402
 
-from analysis import services, supervisor  # noqa: E402
-from analysis.device_lock import device_lock  # noqa: E402
-from analysis.devices import devices_refresh  # noqa: E402
 from analysis.models import Device, Run  # noqa: E402
-from analysis.placement import Placement  # noqa: E402
-from analysis.recovery import device_recover  # noqa: E402
-from analysis.tasks import rewake  # noqa: E402
-from analysis.worker import LOOK_SECONDS, REFRESH_SECONDS  # noqa: E402
+from analysis.runs import services  # noqa: E402
+from analysis.runs.placement import Placement  # noqa: E402
+from analysis.workers import supervisor  # noqa: E402
+from analysis.workers.device_discovery import devices_refresh  # noqa: E402
+from analysis.workers.device_lock import device_lock  # noqa: E402
+from analysis.workers.recovery import device_recover  # noqa: E402
+from analysis.workers.tasks import rewake  # noqa: E402
+from analysis.workers.worker import LOOK_SECONDS, REFRESH_SECONDS  # noqa: E402
 from engine.result import (  # noqa: E402
     Boundary,
     DeviceFacts,
@@ -142,7 +143,7 @@ def result(facts: DeviceFacts, probes: tuple[Probe, ...]) -> RunResult:
 
 
 class SimulatedDevice(threading.Thread):
-    """What `analysis.tasks.wake` does for one device, again and again; a wake-up is a look after each run."""
+    """What `analysis.workers.tasks.wake` does for one device, again and again; a wake-up is a look after each run."""
 
     def __init__(self, device_id: int, mean_seconds: float) -> None:
         super().__init__(daemon=True)

@@ -115,9 +115,9 @@ def watch(parts: Parts, runs: int) -> dict[str, float]:
     import fleet_evidence
     from django.contrib.auth.models import User
 
-    from analysis import services
     from analysis.models import Run
-    from analysis.placement import Placement
+    from analysis.runs import services
+    from analysis.runs.placement import Placement
     from engine.spec import RunSpec
 
     most = active = 0

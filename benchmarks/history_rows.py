@@ -36,9 +36,8 @@ def make_people_and_devices() -> None:
     """The few rows that runs point to, through the models. The first person is the one who looks."""
     from django.contrib.auth.models import Group, User
 
-    from analysis.access.rights import OPERATOR
-    from analysis.history.tables import Tag
-    from analysis.models import Device, Host
+    from analysis.models import Device, Host, Tag
+    from analysis.permissions import OPERATOR
 
     User.objects.bulk_create(User(username=f"person-{number:02}") for number in range(PEOPLE))
     Group.objects.get(name=OPERATOR).user_set.set(User.objects.all())
@@ -67,8 +66,7 @@ class History:
 
     def tables(self) -> Iterator[tuple[Any, Iterable[tuple[Any, ...]]]]:
         """The models and their rows, columns in the model's order."""
-        from analysis.history.tables import RunWord
-        from analysis.models import Attempt, Measurement, Run
+        from analysis.models import Attempt, Measurement, Run, RunWord
 
         yield Run, self.runs()
         yield Attempt, self.attempts()
@@ -161,7 +159,7 @@ class _Template:
 
     def __init__(self, number: int) -> None:
         from analysis.models import Run
-        from analysis.results import result_columns
+        from analysis.runs.result_columns import result_columns
 
         result = _result(random.Random(number), number)
         stored = result.to_dict()
@@ -248,7 +246,7 @@ def _probe(size: int, held: int, dice: random.Random) -> Any:
 def _probe_row(probe: Any, sequence: int) -> tuple[Any, ...]:
     """Without its number and its run's, which come first."""
     from analysis.models import Measurement
-    from analysis.results import probe_columns
+    from analysis.runs.result_columns import probe_columns
 
     row = _defaults(Measurement) | {"attempt": 1, "sequence": sequence, "recorded_at": _moment(OLDEST)}
     for name, value in probe_columns(probe).items():

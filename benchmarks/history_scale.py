@@ -171,8 +171,8 @@ def rows_of(query: str) -> Callable[[], Any]:
     """Reads the first page of a view from the database, and renders nothing."""
     from django.http import QueryDict
 
-    from analysis.history.asked import asked
-    from analysis.history.pages import page_of
+    from analysis.pages.history.pagination import page_of
+    from analysis.pages.history.query import asked
 
     def ask() -> Any:
         wanted = asked(QueryDict(query))
@@ -185,7 +185,7 @@ def plans() -> None:
     """EXPLAIN of the first page of every filter with a few orders."""
     from django.http import QueryDict
 
-    from analysis.history.asked import asked
+    from analysis.pages.history.query import asked
 
     for name, query in {"none": "", **FILTERS}.items():
         for sort in ("-created", "-largest", "user"):
@@ -265,7 +265,7 @@ def _folder(named: Path | None) -> Iterator[str]:
 
 def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> None:
     from analysis.models import Run
-    from analysis.services.matrix import cells_rebuild
+    from analysis.runs.matrix_store import cells_rebuild
     from benchmarks.history_fill import fill
     from benchmarks.history_rows import make_people_and_devices
 

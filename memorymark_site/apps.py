@@ -13,7 +13,7 @@ class Admin(AdminConfig):
 
     def ready(self) -> None:
         super().ready()
-        import_module("analysis.admin.subjects")  # after the others: it takes the place of some of theirs
+        import_module("analysis.admin.register")  # after the others: it takes the place of some of theirs
 
 
 class StaticFiles(StaticFilesConfig):

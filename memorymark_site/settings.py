@@ -91,14 +91,14 @@ MIDDLEWARE = [
     "analysis.audit.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "analysis.content_policy.ContentPolicyMiddleware",
-    "analysis.request_limits.RequestLimitsMiddleware",
+    "analysis.http.csp.ContentPolicyMiddleware",
+    "analysis.http.body_limit.RequestLimitsMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "analysis.access.middleware.RightsMiddleware",
+    "analysis.accounts.middleware.RightsMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -116,8 +116,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "analysis.context_processors.fleet_alarm",
-                "analysis.context_processors.rights",
+                "analysis.pages.context_processors.fleet_alarm",
+                "analysis.pages.context_processors.rights",
             ]
         },
     }
@@ -159,11 +159,11 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-# Failed logins, counted in the database and so across processes; what is counted: analysis/access/lockout.py
-AXES_HANDLER = "analysis.access.lockout.TwoLimits"
-AXES_LOCKOUT_CALLABLE = "analysis.access.lockout.locked_out"
+# Failed logins, counted in the database and so across processes; what is counted: analysis/accounts/lockout.py
+AXES_HANDLER = "analysis.accounts.lockout.TwoLimits"
+AXES_LOCKOUT_CALLABLE = "analysis.accounts.lockout.locked_out"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
-AXES_CLIENT_IP_CALLABLE = "analysis.access.addresses.counted_address"
+AXES_CLIENT_IP_CALLABLE = "analysis.http.client_ip.counted_address"
 AXES_FAILURE_LIMIT = 5
 LOCKOUT_FAILURES_PER_ADDRESS = 30
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -197,7 +197,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 
-CSRF_FAILURE_VIEW = "analysis.api.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "analysis.http.errors.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -216,17 +216,17 @@ if PRODUCTION:
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["analysis.api.v1.reading.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["analysis.api.v1.strict_input.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "analysis.access.authentication.TokenAuthentication",
-        "analysis.access.authentication.PasswordAuthentication",
+        "analysis.accounts.authentication.TokenAuthentication",
+        "analysis.accounts.authentication.PasswordAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["analysis.api.permissions.MayUse"],
     "NUM_PROXIES": TRUSTED_PROXIES,
     "DEFAULT_THROTTLE_CLASSES": ["analysis.api.v1.throttles.ScopeThrottle"],
     "DEFAULT_METADATA_CLASS": None,
-    "EXCEPTION_HANDLER": "analysis.api.exceptions.api_exception",
+    "EXCEPTION_HANDLER": "analysis.api.exception_handler.api_exception",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
 }
 
@@ -316,7 +316,7 @@ Q_CLUSTER = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "analysis.audit.logs.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "analysis.audit.logging.RequestIdFilter"}},
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(of_request)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "loggers": {

@@ -10,11 +10,11 @@ urlpatterns = [
     path("metrics", operations.Metrics.as_view(), name="metrics"),
     path("", include("analysis.api.urls")),
     path("", include("analysis.urls")),
-    path("", include("analysis.access.urls")),
+    path("", include("analysis.accounts.urls")),
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "analysis.api.errors.bad_request"
-handler403 = "analysis.api.errors.permission_denied"
-handler404 = "analysis.api.errors.page_not_found"
-handler500 = "analysis.api.errors.server_error"
+handler400 = "analysis.http.errors.bad_request"
+handler403 = "analysis.http.errors.permission_denied"
+handler404 = "analysis.http.errors.page_not_found"
+handler500 = "analysis.http.errors.server_error"

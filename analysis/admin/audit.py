@@ -17,8 +17,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from analysis.admin.lists import FewFirst, ReadOnly
-from analysis.audit.tables import AuditEntry
-from analysis.audit.words import ACTIONS, KINDS
+from analysis.audit.actions import ACTIONS, KINDS
+from analysis.models import AuditEntry
 
 _DAYS = {"1": "last 24 hours", "7": "last 7 days", "30": "last 30 days"}
 _TARGET = re.compile(rf"({'|'.join(KINDS)})[ :/#]+(\w+)")

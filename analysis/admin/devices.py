@@ -8,11 +8,10 @@ from django.contrib import admin, messages
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
-from analysis import services
-from analysis.access.tables import Quota
 from analysis.admin.lists import KeptWhileNamed, Managed
-from analysis.models import Attempt, Device, Host, Run
-from analysis.templatetags.units import bytes_text
+from analysis.models import Attempt, Device, Host, Quota, Run
+from analysis.presentation.formatting import bytes_text
+from analysis.runs import services
 
 _UNKNOWN = "not measured"
 UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")

@@ -15,9 +15,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
-from analysis.access.rights import may_manage
 from analysis.audit.record import kind_of
-from analysis.querysets import numbers_if_few
+from analysis.models.querysets import numbers_if_few
+from analysis.permissions import may_manage
 
 PAGES_MAX = 100
 """Further pages would have to walk past all before: a filter finds the rest."""

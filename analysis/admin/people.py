@@ -13,11 +13,10 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from analysis import services
-from analysis.access.rights import MANAGER, ROLES
-from analysis.access.tables import Quota
 from analysis.admin.lists import KeptWhileNamed
-from analysis.models import Device
+from analysis.models import Device, Quota
+from analysis.permissions import MANAGER, ROLES
+from analysis.runs import services
 
 for _model in (User, Group):
     admin.site.unregister(_model)  # as Django shows them, for whom it is enough to be staff

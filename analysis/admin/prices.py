@@ -9,8 +9,8 @@ from django.forms import ChoiceField, ModelForm
 from django.http import HttpRequest
 
 from analysis.admin.lists import Managed
-from analysis.catalogue import gpu_choices, gpu_name, validate_gpu
 from analysis.models import GpuPrice
+from analysis.runs.gpu_catalog import gpu_choices, gpu_name, validate_gpu
 
 
 @admin.register(GpuPrice)

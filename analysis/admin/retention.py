@@ -7,7 +7,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from analysis.admin.lists import Managed
-from analysis.retention.tables import RetentionRule
+from analysis.models import RetentionRule
 
 
 @admin.register(RetentionRule)

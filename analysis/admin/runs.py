@@ -13,14 +13,14 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis import services
 from analysis.admin.lists import FewFirst, OfRuns, ReadOnly
-from analysis.history.export import csv_chunks, json_chunks
-from analysis.history.filters import RunFilter
-from analysis.history.ordering import Part
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
-from analysis.presentation.words import model_name, short_device_name
-from analysis.services import Answer
+from analysis.pages.history.export import csv_chunks, json_chunks
+from analysis.pages.history.filters import RunFilter
+from analysis.pages.history.keyset import Part
+from analysis.presentation.labels import model_name, short_device_name
+from analysis.runs import services
+from analysis.runs.services import Answer
 from engine.catalog import WORKLOADS
 
 PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50

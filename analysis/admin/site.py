@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
 
-from analysis.access.rights import may_manage
 from analysis.admin.dashboard import dashboard
+from analysis.permissions import may_manage
 
 _SECTIONS = {
     "Runs": ("Run", "Attempt", "Measurement", "RunLog", "Tag", "MatrixCell", "TrendAcknowledgement"),

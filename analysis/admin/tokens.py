@@ -8,10 +8,9 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from analysis.access.tables import ApiToken, Quota
-from analysis.access.tokens import token_revoke
+from analysis.accounts.tokens import token_revoke
 from analysis.admin.lists import Managed, ReadOnly
-from analysis.models import SavedView
+from analysis.models import ApiToken, Quota, SavedView
 
 
 @admin.register(ApiToken)

@@ -19,9 +19,9 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api import classic_schema  # noqa: F401  # registers what it says of the classic endpoints
+from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers what it says of the classic endpoints
 from analysis.api.permissions import MayRead
-from analysis.api.v1.problems import CONTENT_TYPE
+from analysis.http.problem_details import CONTENT_TYPE
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
 Schema = dict[str, Any]
@@ -64,7 +64,7 @@ _OF_A_ROW = {"404": "There is no such thing, or it is somebody else's."}
 class TokenScheme(OpenApiAuthenticationExtension):
     """`Authorization: Bearer mm_...`."""
 
-    target_class = "analysis.access.authentication.TokenAuthentication"
+    target_class = "analysis.accounts.authentication.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> Schema:
@@ -74,7 +74,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
 class PasswordScheme(OpenApiAuthenticationExtension):
     """HTTP Basic."""
 
-    target_class = "analysis.access.authentication.PasswordAuthentication"
+    target_class = "analysis.accounts.authentication.PasswordAuthentication"
     name = "basic"
 
     def get_security_definition(self, auto_schema: Any) -> Schema:

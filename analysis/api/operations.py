@@ -14,16 +14,16 @@ from rest_framework.permissions import AllowAny, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from analysis.access.authentication import PasswordAuthentication, TokenAuthentication
-from analysis.access.rights import may_read
-from analysis.api.errors import error_body
-from analysis.health import readiness
-from analysis.metrics import metrics_text
+from analysis.accounts.authentication import PasswordAuthentication, TokenAuthentication
+from analysis.http.errors import error_body
+from analysis.permissions import may_read
+from analysis.workers.health import readiness
+from analysis.workers.metrics import metrics_text
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from analysis.access.tables import ApiToken
+    from analysis.models import ApiToken
 
 
 class MayScrape(BasePermission):

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
-from analysis.access.rights import MANAGER, OPERATOR, VIEWER, lacks_role, may_manage, may_read, may_start
-from analysis.access.tables import ApiToken
+from analysis.models import ApiToken
+from analysis.permissions import MANAGER, OPERATOR, VIEWER, lacks_role, may_manage, may_read, may_start
 
 _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 

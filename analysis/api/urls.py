@@ -2,7 +2,8 @@
 
 from django.urls import include, path
 
-from analysis.api import classic, openapi
+from analysis.api import openapi
+from analysis.api.classic import views as classic
 
 urlpatterns = [
     path("", classic.index, name="home"),

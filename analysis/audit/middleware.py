@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse
 
-from analysis.access.addresses import client_address
 from analysis.audit.context import Cause, caused_by
+from analysis.http.client_ip import client_address
 
 HEADER = "X-Request-ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -13,7 +13,8 @@ from django.db.models import Model
 
 from analysis.audit.context import Cause, cause_now
 from analysis.audit.context import set_actor as set_actor
-from analysis.audit.tables import ACTION_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH, AuditEntry
+from analysis.models import AuditEntry
+from analysis.models.audit import ACTION_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH
 
 Target: TypeAlias = Model | tuple[str, str]
 """A row; or the kind and the number (or name) of what is no row, or a row that was not read."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from analysis.presentation.stored import StoredResult
+from analysis.presentation.formatting import bytes_text
 from analysis.presentation.stored_estimate import StoredEstimate, measured_memory
-from analysis.templatetags.units import bytes_text
+from analysis.presentation.stored_result import StoredResult
 from engine.result import Reason
 from engine.stats import decisive_probes
 

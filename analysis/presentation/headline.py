@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.stored import StoredResult
-from analysis.presentation.words import model_name, place, trains
-from analysis.templatetags.units import factor, usd
+from analysis.presentation.formatting import factor, usd
+from analysis.presentation.labels import model_name, place, trains
+from analysis.presentation.stored_result import StoredResult
 from engine.result import Reason, Savings
 
 CLEARLY_FASTER = 1.03

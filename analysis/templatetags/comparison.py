@@ -5,8 +5,8 @@ from __future__ import annotations
 from django import template
 from django.urls import reverse
 
-from analysis.comparison.asked import TrendQuery
 from analysis.models import Run, State
+from analysis.pages.compare.query import TrendQuery
 
 register = template.Library()
 

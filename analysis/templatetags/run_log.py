@@ -9,7 +9,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from analysis.models import RunLog
-from analysis.templatetags.units import clock
+from analysis.presentation.formatting import clock
 
 register = template.Library()
 _LINE = '<li class="log-{}"><time datetime="{}">{}</time>{}</li>\n'

@@ -13,14 +13,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from analysis import services
-from analysis.access.tables import Quota
-from analysis.access.tokens import token_create
+from analysis.accounts.tokens import token_create
 from analysis.audit.record import record_many
-from analysis.comparison.tables import TrendAcknowledgement
-from analysis.models import Attempt, Device, GpuPrice, RunLog, SavedView, Tag
-from analysis.retention.retain import rules
-from analysis.services import LogLine
+from analysis.models import Attempt, Device, GpuPrice, Quota, RunLog, SavedView, Tag, TrendAcknowledgement
+from analysis.runs import services
+from analysis.runs.retention import rules
+from analysis.runs.services import LogLine
 from engine.estimate.gpus import gpus
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_probe, make_user
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django_q.models import OrmQ
 
-from analysis import services
 from analysis.models import Device, Host, Measurement, Run, RunLog
-from analysis.services import LogLine
+from analysis.runs import services
+from analysis.runs.services import LogLine
 from tests.factories import make_claimed_run, make_device, make_host, make_probe, make_run
 
 pytestmark = pytest.mark.django_db

@@ -10,9 +10,9 @@ from django.core.cache import cache
 from django.utils import timezone
 from django_q.models import OrmQ, Task
 
-from analysis import services
 from analysis.admin.queue import first_text
 from analysis.models import AuditEntry, Device, Run
+from analysis.runs import services
 from tests.factories import make_card, make_claimed_run, make_device, make_measured_run, make_run
 
 pytestmark = pytest.mark.django_db
@@ -116,7 +116,9 @@ def test_the_queue_page_tells_what_failed_without_unpickling_it(root_client, mon
     device = make_device()
     make_run(device)
     times = {"started": "2026-11-20T10:00Z", "stopped": "2026-11-20T10:01Z"}
-    Task.objects.create(id="1", name="n", func="analysis.tasks.wake", result="boom : Traceback", success=False, **times)
+    Task.objects.create(
+        id="1", name="n", func="analysis.workers.tasks.wake", result="boom : Traceback", success=False, **times
+    )
     monkeypatch.setattr("picklefield.fields.dbsafe_decode", lambda *args, **kwargs: 1 / 0)
     page = root_client.get("/admin/queue/").content.decode()
     assert "boom : Traceback" in page

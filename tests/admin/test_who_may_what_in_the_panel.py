@@ -6,11 +6,10 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from analysis import services
-from analysis.access.rights import MANAGER, OPERATOR, VIEWER
-from analysis.access.tables import ApiToken, Quota
-from analysis.access.tokens import token_create
-from analysis.models import AuditEntry, Device, Run
+from analysis.accounts.tokens import token_create
+from analysis.models import ApiToken, AuditEntry, Device, Quota, Run
+from analysis.permissions import MANAGER, OPERATOR, VIEWER
+from analysis.runs import services
 from tests.factories import make_device, make_measured_run, make_run, make_user
 
 pytestmark = pytest.mark.django_db

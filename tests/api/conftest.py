@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from analysis.access.rights import VIEWER
+from analysis.permissions import VIEWER
 from tests.factories import make_user
 
 

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from analysis.audit.tables import AuditEntry
-from analysis.comparison.tables import TrendAcknowledgement
-from analysis.models import Run
+from analysis.models import AuditEntry, Run, TrendAcknowledgement
 from engine.units import GIB
-from tests.analysis.comparison.stored import CARD, finished, finished_estimate, finished_on_day, result
-from tests.analysis.matrix.stored import estimated, measured
 from tests.factories import make_run, make_user
+from tests.factories.matrix import estimated, measured
+from tests.factories.results import CARD, finished, finished_estimate, finished_on_day, result
 
 pytestmark = pytest.mark.django_db
 COMPARE, MATRIX, TREND = "/api/v1/compare/", "/api/v1/matrix/", "/api/v1/trends/"

@@ -9,13 +9,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from analysis.access.tables import ApiToken
 from analysis.audit.record import record
-from analysis.history.tables import SavedView
-from analysis.models import Run
-from tests.analysis.comparison.stored import CARD, finished, finished_on_day
-from tests.analysis.matrix.stored import estimated, measured
+from analysis.models import ApiToken, Run, SavedView
 from tests.factories import make_estimate, make_user
+from tests.factories.matrix import estimated, measured
+from tests.factories.results import CARD, finished, finished_on_day
 
 pytestmark = pytest.mark.django_db
 

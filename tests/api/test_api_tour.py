@@ -20,10 +20,10 @@ import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 
-from analysis import tasks
-from analysis.lifeline import Lifeline
 from analysis.models import Device, Run
-from analysis.pulse import Pulse
+from analysis.workers import tasks
+from analysis.workers.heartbeat import Pulse
+from analysis.workers.stop_pipe import Lifeline
 from tests.factories import make_device
 from tests.fake_engine import FACTS, FAKE_ENGINE
 

@@ -9,8 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from analysis.api.tables import IdempotencyKey
-from analysis.models import Run
+from analysis.models import IdempotencyKey, Run
 from tests.factories import make_device, make_measured_run, make_user
 
 pytestmark = pytest.mark.django_db

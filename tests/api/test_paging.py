@@ -7,8 +7,8 @@ from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
 from analysis.api.v1.paging import Keyset
-from analysis.api.v1.problems import Problem
-from analysis.history.tables import SavedView
+from analysis.http.problem_details import Problem
+from analysis.models import SavedView
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db

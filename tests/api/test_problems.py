@@ -8,10 +8,10 @@ from django.test import Client
 from rest_framework.exceptions import ValidationError as BodyError
 from rest_framework.response import Response
 
-from analysis.access.quotas import QuotaExceeded
-from analysis.api.exceptions import api_exception
-from analysis.api.strict_json import BadJsonError, strict_json
-from analysis.api.v1.problems import into_problem, pointer_to
+from analysis.accounts.quotas import QuotaExceeded
+from analysis.api.exception_handler import api_exception
+from analysis.http.problem_details import into_problem, pointer_to
+from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models import Run
 from tests.factories import make_device, make_run
 

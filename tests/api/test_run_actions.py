@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from analysis import services
 from analysis.models import Device, Run, State
+from analysis.runs import services
 from tests.factories import (
     make_card,
     make_claimed_run,

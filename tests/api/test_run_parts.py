@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from analysis import services
 from analysis.models import Run
-from analysis.services import LogLine
+from analysis.runs import services
+from analysis.runs.services import LogLine
 from engine.result import Purpose
 from tests.factories import (
     make_claimed_run,

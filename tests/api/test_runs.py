@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from analysis import services
-from analysis.access.rights import MANAGER, VIEWER
-from analysis.forecast import Turn
 from analysis.models import Run, State
+from analysis.permissions import MANAGER, VIEWER
+from analysis.runs import services
+from analysis.runs.queue_forecast import Turn
 from tests.factories import (
     make_card,
     make_claimed_run,

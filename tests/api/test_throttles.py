@@ -13,10 +13,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 
-from analysis.access import throttling
-from analysis.api.tables import Throttle
+from analysis.accounts import rate_limit
 from analysis.api.v1 import throttles
-from analysis.models import Run
+from analysis.models import Run, Throttle
 from memorymark_site.env import Rate, env_rate
 from tests.factories import make_device, make_estimate, make_run, make_user
 
@@ -27,7 +26,7 @@ JSON = "application/json"
 def clock(monkeypatch):
     """A clock that stands until it is set."""
     now = [1_000_000.0]
-    monkeypatch.setattr(throttling, "time", lambda: now[0])
+    monkeypatch.setattr(rate_limit, "time", lambda: now[0])
     return now
 
 
@@ -37,7 +36,7 @@ def _two_a_minute(settings):
 
 
 def waits(count: int, who: str = "user 1", scope: str = "create") -> list[float]:
-    return [throttling.seconds_to_wait(scope, who) for _ in range(count)]
+    return [rate_limit.seconds_to_wait(scope, who) for _ in range(count)]
 
 
 @pytest.mark.django_db
@@ -136,7 +135,7 @@ import json, sys, django
 django.setup()
 from django.db import connection
 connection.settings_dict.update(json.loads(sys.argv[1]))
-from analysis.access.throttling import seconds_to_wait
+from analysis.accounts.rate_limit import seconds_to_wait
 print(sum(seconds_to_wait("create", "user 1") == 0 for _ in range(40)))
 """
 

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from analysis.audit.record import record
-from analysis.audit.tables import AuditIsKept
 from analysis.models import AuditEntry
+from analysis.models.audit import AuditIsKept
 
 pytestmark = pytest.mark.django_db
 

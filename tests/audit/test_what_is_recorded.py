@@ -10,11 +10,11 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 import analysis
-from analysis import services
-from analysis.access.rights import MANAGER, OPERATOR
+from analysis.audit.actions import ACTIONS
 from analysis.audit.context import Cause, caused_by
-from analysis.audit.words import ACTIONS
 from analysis.models import AuditEntry, Device, Run, SavedView
+from analysis.permissions import MANAGER, OPERATOR
+from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_run, make_user
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ import logging
 import pytest
 from django.test import Client, RequestFactory
 
-from analysis.access.tokens import token_create
+from analysis.accounts.tokens import token_create
 from analysis.audit.context import cause_now
-from analysis.audit.logs import RequestIdFilter
+from analysis.audit.logging import RequestIdFilter
 from analysis.audit.middleware import RequestIdMiddleware
 from analysis.models import AuditEntry
 from tests.factories import make_device, make_run

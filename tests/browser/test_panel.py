@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from analysis import services
-from analysis.access.rights import MANAGER
-from analysis.retention.retain import rules
+from analysis.permissions import MANAGER
+from analysis.runs import services
+from analysis.runs.retention import rules
 from tests.browser.chromium import PHONE, Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_card, make_measured_run, make_run, make_user

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from analysis import services
+from analysis.runs import services
 from tests.browser.chromium import Visitor
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result
 

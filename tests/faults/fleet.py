@@ -15,8 +15,8 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import OperationalError, connection
 
-from analysis.engine_process import dies_with_its_parent
 from analysis.models import Device, Run, State
+from analysis.workers.engine_process import dies_with_its_parent
 from tests.factories import make_card, make_run
 
 T = TypeVar("T")

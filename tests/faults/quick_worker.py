@@ -11,7 +11,7 @@ from django.core.management import execute_from_command_line
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memorymark_site.settings")
 django.setup()
 
-from analysis import worker  # noqa: E402  (Django first)
+from analysis.workers import worker  # noqa: E402  (Django first)
 
 device, look_seconds, frozen_seconds = sys.argv[1:]
 worker.LOOK_SECONDS, worker.FROZEN_SECONDS = float(look_seconds), float(frozen_seconds)

@@ -18,8 +18,8 @@ from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from analysis import services
 from analysis.models import Run, RunLog, State
+from analysis.runs import services
 from tests.faults.fleet import Fleet, is_sqlite
 from tests.faults.outage import Database
 

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from analysis import services
 from analysis.models import State
-from analysis.placement import Placement
+from analysis.runs import services
+from analysis.runs.placement import Placement
 from tests.factories import make_spec
 from tests.faults.fleet import Fleet, kill, wait_until
 

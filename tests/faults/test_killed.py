@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from analysis import services
 from analysis.models import Run, State
+from analysis.runs import services
 from tests.faults.fleet import Fleet, Server, engines, is_alive, kill, wait_until
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from analysis.access.rights import MANAGER
-from analysis.access.tokens import token_create
+from analysis.accounts.tokens import token_create
+from analysis.permissions import MANAGER
 from memorymark_site.wsgi import application
 from tests.factories import make_user
 from tests.security.routes import FINISHED, UNDER_WAY, Portal

@@ -15,15 +15,13 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from analysis import services
-from analysis.access.rights import MANAGER, OPERATOR, VIEWER
-from analysis.access.tables import Quota
-from analysis.access.tokens import token_create
+from analysis.accounts.tokens import token_create
 from analysis.audit.record import record
-from analysis.comparison.tables import TrendAcknowledgement
-from analysis.comparison.trend_series import METRICS
-from analysis.models import ApiToken, Device, GpuPrice, Run, SavedView, Tag
-from analysis.services import LogLine
+from analysis.models import ApiToken, Device, GpuPrice, Quota, Run, SavedView, Tag, TrendAcknowledgement
+from analysis.pages.trend.series import METRICS
+from analysis.permissions import MANAGER, OPERATOR, VIEWER
+from analysis.runs import services
+from analysis.runs.services import LogLine
 from tests.factories import make_claimed_run, make_measured_run, make_probe, make_user
 
 PEOPLE = ("anonymous", "viewer", "operator", "other", "manager")

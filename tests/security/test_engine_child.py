@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.conf import settings as real
 
-from analysis import calibration, devices
-from analysis.engine_environment import engine_environment
-from analysis.engine_process import EngineProcess
+from analysis.workers import calibration, device_discovery
+from analysis.workers.engine_env import engine_environment
+from analysis.workers.engine_process import EngineProcess
 
 KEPT_OUT = (
     "SECRET_KEY",
@@ -119,7 +119,7 @@ def test_arguments_of_an_engine_meet_no_shell(tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("module", [devices, calibration])
+@pytest.mark.parametrize("module", [device_discovery, calibration])
 def test_every_other_start_of_an_engine_has_the_same_environment(module):
     assert module.engine_environment is engine_environment
 

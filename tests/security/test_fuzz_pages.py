@@ -15,12 +15,12 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.access.forms import TokenForm
-from analysis.comparison.asked import TrendQuery
-from analysis.forms import RunForm
-from analysis.history.filters import RunFilter
-from analysis.matrix.asked import MatrixForm
+from analysis.accounts.forms import TokenForm
 from analysis.models import Run
+from analysis.pages.compare.query import TrendQuery
+from analysis.pages.history.filters import RunFilter
+from analysis.pages.home.forms import RunForm
+from analysis.pages.matrix.query import MatrixForm
 from tests.security.permission_table import PAGES_AND_API
 from tests.security.routes import FINISHED, Portal
 

@@ -13,11 +13,11 @@ from django.conf import settings as real
 from django.core.handlers.wsgi import WSGIRequest
 from django.test import Client, RequestFactory
 
-from analysis import services
-from analysis.history.export import FIELDS, csv_chunks
-from analysis.history.ordering import Part
+from analysis.api.v1.run_document import run_csv
 from analysis.models import Run
-from analysis.run_export import run_csv
+from analysis.pages.history.export import FIELDS, csv_chunks
+from analysis.pages.history.keyset import Part
+from analysis.runs import services
 from memorymark_site import wsgi
 from memorymark_site.env import kept_secret
 from tests.factories import make_claimed_run, make_probe, make_run

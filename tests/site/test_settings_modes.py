@@ -47,7 +47,8 @@ def test_a_database_url_names_a_postgresql(tmp_path):
 def test_nothing_that_django_loads_imports_torch_or_plotly(tmp_path):
     """torch takes seconds and hundreds of megabytes per process; the engine's child alone pays that."""
     look = (
-        "import sys, django; django.setup(); import memorymark_site.urls, analysis.worker, analysis.tasks;"
+        "import sys, django; django.setup(); import memorymark_site.urls;"
+        "import analysis.workers.worker, analysis.workers.tasks;"
         "from django.core.management import load_command_class as load;"
         "[load('analysis', name) for name in ('up', 'worker', 'analyze')];"
         "print([name for name in ('torch', 'transformers', 'torchvision', 'plotly', 'numpy') if name in sys.modules])"

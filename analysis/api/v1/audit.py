@@ -12,10 +12,10 @@ from rest_framework.request import Request
 
 from analysis.api.permissions import MayManage
 from analysis.api.v1.paging import Keyset
-from analysis.api.v1.problems import Problem
-from analysis.api.v1.queries import Query
-from analysis.api.v1.reading import StrictQuery
-from analysis.audit.tables import AuditEntry
+from analysis.api.v1.serializer_bases import Query
+from analysis.api.v1.strict_input import StrictQuery
+from analysis.http.problem_details import Problem
+from analysis.models import AuditEntry
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):

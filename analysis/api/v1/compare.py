@@ -11,15 +11,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
-from analysis.api.v1.problems import bad_field
-from analysis.api.v1.queries import StrictBody, View
-from analysis.comparison.asked import COMPARED_MAX, BadQuery, CompareQuery
-from analysis.comparison.compare_page import baseline_of
-from analysis.comparison.compared_runs import carried_probe_counts, compared_runs
-from analysis.comparison.metrics import MetricRow, common_batch_size, metric_rows
-from analysis.comparison.subjects import Subject, subject_of
-from analysis.comparison.surroundings import WEIGHTY, environment_title
+from analysis.api.v1.serializer_bases import StrictBody, View
+from analysis.http.problem_details import bad_field
 from analysis.models import Run
+from analysis.pages.compare.compared_run import Subject, subject_of
+from analysis.pages.compare.context import baseline_of
+from analysis.pages.compare.environment import WEIGHTY, environment_title
+from analysis.pages.compare.load import carried_probe_counts, compared_runs
+from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
+from analysis.pages.compare.query import COMPARED_MAX, BadQuery, CompareQuery
 from engine.catalog import WORKLOADS
 
 _LARGEST_ID = 2**63 - 1

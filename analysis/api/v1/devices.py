@@ -15,11 +15,11 @@ from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.request import Request
 
 from analysis.api.v1.paging import Keyset
-from analysis.api.v1.queries import Query
-from analysis.api.v1.reading import StrictQuery
-from analysis.catalogue import gpu_of
+from analysis.api.v1.serializer_bases import Query
+from analysis.api.v1.strict_input import StrictQuery
 from analysis.models import Device, Run
-from analysis.querysets import SEEN_LATELY, DeviceQuerySet
+from analysis.models.querysets import SEEN_LATELY, DeviceQuerySet
+from analysis.runs.gpu_catalog import gpu_of
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):

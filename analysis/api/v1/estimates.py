@@ -6,16 +6,16 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.asked import run_stored
-from analysis.api.v1 import documented
+from analysis.api.run_request import run_stored
+from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.idempotency import run_once
-from analysis.api.v1.problems import bad_field
-from analysis.api.v1.queries import View
-from analysis.api.v1.reading import body_object
 from analysis.api.v1.runs import FILTERS, RunPages, accepted, page_answered, wanted_runs
+from analysis.api.v1.serializer_bases import View
 from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
-from analysis.history.asked import asked
+from analysis.api.v1.strict_input import body_object
+from analysis.http.problem_details import bad_field
 from analysis.models import Run
+from analysis.pages.history.query import asked
 
 _ESTIMATE = Run.Kind.ESTIMATE.value
 _KIND = "kind"
@@ -33,10 +33,10 @@ class EstimateList(View):
         tags=["estimates"],
         operation_id="estimates_list",
         parameters=[
-            *(each for each in documented.run_filters() if each.name != _KIND),
-            *documented.page_parameters(),
+            *(each for each in openapi_parameters.run_filters() if each.name != _KIND),
+            *openapi_parameters.page_parameters(),
         ],
-        responses=documented.page_of("EstimatePage", RunSerializer),
+        responses=openapi_parameters.page_of("EstimatePage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
         """Runs of kind estimate, filtered and sorted as runs are."""
@@ -47,9 +47,9 @@ class EstimateList(View):
     @extend_schema(
         tags=["estimates"],
         operation_id="estimates_create",
-        parameters=documented.ACCEPTED,
-        request=documented.run_body("EstimateRequest"),
-        responses={202: RunDetailSerializer, **documented.problems(409, 422)},
+        parameters=openapi_parameters.ACCEPTED,
+        request=openapi_parameters.run_body("EstimateRequest"),
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Store and queue an estimate: `POST /api/v1/runs/` without having to say the kind. It needs no device."""

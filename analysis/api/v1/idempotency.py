@@ -15,9 +15,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from rest_framework.request import Request
 
-from analysis.api.tables import KEY_LENGTH, IdempotencyKey
-from analysis.api.v1.problems import Problem
-from analysis.models import Run
+from analysis.http.problem_details import Problem
+from analysis.models import IdempotencyKey, Run
+from analysis.models.api import KEY_LENGTH
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"

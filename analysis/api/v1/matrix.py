@@ -10,14 +10,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.catalogue import PriceSerializer
-from analysis.api.v1.problems import Problem, bad_parameter
-from analysis.api.v1.queries import View
-from analysis.matrix.asked import MatrixForm
-from analysis.matrix.page import Card, Row, ShownCell, matrix_context
-from analysis.matrix.prices import card_prices
-from analysis.matrix.tables import MatrixCell
-from analysis.models import Device
+from analysis.api.v1.catalog import PriceSerializer
+from analysis.api.v1.serializer_bases import View
+from analysis.http.problem_details import Problem, bad_parameter
+from analysis.models import Device, MatrixCell
+from analysis.pages.matrix.context import Card, Row, ShownCell, matrix_context
+from analysis.pages.matrix.prices import card_prices
+from analysis.pages.matrix.query import MatrixForm
 
 _CHOICES = MatrixForm.DEFAULTS
 _SWITCH = {"1": True, "true": True, "0": False, "false": False}

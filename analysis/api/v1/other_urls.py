@@ -4,21 +4,21 @@ from django.urls import path
 
 from analysis.api.v1 import (
     audit,
-    catalogue,
+    catalog,
     compare,
     devices,
     estimates,
-    kept,
     matrix,
     recommendation,
+    saved_views,
     tokens,
     trends,
 )
 
 urlpatterns = [
-    path("models/", catalogue.ModelList.as_view(), name="api-models"),
-    path("settings/", catalogue.SettingsSchema.as_view(), name="api-settings"),
-    path("gpus/", catalogue.GpuList.as_view(), name="api-gpus"),
+    path("models/", catalog.ModelList.as_view(), name="api-models"),
+    path("settings/", catalog.SettingsSchema.as_view(), name="api-settings"),
+    path("gpus/", catalog.GpuList.as_view(), name="api-gpus"),
     path("devices/", devices.DeviceList.as_view(), name="api-devices"),
     path("devices/<int:pk>/", devices.DeviceDetail.as_view(), name="api-device"),
     path("estimates/", estimates.EstimateList.as_view(), name="api-estimates"),
@@ -27,8 +27,8 @@ urlpatterns = [
     path("matrix/", matrix.Matrix.as_view(), name="api-matrix"),
     path("trends/", trends.Trend.as_view(), name="api-trends"),
     path("trends/acknowledgements/", trends.TrendNotes.as_view(), name="api-trend-acknowledgements"),
-    path("saved-views/", kept.SavedViewList.as_view(), name="api-saved-views"),
-    path("saved-views/<int:pk>/", kept.SavedViewDetail.as_view(), name="api-saved-view"),
+    path("saved-views/", saved_views.SavedViewList.as_view(), name="api-saved-views"),
+    path("saved-views/<int:pk>/", saved_views.SavedViewDetail.as_view(), name="api-saved-view"),
     path("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
     path("tokens/<int:pk>/", tokens.TokenDetail.as_view(), name="api-token"),
     path("audit/", audit.AuditList.as_view(), name="api-audit"),

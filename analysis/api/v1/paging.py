@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-from analysis.api.v1.problems import bad_parameter
-from analysis.api.v1.reading import whole_number
-from analysis.history.ordering import Part
+from analysis.api.v1.strict_input import whole_number
+from analysis.http.problem_details import bad_parameter
+from analysis.pages.history.keyset import Part
 
 LIMIT = 50
 LIMIT_MAX = 500

@@ -11,14 +11,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.documented import problems
-from analysis.api.v1.problems import Problem, bad_parameter
-from analysis.api.v1.queries import View
+from analysis.api.v1.openapi_parameters import problems
+from analysis.api.v1.serializer_bases import View
 from analysis.api.v1.spec_schema import spec_properties
-from analysis.catalogue import gpu_of
+from analysis.http.problem_details import Problem, bad_parameter
 from analysis.models import Device
-from analysis.placement import placement_find
-from analysis.reuse import NOT_MEASURED, EarlierResult, earlier_result
+from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.placement import placement_find
+from analysis.runs.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.estimate.gpus import find
 from engine.spec import RunSpec

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis.api.v1.reading import StrictQuery
+from analysis.api.v1.strict_input import StrictQuery
 
 VERSION = "1"
 

@@ -9,15 +9,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis import services
-from analysis.api.asked import run_cloned
-from analysis.api.v1 import documented
+from analysis.api.run_request import run_cloned
+from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.idempotency import run_once
-from analysis.api.v1.problems import Problem
-from analysis.api.v1.reading import StrictQuery, body_object
 from analysis.api.v1.runs import accepted, not_yours, refuse_unless_done, run_or_404
 from analysis.api.v1.serializers import RunDetailSerializer
+from analysis.api.v1.strict_input import StrictQuery, body_object
+from analysis.http.problem_details import Problem
 from analysis.models import Run
+from analysis.runs import services
 
 _WITH_A_BODY = (413, 415)
 """Whoever sends one along for nothing may get these, too."""
@@ -30,8 +30,8 @@ class RunCancel(StrictQuery, APIView):
         tags=["runs"],
         operation_id="runs_cancel",
         request=None,
-        parameters=[documented.LOCATION, documented.RETRY_AFTER],
-        responses={200: RunDetailSerializer, 202: RunDetailSerializer, **documented.problems(*_WITH_A_BODY)},
+        parameters=[openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],
+        responses={200: RunDetailSerializer, 202: RunDetailSerializer, **openapi_parameters.problems(*_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
         """A waiting run is cancelled at once (202); a running one is asked to stop (202); one that is over stays (200).
@@ -55,8 +55,8 @@ class RunRetry(StrictQuery, APIView):
         tags=["runs"],
         operation_id="runs_retry",
         request=None,
-        parameters=documented.ACCEPTED,
-        responses={202: RunDetailSerializer, **documented.problems(409, 422, *_WITH_A_BODY)},
+        parameters=openapi_parameters.ACCEPTED,
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422, *_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
         """The same spec in the same place as a new run, of whoever asks. Only of a run that is over."""
@@ -76,9 +76,9 @@ class RunClone(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_clone",
-        request=documented.run_body("RunCloneRequest", needs_model=False),
-        parameters=documented.ACCEPTED,
-        responses={202: RunDetailSerializer, **documented.problems(409, 422)},
+        request=openapi_parameters.run_body("RunCloneRequest", needs_model=False),
+        parameters=openapi_parameters.ACCEPTED,
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request, pk: int) -> Response:
         """A new run as this one was asked for, but for what the body says. An estimate can be measured this way:
@@ -95,8 +95,8 @@ class RunRestore(StrictQuery, APIView):
         tags=["runs"],
         operation_id="runs_restore",
         request=None,
-        parameters=[documented.LOCATION],
-        responses={200: RunDetailSerializer, **documented.problems(409, *_WITH_A_BODY)},
+        parameters=[openapi_parameters.LOCATION],
+        responses={200: RunDetailSerializer, **openapi_parameters.problems(409, *_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
         """Back into the lists, within 30 days. One's own runs; GPU managers, all."""

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis.api.v1 import documented
+from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.evidence import certificate_of, curves_of
 from analysis.api.v1.paging import LARGEST_ID
-from analysis.api.v1.problems import Problem
-from analysis.api.v1.reading import StrictQuery, whole_number
 from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
+from analysis.api.v1.strict_input import StrictQuery, whole_number
+from analysis.http.problem_details import Problem
 from analysis.models import Attempt, Measurement, Run, RunLog, State
 
 EVENTS, EVENTS_MAX = 200, 1_000
@@ -32,8 +32,8 @@ class RunMeasurements(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_measurements",
-        parameters=[documented.whole("attempt", "Of this attempt. Default: the last one.", 1, ATTEMPT_MAX)],
-        responses=documented.all_of("RunMeasurements", MeasurementSerializer),
+        parameters=[openapi_parameters.whole("attempt", "Of this attempt. Default: the last one.", 1, ATTEMPT_MAX)],
+        responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
         """The probes of one attempt, in the order they were run; of a run that goes on, those until now."""
@@ -47,7 +47,9 @@ class RunAttempts(StrictQuery, APIView):
     """The attempts of a run."""
 
     @extend_schema(
-        tags=["runs"], operation_id="runs_attempts", responses=documented.all_of("RunAttempts", AttemptSerializer)
+        tags=["runs"],
+        operation_id="runs_attempts",
+        responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
         """Each execution of the run by a worker, with how it ended; the first one first."""
@@ -90,9 +92,9 @@ class RunEvents(StrictQuery, APIView):
         tags=["runs"],
         operation_id="runs_events",
         parameters=[
-            documented.whole("after", "The last `sequence` you have; 0: from the beginning.", 0, LARGEST_ID),
-            documented.whole("limit", f"Events at once. Default: {EVENTS}.", 1, EVENTS_MAX),
-            documented.RETRY_AFTER,
+            openapi_parameters.whole("after", "The last `sequence` you have; 0: from the beginning.", 0, LARGEST_ID),
+            openapi_parameters.whole("limit", f"Events at once. Default: {EVENTS}.", 1, EVENTS_MAX),
+            openapi_parameters.RETRY_AFTER,
         ],
         responses=EventsSerializer,
     )
@@ -161,7 +163,7 @@ class RunPoints(StrictQuery, APIView):
 class RunResult(StrictQuery, APIView):
     """The engine's answer."""
 
-    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: documented.ANY_OBJECT})
+    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: openapi_parameters.ANY_OBJECT})
     def get(self, request: Request, pk: int) -> Response:
         """What the engine answered, as `python -m engine --json` prints it. 404 while, and where, there is none."""
         return Response(_result(run_or_404(pk)))

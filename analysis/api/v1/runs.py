@@ -16,25 +16,25 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from analysis import services
-from analysis.api.asked import run_stored
-from analysis.api.v1 import documented
-from analysis.api.v1.caching import etag_of, is_known, refuse_if_changed
+from analysis.api.run_request import run_stored
+from analysis.api.v1 import openapi_parameters
+from analysis.api.v1.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.idempotency import REPLAYED, run_once
 from analysis.api.v1.paging import Pages
-from analysis.api.v1.problems import Problem, bad_field, bad_parameter
-from analysis.api.v1.queries import StrictBody
-from analysis.api.v1.reading import StrictFlag, StrictQuery, StrictText, body_object
+from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
-from analysis.forecast import turns
-from analysis.history.asked import Asked, asked
-from analysis.history.export import csv_chunks, json_chunks
-from analysis.history.filters import RunFilter
-from analysis.history.pages import CursorGoneError, page_of
-from analysis.history.tables import NAME_LENGTH, TAG_LENGTH
+from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText, body_object
+from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import Measurement, Run, State
-from analysis.services import Answer
-from analysis.services.keeping import NOTE_LENGTH, TAGS_PER_RUN
+from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
+from analysis.pages.history.export import csv_chunks, json_chunks
+from analysis.pages.history.filters import RunFilter
+from analysis.pages.history.pagination import CursorGoneError, page_of
+from analysis.pages.history.query import Asked, asked
+from analysis.runs import services
+from analysis.runs.annotate import NOTE_LENGTH, TAGS_PER_RUN
+from analysis.runs.queue_forecast import turns
+from analysis.runs.services import Answer
 
 ASK_AGAIN_SECONDS = 2
 FILTERS = (*RunFilter.base_filters, "sort")
@@ -67,8 +67,8 @@ class RunList(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_list",
-        parameters=[*documented.run_filters(), *documented.page_parameters()],
-        responses=documented.page_of("RunPage", RunSerializer),
+        parameters=[*openapi_parameters.run_filters(), *openapi_parameters.page_parameters()],
+        responses=openapi_parameters.page_of("RunPage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
         """Stored runs, filtered and sorted as on the page /runs/. They are never counted; `next` is null at the end."""
@@ -77,9 +77,9 @@ class RunList(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_create",
-        parameters=documented.ACCEPTED,
-        request=documented.run_body("RunRequest"),
-        responses={202: RunDetailSerializer, **documented.problems(409, 422)},
+        parameters=openapi_parameters.ACCEPTED,
+        request=openapi_parameters.run_body("RunRequest"),
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Store a run and queue it: a measurement, or an estimate. Read it at its Location until it is over."""
@@ -116,7 +116,7 @@ class RunExport(StrictQuery, APIView):
     get=extend_schema(
         tags=["runs"],
         operation_id="runs_export_csv",
-        parameters=documented.run_filters(),
+        parameters=openapi_parameters.run_filters(),
         responses={(200, "text/csv"): str},
         description="The runs of a list as CSV: a head, then a line for each run.",
     )
@@ -131,8 +131,8 @@ class RunExportCsv(RunExport):
     get=extend_schema(
         tags=["runs"],
         operation_id="runs_export_json",
-        parameters=documented.run_filters(),
-        responses={(200, "application/json"): documented.ANY_OBJECTS},
+        parameters=openapi_parameters.run_filters(),
+        responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS},
         description="The runs of a list as one JSON array.",
     )
 )
@@ -157,7 +157,7 @@ class RunDetail(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_retrieve",
-        parameters=[documented.IF_NONE_MATCH, documented.ETAG, documented.RETRY_AFTER],
+        parameters=[openapi_parameters.IF_NONE_MATCH, openapi_parameters.ETAG, openapi_parameters.RETRY_AFTER],
         responses={200: RunDetailSerializer, 304: OpenApiResponse(description="It is as you know it.")},
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -171,9 +171,9 @@ class RunDetail(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_update",
-        parameters=[documented.IF_MATCH, documented.ETAG],
+        parameters=[openapi_parameters.IF_MATCH, openapi_parameters.ETAG],
         request=RunChangeSerializer,
-        responses={200: RunDetailSerializer, **documented.problems(409, 412)},
+        responses={200: RunDetailSerializer, **openapi_parameters.problems(409, 412)},
     )
     def patch(self, request: Request, pk: int) -> Response:
         """Change name, note, tags, or whether it is a baseline. One's own runs; GPU managers, all."""
@@ -188,8 +188,8 @@ class RunDetail(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_delete",
-        parameters=[documented.IF_MATCH],
-        responses={204: None, **documented.problems(409, 412)},
+        parameters=[openapi_parameters.IF_MATCH],
+        responses={204: None, **openapi_parameters.problems(409, 412)},
     )
     def delete(self, request: Request, pk: int) -> Response:
         """Take it out of every list. For 30 days it can be restored. Not while it goes on, and not a baseline."""

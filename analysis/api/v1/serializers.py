@@ -9,8 +9,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.forecast import POSITIONS_MAX, Turn
 from analysis.models import Attempt, Measurement, Run, State
+from analysis.runs.queue_forecast import POSITIONS_MAX, Turn
 from engine.result import MemoryByKind
 
 _POSITION = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from analysis.api.asked import NOT_OF_ESTIMATES
+from analysis.api.run_request import NOT_OF_ESTIMATES
 from analysis.models import Run
-from analysis.services.estimates import ALL_GPUS
+from analysis.runs.estimates import ALL_GPUS
 from engine.catalog import WORKLOADS, Workload
 from engine.estimate.gpus import gpus
 from engine.spec import CHOICES, DEVICE_NAMES, RANGES, RunSpec

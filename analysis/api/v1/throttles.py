@@ -1,4 +1,4 @@
-"""Which allowance a request to the API counts against; `analysis.access.throttling` counts."""
+"""Which allowance a request to the API counts against; `analysis.accounts.rate_limit` counts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.throttling import BaseThrottle
 
-from analysis.access.addresses import counted_address
-from analysis.access.throttling import counted_as, seconds_to_wait
+from analysis.accounts.rate_limit import counted_as, seconds_to_wait
+from analysis.http.client_ip import counted_address
 
 
 class ScopeThrottle(BaseThrottle):

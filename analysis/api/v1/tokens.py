@@ -17,14 +17,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.access.rights import may_manage, may_start
-from analysis.access.tables import TOKEN_NAME_LENGTH, ApiToken
-from analysis.access.tokens import token_create, token_revoke
+from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
 from analysis.api.v1.paging import Keyset
-from analysis.api.v1.problems import Problem, bad_field, bad_parameter
-from analysis.api.v1.queries import Query, StrictBody
-from analysis.api.v1.reading import StrictFlag, StrictQuery, StrictText
+from analysis.api.v1.serializer_bases import Query, StrictBody
+from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText
+from analysis.http.problem_details import Problem, bad_field, bad_parameter
+from analysis.models import ApiToken
+from analysis.models.accounts import TOKEN_NAME_LENGTH
+from analysis.permissions import may_manage, may_start
 
 _BY_PEOPLE = "Tokens are made and revoked by people: sign in, or send name and password with HTTP Basic."
 

@@ -10,16 +10,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis import services
-from analysis.api.v1.problems import Problem, bad_field, bad_parameter
-from analysis.api.v1.queries import StrictBody, View
-from analysis.api.v1.reading import StrictText
+from analysis.api.v1.serializer_bases import StrictBody, View
 from analysis.api.v1.spec_schema import spec_properties
-from analysis.comparison.asked import BadQuery, TrendQuery
-from analysis.comparison.tables import NOTE_LENGTH, TrendAcknowledgement
-from analysis.comparison.trend_page import Acknowledgements, StepFound
-from analysis.comparison.trend_runs import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
-from analysis.comparison.trend_series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
+from analysis.api.v1.strict_input import StrictText
+from analysis.http.problem_details import Problem, bad_field, bad_parameter
+from analysis.models import TrendAcknowledgement
+from analysis.models.trend import NOTE_LENGTH
+from analysis.pages.compare.query import BadQuery, TrendQuery
+from analysis.pages.trend.context import Acknowledgements, StepFound
+from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.pages.trend.series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
+from analysis.runs import services
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):

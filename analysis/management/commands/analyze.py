@@ -13,16 +13,16 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from analysis import services
 from analysis.database import refuse_unmigrated
-from analysis.device_lock import DeviceBusy, device_lock
-from analysis.devices import accelerators_or_cpu, device_of_this_host, devices_find, devices_register
 from analysis.models import Device, Run, State
-from analysis.placement import Placement
-from analysis.recovery import device_recover
-from analysis.services import LogLine
-from analysis.supervisor import supervise
-from analysis.tasks import rewake
+from analysis.runs import services
+from analysis.runs.placement import Placement
+from analysis.runs.services import LogLine
+from analysis.workers.device_discovery import accelerators_or_cpu, device_of_this_host, devices_find, devices_register
+from analysis.workers.device_lock import DeviceBusy, device_lock
+from analysis.workers.recovery import device_recover
+from analysis.workers.supervisor import supervise
+from analysis.workers.tasks import rewake
 from engine.catalog import workload_ids
 from engine.errors import EngineError
 from engine.spec import RunSpec

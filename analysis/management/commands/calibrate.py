@@ -10,12 +10,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from analysis import services
-from analysis.calibration import calibration_measure
 from analysis.database import refuse_unmigrated
-from analysis.device_lock import DeviceBusy, device_lock
-from analysis.devices import device_of_this_host, devices_find, devices_register
 from analysis.models import Device
+from analysis.runs import services
+from analysis.workers.calibration import calibration_measure
+from analysis.workers.device_discovery import device_of_this_host, devices_find, devices_register
+from analysis.workers.device_lock import DeviceBusy, device_lock
 from engine.errors import EngineError
 from engine.units import format_bytes
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from analysis.database import refuse_unmigrated
-from analysis.retention.retain import Applied, retain, would_retain
-from analysis.retention.tables import RetentionRule
+from analysis.models import RetentionRule
+from analysis.runs.retention import Applied, retain, would_retain
 
 _ROWS = {
     RetentionRule.What.DELETED_RUNS: "runs purged",

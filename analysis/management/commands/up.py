@@ -23,11 +23,11 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from analysis.accounts import administrator_create_first
+from analysis.accounts.bootstrap import administrator_create_first
 from analysis.database import DATABASE_AWAY, connections_let_go
-from analysis.devices import accelerators_or_cpu, devices_find, devices_register
 from analysis.models import Device
-from analysis.processes import Child, Keeper
+from analysis.workers.device_discovery import accelerators_or_cpu, devices_find, devices_register
+from analysis.workers.process_manager import Child, Keeper
 from engine.errors import EngineError
 
 _DATABASE_SECONDS = 3.0

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from analysis.database import refuse_unmigrated
-from analysis.devices import device_register
 from analysis.models import Device
-from analysis.worker import DeviceWorker, Worker
+from analysis.workers.device_discovery import device_register
+from analysis.workers.worker import DeviceWorker, Worker
 from engine.errors import EngineError
 
 

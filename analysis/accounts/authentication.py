@@ -1,0 +1,58 @@
+"""Who a program is: by its token, or by name and password over HTTP Basic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.authentication import BaseAuthentication, BasicAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, Throttled
+
+from analysis.accounts.lockout import TOO_MANY, seconds_locked
+from analysis.accounts.tokens import token_note_use, token_of
+from analysis.audit.record import set_actor
+from analysis.models import ApiToken
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+_NAME_LENGTH = 150  # of Django's own column
+_REALM = ' realm="MemoryMark"'
+_SCHEMES = (b"bearer", b"token")
+_REFUSED = "This token is not valid: it may be mistyped, past its end, or revoked."
+"""One sentence for every reason, so that nobody learns which tokens there are."""
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer mm_...`, or `Token mm_...`. `request.auth` is then the token's row."""
+
+    def authenticate(self, request: Any) -> tuple[User, ApiToken] | None:
+        scheme, _, secret = get_authorization_header(request).partition(b" ")
+        if scheme.lower() not in _SCHEMES:
+            return None
+        token = token_of(secret.strip().decode("latin-1"))
+        if token is None:
+            raise AuthenticationFailed(_REFUSED, code="token_invalid")
+        token_note_use(token)
+        set_actor(token.owner)
+        return token.owner, token
+
+    def authenticate_header(self, request: Any) -> str:
+        """Both ways to show who one is: DRF asks its first way alone."""
+        return f"Bearer{_REALM}, Basic{_REALM}"
+
+
+class PasswordAuthentication(BasicAuthentication):
+    """HTTP Basic, under the same lock-out as the login page."""
+
+    def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> tuple[User, None]:
+        if len(userid) > _NAME_LENGTH or "\x00" in userid + password:
+            raise AuthenticationFailed("Name or password is wrong.", code="password_wrong")
+        http_request = request._request  # axes leaves its marks there, and looks for them there
+        try:
+            user, _ = super().authenticate_credentials(userid, password, http_request)
+        except AuthenticationFailed as exc:
+            if getattr(http_request, "axes_locked_out", False):
+                raise Throttled(seconds_locked(http_request), TOO_MANY, code="locked_out") from exc
+            raise
+        set_actor(user)
+        return user, None

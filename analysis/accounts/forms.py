@@ -1,0 +1,52 @@
+"""The forms of one's own account: to sign in, and to make a token."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
+from django.core.validators import MaxLengthValidator
+from django.utils import timezone
+
+from analysis.models.accounts import TOKEN_NAME_LENGTH
+
+_READS, _WRITES = "read", "write"
+_DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
+
+
+class LoginForm(AuthenticationForm):
+    """Django's, which states how long a name can be and does not look: the count of failures has to store it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].validators.append(MaxLengthValidator(User._meta.get_field("username").max_length))
+
+
+class TokenForm(forms.Form):
+    """What it is for, what it may do, how long it lasts."""
+
+    name = forms.CharField(
+        max_length=TOKEN_NAME_LENGTH,
+        help_text="What it is for: where you will keep it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scope = forms.ChoiceField(label="It may", choices=((_READS, "read"),), initial=_READS)
+    days = forms.ChoiceField(label="It lasts", choices=tuple(_DAYS.items()), initial="90", required=False)
+
+    def __init__(self, *args: Any, may_start: bool, **kwargs: Any) -> None:
+        """`may_start`: whether its owner may change anything; else a token that writes would be of no use."""
+        super().__init__(*args, **kwargs)
+        if may_start:
+            self.fields["scope"].choices = ((_READS, "read"), (_WRITES, "read, start runs and change mine"))
+
+    @property
+    def may_write(self) -> bool:
+        return self.cleaned_data["scope"] == _WRITES
+
+    @property
+    def expires_at(self) -> datetime | None:
+        days = self.cleaned_data["days"]
+        return timezone.now() + timedelta(days=int(days)) if days else None

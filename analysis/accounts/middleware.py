@@ -1,0 +1,98 @@
+"""What every page asks of whoever opens it. A page that is not marked asks for a role: nothing is open by mistake.
+
+To read, the right to read; whatever changes something, the right to start runs. A view says otherwise with one of
+the marks below. Views of the API and the admin panel decide for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from analysis.permissions import OPERATOR, VIEWER, lacks_role, may_read, may_start
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+_MARK = "asks_for"
+_SIGNED_IN = "to be signed in"
+_PUBLIC = "may_be_public"
+_RIGHTS = {VIEWER: may_read, OPERATOR: may_start}
+_SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+def for_signed_in(view: View) -> View:
+    """Whoever has an account, whatever her role: her own account's pages."""
+    return _marked(view, _MARK, _SIGNED_IN)
+
+
+def for_readers(view: View) -> View:
+    """Whoever may read, also by POST: it changes nothing, or asks for more rights itself."""
+    return _marked(view, _MARK, VIEWER)
+
+
+def may_be_public(view: View) -> View:
+    """A page that MEMORYMARK_PUBLIC_READ_ONLY opens to everybody: it names no people and shows none of their notes."""
+    return _marked(view, _PUBLIC, True)
+
+
+def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
+    """Raises PermissionDenied with the role that is missing. For somebody who is signed in."""
+    is_safe = request.method in _SAFE
+    wanted = getattr(view, _MARK, VIEWER if is_safe else OPERATOR)
+    if wanted != _SIGNED_IN and not _RIGHTS[wanted](request.user):
+        raise PermissionDenied(lacks_role(wanted))
+
+
+def asking_for_its_right(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For a page that another view, open to all, answers with: the middleware does not see it."""
+
+    @wraps(view)
+    def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        refusal = None if is_open_to_guest(request, view) else refused(request, view)
+        return refusal or view(request, *args, **kwargs)
+
+    return asking
+
+
+def refused(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
+    """Where to log in; None for whoever has the right. Raises PermissionDenied for whoever is logged in without it."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    require_right(request, view)
+    return None
+
+
+class RightsMiddleware(LoginRequiredMiddleware):
+    """Asks for a login, and then for the right that the view wants."""
+
+    def process_view(
+        self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
+    ) -> HttpResponse | None:
+        if not getattr(view_func, "login_required", True) or is_open_to_guest(request, view_func):
+            return None
+        if (response := super().process_view(request, view_func, view_args, view_kwargs)) is not None:
+            return response
+        if "admin" not in getattr(request.resolver_match, "app_names", ()):
+            require_right(request, view_func)
+        return None
+
+
+def is_guest(request: HttpRequest) -> bool:
+    """Somebody without the right to read, on a server whose pages are public."""
+    return settings.PUBLIC_READ_ONLY and not may_read(request.user)
+
+
+def is_open_to_guest(request: HttpRequest, view: Callable[..., Any]) -> bool:
+    return is_guest(request) and request.method in _SAFE and getattr(view, _PUBLIC, False)
+
+
+def _marked(view: View, name: str, value: object) -> View:
+    setattr(view, name, value)
+    return view

@@ -1,0 +1,162 @@
+"""How much of the queue a person may take, and the refusal of what is more: which limit, and when it frees.
+
+Measurements and estimates count as waiting; only measurements count per day, for an estimate holds no device.
+A GPU manager is bound by a row of her own alone, not by those of her groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from analysis.accounts.locking import person_lock
+from analysis.models import Device, Quota, Run
+from analysis.permissions import may_manage
+from engine.errors import SpecError
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+DAY = timedelta(hours=24)
+_WAITING_RETRY_SECONDS = 60
+
+
+class QuotaExceeded(SpecError):
+    """Nothing is wrong with what was asked; there is too much of it now. Later it may be asked for again."""
+
+    code = "quota"
+
+    def __init__(self, quota: str, message: str, *, frees_at: datetime | None, retry_after_seconds: int) -> None:
+        Exception.__init__(self, message)
+        self.field = "quota"
+        self.quota = quota
+        self.frees_at = frees_at
+        self.retry_after_seconds = retry_after_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one person; None: no limit."""
+
+    runs_waiting_max: int | None = None
+    runs_per_day_max: int | None = None
+    time_budget_max_seconds: float | None = None
+    device_ids: frozenset[int] | None = None
+
+    @property
+    def has_any(self) -> bool:
+        return self != Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What counts against the limits right now."""
+
+    runs_waiting: int
+    runs_today: int
+
+
+def limits_of(person: User) -> Limits:
+    """Her own row, or the most generous value of each field among those of her groups."""
+    rows = list(Quota.objects.filter(Q(user=person) | Q(group__user=person)).prefetch_related("devices"))
+    own = [row for row in rows if row.user_id == person.pk]
+    if not rows or (not own and may_manage(person)):
+        return Limits()
+    return _merged(own or rows)
+
+
+def use_of(person: User) -> Use:
+    return Use(_waiting(person).count(), _measured_lately(person).count())
+
+
+def quota_refuse(run: Run) -> None:
+    """Refuse a new run of a person whose limits it would pass. To be called in the transaction that stores it.
+
+    Raises QuotaExceeded for what is free again later, and SpecError for what she may never ask for.
+    """
+    person = run.requested_by
+    if person is None or not (limits := limits_of(person)).has_any:
+        return
+    _refuse_for_good(run, limits)
+    person_lock(person)
+    _refuse_for_now(run, person, limits)
+
+
+def _refuse_for_good(run: Run, limits: Limits) -> None:
+    longest = limits.time_budget_max_seconds
+    if longest is not None and not run.is_estimate and run.spec["time_budget_seconds"] > longest:
+        raise SpecError("time_budget_seconds", f"your quota allows at most {longest:,.0f} seconds")
+    allowed = limits.device_ids
+    if allowed is not None and run.asks_device_id is not None and run.asks_device_id not in allowed:
+        names = ", ".join(map(str, Device.objects.filter(pk__in=allowed).select_related("host")))
+        raise SpecError("device", f"your quota is for these alone: {names}")
+
+
+def _refuse_for_now(run: Run, person: User, limits: Limits) -> None:
+    most = limits.runs_waiting_max
+    if most is not None and _waiting(person).count() >= most:
+        raise _too_many_wait(person, most)
+    most = limits.runs_per_day_max
+    if most is not None and not run.is_estimate and _measured_lately(person).count() >= most:
+        raise _too_many_today(person, most)
+
+
+def _too_many_wait(person: User, most: int) -> QuotaExceeded:
+    """When a place frees depends on the queue, so no time is promised."""
+    first = _waiting(person).order_by("-priority", "created_at", "id").values_list("pk", flat=True).first()
+    frees = f"It frees when one of them starts; run {first} is the next." if first else "Ask a GPU manager for a place."
+    message = f"Your quota of runs waiting is used up: {_of(most)}. {frees}"
+    return QuotaExceeded("runs_waiting_max", message, frees_at=None, retry_after_seconds=_WAITING_RETRY_SECONDS)
+
+
+def _too_many_today(person: User, most: int) -> QuotaExceeded:
+    """The run that leaves the 24 hours next is the oldest of the last `most`: older ones are over the limit already."""
+    newest = _measured_lately(person).order_by("-created_at", "-id").values_list("pk", "created_at")
+    last = list(newest[max(0, most - 1) : most])
+    if not last:
+        message = "Your quota allows no measurements. An estimate needs no device."
+        day = int(DAY.total_seconds())
+        return QuotaExceeded("runs_per_day_max", message, frees_at=None, retry_after_seconds=day)
+    (oldest, asked_at) = last[0]
+    frees_at = asked_at + DAY
+    wait_seconds = max(1, ceil((frees_at - timezone.now()).total_seconds()))
+    message = (
+        f"Your quota of measurements in 24 hours is used up: {_of(most)}. "
+        f"It frees at {frees_at:%Y-%m-%d %H:%M} UTC, when your run {oldest} is 24 hours old."
+    )
+    return QuotaExceeded("runs_per_day_max", message, frees_at=frees_at, retry_after_seconds=wait_seconds)
+
+
+def _of(most: int) -> str:
+    return f"{most} of {most}" if most else "it is 0"
+
+
+def _waiting(person: User) -> Any:
+    return Run.objects.queued().filter(requested_by=person, cancel_requested=False)
+
+
+def _measured_lately(person: User) -> Any:
+    """Deleted ones count: to delete a run gives no other one."""
+    return Run.all_runs.measuring().filter(requested_by=person, created_at__gt=timezone.now() - DAY).order_by()
+
+
+def _merged(rows: Iterable[Quota]) -> Limits:
+    rows = list(rows)
+    devices = [frozenset(device.pk for device in row.devices.all()) for row in rows]
+    return Limits(
+        runs_waiting_max=_most([row.runs_waiting_max for row in rows], max),
+        runs_per_day_max=_most([row.runs_per_day_max for row in rows], max),
+        time_budget_max_seconds=_most([row.time_budget_max_seconds for row in rows], max),
+        device_ids=frozenset().union(*devices) if all(devices) else None,
+    )
+
+
+def _most(values: list[Any], largest: Callable[[list[Any]], Any]) -> Any:
+    """One without a limit takes it away."""
+    return None if None in values else largest(values)

@@ -1,0 +1,95 @@
+"""Tokens of the API: made, found by their secret, marked as used, revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from analysis.accounts.locking import person_lock
+from analysis.audit.record import record
+from analysis.models import ApiToken
+from analysis.models.accounts import TOKEN_NAME_LENGTH
+from analysis.permissions import may_manage
+from engine.errors import SpecError
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+READS, WRITES = "mm_r_", "mm_w_"
+TOKENS_PER_PERSON = 50
+_SECRET_BYTES = 32
+_PREFIX_LENGTH = len(READS) + 6
+_USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetime | None) -> tuple[ApiToken, str]:
+    """The row and the secret, which nobody sees again. Raises SpecError, naming the field."""
+    name = _checked_name(name)
+    if expires_at is not None and expires_at <= timezone.now():
+        raise SpecError("expires_at", "must be in the future")
+    secret = (WRITES if may_write else READS) + secrets.token_urlsafe(_SECRET_BYTES)
+    with transaction.atomic():
+        person_lock(owner)
+        if ApiToken.objects.live().filter(owner=owner).count() >= TOKENS_PER_PERSON:
+            raise SpecError("name", f"nobody keeps more than {TOKENS_PER_PERSON} tokens; revoke one first")
+        token = ApiToken.objects.create(
+            owner=owner,
+            name=name,
+            prefix=secret[:_PREFIX_LENGTH],
+            digest=_digest(secret),
+            may_write=may_write,
+            expires_at=expires_at,
+        )
+        record("token.create", target=token, after=_told(token))
+    return token, secret
+
+
+def token_revoke(*, token_id: int, by: User) -> bool:
+    """One's own; GPU managers, anybody's. False: it is somebody else's, revoked already, or there is none."""
+    tokens = ApiToken.objects.filter(pk=token_id, revoked_at=None)
+    if not may_manage(by):
+        tokens = tokens.filter(owner=by)
+    with transaction.atomic():
+        token = tokens.select_related("owner").first()
+        if token is None or not tokens.update(revoked_at=Now()):
+            return False
+        record("token.revoke", target=token, before=_told(token))
+    return True
+
+
+def token_of(secret: str) -> ApiToken | None:
+    """The live token with this secret, with its owner. One look into a unique index, whatever was sent."""
+    return ApiToken.objects.live().select_related("owner").filter(digest=_digest(secret)).first()
+
+
+def token_note_use(token: ApiToken) -> None:
+    """Written at most once a minute: polling must not turn every read into a write."""
+    if token.last_used_at is not None and timezone.now() - token.last_used_at < _USE_NOTED_EVERY:
+        return
+    is_due = Q(last_used_at=None) | Q(last_used_at__lte=Now() - _USE_NOTED_EVERY)
+    ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=Now())
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > TOKEN_NAME_LENGTH or not name.isprintable():
+        raise SpecError("name", f"must say what the token is for, in 1 to {TOKEN_NAME_LENGTH} printable characters")
+    return name
+
+
+def _told(token: ApiToken) -> dict[str, object]:
+    """What the audit log keeps: never the digest."""
+    expires_at = token.expires_at.isoformat() if token.expires_at else None
+    told = {"owner": token.owner.get_username(), "name": token.name, "prefix": token.prefix}
+    return {**told, "may_write": token.may_write, "expires_at": expires_at}

@@ -1,0 +1,16 @@
+"""Addresses of the login and of one's own account."""
+
+from django.contrib.auth.views import LogoutView
+from django.urls import path
+
+from analysis.accounts import views as accounts
+from analysis.accounts.middleware import for_signed_in
+
+urlpatterns = [
+    path("login/", accounts.Login.as_view(), name="login"),
+    path("logout/", for_signed_in(LogoutView.as_view()), name="logout"),
+    path("account/", accounts.account, name="account"),
+    path("account/password/", for_signed_in(accounts.Password.as_view()), name="account_password"),
+    path("account/tokens/", accounts.token_make, name="account_token_make"),
+    path("account/tokens/<int:token_id>/revoke/", accounts.token_end, name="account_token_end"),
+]

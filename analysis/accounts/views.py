@@ -1,0 +1,125 @@
+"""The page of one's own account: roles, quotas and their use, password, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from analysis.accounts.forms import LoginForm, TokenForm
+from analysis.accounts.middleware import for_signed_in
+from analysis.accounts.quotas import Limits, limits_of, use_of
+from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
+from analysis.models import ApiToken, Device
+from analysis.permissions import may_start
+from engine.errors import SpecError
+
+TOKENS_SHOWN = 2 * TOKENS_PER_PERSON
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLine:
+    """One limit as the page says it."""
+
+    title: str
+    used: int | None
+    most: str
+
+
+@for_signed_in
+@never_cache
+@require_safe
+def account(request: HttpRequest) -> HttpResponse:
+    """Who I am here, and what I may do."""
+    return _page(request, TokenForm(may_start=may_start(request.user)))
+
+
+@for_signed_in
+@never_cache
+@require_POST
+def token_make(request: HttpRequest) -> HttpResponse:
+    """Make a token. This answer alone shows its secret: it is kept in no session and no message."""
+    form = TokenForm(request.POST, may_start=may_start(request.user))
+    if form.is_valid():
+        asked = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
+        try:
+            token, secret = token_create(owner=request.user, **asked)
+        except SpecError as error:
+            form.add_error("name", str(error).removeprefix(f"{error.field}: "))
+        else:
+            fresh = TokenForm(may_start=may_start(request.user))
+            return _page(request, fresh, new_token=token, secret=secret)
+    return _page(request, form, status=422)
+
+
+@for_signed_in
+@require_POST
+def token_end(request: HttpRequest, token_id: int) -> HttpResponseRedirect:
+    """Revoke one of mine."""
+    if token_revoke(token_id=token_id, by=request.user):
+        messages.success(request, "The token is revoked. Programs that show it are refused from now on.")
+    else:
+        messages.error(request, "This token is somebody else’s, or revoked already.")
+    return redirect("account")
+
+
+class Password(PasswordChangeView):
+    """Change my password; sessions elsewhere end with it."""
+
+    template_name = "analysis/account_password.html"
+    success_url = reverse_lazy("account")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, "Your password is changed. Everywhere else you are logged out; tokens go on.")
+        return super().form_valid(form)
+
+
+class Login(LoginView):
+    """The only way in for people. Failures are counted by `analysis.accounts.lockout`."""
+
+    authentication_form = LoginForm
+    redirect_authenticated_user = True
+
+
+def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **context: Any) -> HttpResponse:
+    user = request.user
+    tokens = ApiToken.objects.filter(owner=user, revoked_at=None)[:TOKENS_SHOWN]
+    context |= {
+        "form": form,
+        "roles": sorted(user.groups.values_list("name", flat=True)),
+        "quotas": _quota_lines(user),
+        "tokens": tokens,
+        "tokens_max": TOKENS_PER_PERSON,
+        "api_address": request.build_absolute_uri("/api/v1/runs/"),
+    }
+    return render(request, "analysis/account.html", context, status=status)
+
+
+def _quota_lines(user: User) -> list[QuotaLine]:
+    limits, use = limits_of(user), use_of(user)
+    budget = limits.time_budget_max_seconds or settings.RUN_TIME_BUDGET_MAX_SECONDS
+    return [
+        QuotaLine("Runs waiting", use.runs_waiting, _most(limits.runs_waiting_max)),
+        QuotaLine("Measurements asked for in 24 hours", use.runs_today, _most(limits.runs_per_day_max)),
+        QuotaLine("Longest time budget", None, f"{min(budget, settings.RUN_TIME_BUDGET_MAX_SECONDS):,.0f} s"),
+        QuotaLine("Devices", None, _devices(limits)),
+    ]
+
+
+def _most(limit: int | None) -> str:
+    return "no limit" if limit is None else f"of {limit:,}"
+
+
+def _devices(limits: Limits) -> str:
+    if limits.device_ids is None:
+        return "every one that is open to you"
+    return ", ".join(map(str, Device.objects.filter(pk__in=limits.device_ids).select_related("host")))

@@ -1,0 +1,1 @@
+"""The classic endpoints: a published contract, kept exactly."""

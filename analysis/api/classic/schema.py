@@ -1,0 +1,161 @@
+"""What the OpenAPI description says of the classic endpoints: the published contract, with its own form of errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiViewExtension
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import serializers
+
+_TAGS = ["classic"]
+_NUMBER = {"allow_null": True}
+
+
+class ClassicErrorSerializer(serializers.Serializer[Any]):
+    """Every error of the classic endpoints."""
+
+    status = serializers.ChoiceField(["error"])
+    error = serializers.CharField()
+
+
+class HealthSerializer(serializers.Serializer[Any]):
+    """State of this server and of the device that a run without a wish would get."""
+
+    status = serializers.ChoiceField(["healthy"])
+    gpu_available = serializers.BooleanField()
+    gpu_name = serializers.CharField(allow_null=True)
+    gpu_memory_total_gb = serializers.FloatField(allow_null=True, help_text="GiB.")
+    device = serializers.CharField(allow_null=True)
+    timestamp = serializers.DateTimeField()
+
+
+class ClassicModelSerializer(serializers.Serializer[Any]):
+    """A model on offer."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    type = serializers.CharField()
+    huggingface_id = serializers.CharField(allow_null=True)
+
+
+class ClassicModelsSerializer(serializers.Serializer[Any]):
+    """All of them."""
+
+    models = ClassicModelSerializer(many=True)
+
+
+class AnalyzeBodySerializer(serializers.Serializer[Any]):
+    """Beside `model_name`, every key of a spec but `model`, and `device_class`: see /api/v1/settings/."""
+
+    model_name = serializers.CharField(help_text="An id of /models.")
+
+
+class AnalyzedSizeSerializer(serializers.Serializer[Any]):
+    """One batch size that was tried. `_mb` is MiB, `_gb` is GiB."""
+
+    batch_size = serializers.IntegerField()
+    memory_mb = serializers.FloatField(**_NUMBER)
+    memory_gb = serializers.FloatField(**_NUMBER)
+    success = serializers.BooleanField()
+    error = serializers.CharField(**_NUMBER)
+
+
+class AnalyzedSerializer(serializers.Serializer[Any]):
+    """What was measured. `_gb` is GiB; null was not measured."""
+
+    run_id = serializers.IntegerField()
+    model_name = serializers.CharField()
+    device = serializers.CharField()
+    gpu_total_gb = serializers.FloatField(**_NUMBER)
+    results = AnalyzedSizeSerializer(many=True)
+    optimal_batch_size = serializers.IntegerField(**_NUMBER)
+    optimal_memory_gb = serializers.FloatField(**_NUMBER)
+    current_batch_size = serializers.IntegerField()
+    current_memory_gb = serializers.FloatField(**_NUMBER)
+    waste_gb = serializers.FloatField(**_NUMBER)
+    waste_percent = serializers.FloatField(**_NUMBER)
+    current_waste_gb = serializers.FloatField(**_NUMBER)
+    current_waste_percent = serializers.FloatField(**_NUMBER)
+    speedup = serializers.FloatField(**_NUMBER)
+    batch_size_ratio = serializers.FloatField(**_NUMBER)
+    cost_savings_per_run = serializers.FloatField(**_NUMBER)
+    cost_savings_annual = serializers.FloatField(**_NUMBER)
+    certified = serializers.BooleanField()
+
+
+class AnalyzeSerializer(serializers.Serializer[Any]):
+    """A finished analysis."""
+
+    status = serializers.ChoiceField(["success"])
+    data = AnalyzedSerializer()
+
+
+class AcceptedSerializer(serializers.Serializer[Any]):
+    """The run goes on without the request."""
+
+    status = serializers.ChoiceField(["accepted"])
+    run_id = serializers.IntegerField()
+    url = serializers.URLField()
+
+
+def _errors(*statuses: int) -> dict[int, Any]:
+    return dict.fromkeys(statuses, ClassicErrorSerializer)
+
+
+def _described(view: type, **methods: Any) -> type:
+    """A view like this one that says what it answers; the one that serves is left as it is."""
+    return extend_schema_view(**methods)(type(view.__name__, (view,), {"__doc__": view.__doc__}))
+
+
+class HealthDescribed(OpenApiViewExtension):
+    """`GET /health`."""
+
+    target_class = "analysis.api.classic.views.Health"
+
+    def view_replacement(self) -> type:
+        answers = {200: HealthSerializer, **_errors(406)}
+        words = "State of this server and its first device."
+        return _described(
+            self.target_class,
+            get=extend_schema(tags=_TAGS, operation_id="health", description=words, auth=[], responses=answers),
+        )
+
+
+class ModelsDescribed(OpenApiViewExtension):
+    """`GET /models`."""
+
+    target_class = "analysis.api.classic.views.Models"
+
+    def view_replacement(self) -> type:
+        answers = {200: ClassicModelsSerializer, **_errors(406)}
+        return _described(
+            self.target_class,
+            get=extend_schema(
+                tags=_TAGS, operation_id="models", description="Models on offer.", auth=[], responses=answers
+            ),
+        )
+
+
+class AnalyzeDescribed(OpenApiViewExtension):
+    """`POST /analyze`."""
+
+    target_class = "analysis.api.classic.views.Analyze"
+
+    def view_replacement(self) -> type:
+        answers = {200: AnalyzeSerializer, 202: AcceptedSerializer}
+        prefer = OpenApiParameter(
+            "Prefer", str, OpenApiParameter.HEADER, description="respond-async: do not wait for the run."
+        )
+        return _described(
+            self.target_class,
+            post=extend_schema(
+                tags=_TAGS,
+                operation_id="analyze",
+                description="Store a run and wait for it; 202 when that takes too long, or too many wait.",
+                parameters=[prefer],
+                request=AnalyzeBodySerializer,
+                responses={**answers, **_errors(400, 401, 403, 406, 413, 415, 429, 500)},
+            ),
+        )

@@ -1,0 +1,158 @@
+"""The classic endpoints: a published contract, kept exactly. What they answer is made in `classic_data.py`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.vary import vary_on_headers
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analysis.accounts.middleware import asking_for_its_right
+from analysis.api.classic.data import analysis_data, health_data, models_data
+from analysis.api.permissions import MayAnalyze
+from analysis.api.run_request import json_object, submission
+from analysis.http.errors import BadRequest, error_body, wants_json
+from analysis.models import OVER, Device, Run, State
+from analysis.pages.home import views as home
+from analysis.runs import services
+from engine.catalog import WORKLOADS, workload_ids
+from engine.spec import RunSpec
+
+_POLL_SECONDS = 0.25
+_KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
+_INDEX = {
+    "name": "MemoryMark",
+    "description": "Measures the largest and the best batch size of a model on a device",
+    "endpoints": {
+        "GET /health": "state of this server and its first device",
+        "GET /models": "models on offer",
+        "POST /analyze": '{"model_name": "bert"}: run an analysis and wait for it',
+        "GET /api/v1/runs/": "stored runs (login)",
+        "POST /api/v1/runs/": '{"model": "bert"}: store a run (login)',
+    },
+}
+
+
+@csrf_exempt  # a POST changes nothing here, and its refusal has our form
+@login_not_required
+@vary_on_headers("Accept")
+def index(request: HttpRequest) -> HttpResponse:
+    """`/`: the home page to a browser, the API's index to a program."""
+    if request.method not in ("GET", "HEAD"):
+        body = error_body(f'Method "{request.method}" not allowed.')
+        return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
+    return JsonResponse(_INDEX) if wants_json(request) else asking_for_its_right(home.home)(request)
+
+
+class Open(APIView):
+    """A view that anybody may read."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+
+
+class Health(Open):
+    """`GET /health`: answers before any device is known, too."""
+
+    def get(self, request: Request) -> Response:
+        device = Device.objects.enabled().best_first().first()
+        return Response(health_data(device, timezone.now()))
+
+
+class Models(Open):
+    """`GET /models`: what can be analysed."""
+
+    def get(self, request: Request) -> Response:
+        return Response({"models": models_data()})
+
+
+class Analyze(APIView):
+    """`POST /analyze`: store a run, wait for it a while, answer it in the contract's words."""
+
+    permission_classes = (MayAnalyze,)
+    throttle_scope = "create"
+
+    def post(self, request: Request) -> Response:
+        run = services.run_create(**submission(_asked(json_object(request)), request.user))
+        if not _prefers_not_to_wait(request):
+            run = _wait_for(run)
+        return _answer(run, request)
+
+
+def _asked(body: dict[str, Any]) -> dict[str, Any]:
+    """The contract's body -> keys of RunSpec; `model_name` is refused in the contract's exact words."""
+    name = body.get("model_name")
+    if name is None or name == "":
+        raise BadRequest("model_name is required")
+    if not isinstance(name, str) or name not in WORKLOADS:
+        raise BadRequest(f"Invalid model_name. Must be one of: {', '.join(workload_ids())}")
+    for key in body:
+        if key not in _KEYS:
+            raise BadRequest(f"{key[:80]}: unknown key; allowed are {', '.join(_KEYS)}")
+    return {"model": name, **{key: value for key, value in body.items() if key != "model_name"}}
+
+
+def _prefers_not_to_wait(request: Request) -> bool:
+    return "respond-async" in [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
+
+
+class WaitingRoom:
+    """Requests of this process that wait for their runs. Each holds a thread, so half of the threads stay free."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    @staticmethod
+    def places() -> int:
+        most, threads = settings.ANALYZE_WAITING_REQUESTS, settings.WEB_THREADS
+        return most if threads is None else min(most, threads // 2)
+
+    @contextmanager
+    def place(self) -> Iterator[bool]:
+        """Whether there is one; it is free again after the block."""
+        with self._lock:
+            has_place = self._waiting < self.places()
+            self._waiting += has_place
+        try:
+            yield has_place
+        finally:
+            with self._lock:
+                self._waiting -= has_place
+
+
+_room = WaitingRoom()
+
+
+def _wait_for(run: Run) -> Run:
+    """Until the run is over or the wait runs out; at once when enough requests of this process wait already."""
+    with _room.place() as has_place:
+        if not has_place:
+            return run
+        until = monotonic() + settings.ANALYZE_WAIT_SECONDS
+        while monotonic() < until and not Run.objects.filter(pk=run.pk, state__in=OVER).exists():
+            sleep(_POLL_SECONDS)
+    run.refresh_from_db()
+    return run
+
+
+def _answer(run: Run, request: Request) -> Response:
+    if run.state == State.FINISHED:
+        return Response({"status": "success", "data": analysis_data(run.result, run_id=run.pk)})
+    if run.is_over:
+        message = run.error_message or f"The run was {run.get_state_display().lower()}"
+        return Response(error_body(message), status=500)
+    url = request.build_absolute_uri(run.get_absolute_url())
+    return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})

@@ -1,0 +1,77 @@
+"""DRF's exceptions, and refusals of our own, in the form that their address promises.
+
+In a module of its own: DRF's views read the settings, whose classes import `errors`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig, ValidationError
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from analysis.accounts.quotas import QuotaExceeded
+from analysis.http.errors import VERSIONED, BadRequest, error_body
+from analysis.http.problem_details import Problem, into_problem, part, pointer_to
+from engine.errors import SpecError
+
+
+def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """The answer to what a view raised. None: a bug, which Django logs and answers as a 500."""
+    request = context["request"]
+    if request.path.startswith(VERSIONED):
+        exc = _as_problem(exc)
+        response = exception_handler(exc, context)
+        return response and into_problem(response, exc, request)
+    response = exception_handler(_as_classic(exc), context)
+    if response is not None:
+        response.data = error_body(_text(response.data))
+        if isinstance(exc, QuotaExceeded):
+            response.headers["Retry-After"] = str(exc.retry_after_seconds)
+    return response
+
+
+class _TooMuch(APIException):
+    """A quota, in the classic form."""
+
+    status_code = 429
+
+
+def _as_classic(exc: Exception) -> Exception:
+    if isinstance(exc, QuotaExceeded):
+        return _TooMuch(str(exc))
+    return BadRequest(str(exc)) if isinstance(exc, SpecError) else exc
+
+
+def _as_problem(exc: Exception) -> Exception:
+    """Refusals that are no exceptions of HTTP."""
+    if isinstance(exc, QuotaExceeded):
+        detail = part("", str(exc), exc.quota)
+        return Problem(
+            429, detail=str(exc), code="quota", errors=[detail], headers={"Retry-After": str(exc.retry_after_seconds)}
+        )
+    if isinstance(exc, SpecError):
+        field = exc.field or ""
+        words = str(exc).removeprefix(f"{field}: ")
+        return Problem(400, detail=str(exc), errors=[part(pointer_to(field), words, exc.code)])
+    if isinstance(exc, ValidationError):
+        return Problem(400, detail=" ".join(exc.messages), errors=_of_model(exc))
+    if isinstance(exc, RequestDataTooBig):
+        return Problem(413, detail="The body is larger than this server takes.")
+    return exc
+
+
+def _of_model(exc: ValidationError) -> list[dict[str, str]]:
+    named = exc.message_dict if hasattr(exc, "error_dict") else {"__all__": exc.messages}
+    pointers = {field: "" if field == "__all__" else pointer_to(field) for field in named}
+    return [part(pointers[field], message) for field, messages in named.items() for message in messages]
+
+
+def _text(data: Any) -> str:
+    """DRF's nested details as one line."""
+    if isinstance(data, dict):
+        parts = [_text(value) if key == "detail" else f"{key}: {_text(value)}" for key, value in data.items()]
+        return "; ".join(parts)
+    return "; ".join(map(_text, data)) if isinstance(data, list) else str(data)

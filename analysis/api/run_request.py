@@ -1,0 +1,124 @@
+"""What a request asks for: JSON body -> what `services.run_create` takes. Every refusal names its field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest
+
+from analysis.http.errors import BadRequest
+from analysis.http.strict_json import BadJsonError, strict_json
+from analysis.models import Run
+from analysis.runs.estimates import ALL_GPUS
+from analysis.runs.placement import placement_find, placement_of
+from analysis.runs.services import estimate_create, run_create
+from engine.errors import SpecError
+from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
+"""What a request may hold beside the keys of a RunSpec."""
+ESTIMATE_KEYS = ("gpu", "priority")
+NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "time_budget_seconds")
+
+_KINDS = {str: "text", int: "a whole number", bool: "true or false"}
+
+
+def json_object(request: HttpRequest) -> dict[str, Any]:
+    """The body as an object, with the contract's words for what is wrong with it."""
+    if not request.body.strip():
+        raise BadRequest("Request body is required")
+    try:
+        body = strict_json(request.body)
+    except BadJsonError as exc:
+        raise BadRequest("Request body must be valid JSON") from exc
+    if not isinstance(body, dict):
+        raise BadRequest("Request body must be a JSON object")
+    return body
+
+
+def run_stored(body: dict[str, Any], user: User) -> Run:
+    """A new run, of the kind that the body says. Raises SpecError."""
+    is_estimate = asks_for_estimate(body)
+    asked = {name: value for name, value in body.items() if name != "kind"}
+    if is_estimate:
+        return estimate_create(**estimate_submission(asked, user))
+    return run_create(**submission(asked, user))
+
+
+def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
+    """A new run as that one was asked for, but for these changes; also the one kind of the other. Raises SpecError."""
+    asked = {**_asked_of(run, asks_for_estimate({"kind": run.kind, **changes})), **changes}
+    names_place = not {"device", "device_class"}.isdisjoint(changes)
+    if asked["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
+        return run_stored(asked, user)
+    # the very device, not one that is called the same on another host
+    del asked["kind"]
+    return run_create(**{**submission(asked, user), "place": placement_of(run)})
+
+
+def _asked_of(run: Run, is_estimate: bool) -> dict[str, Any]:
+    """What a request would have held that asks for this run, as a measurement or as an estimate."""
+    asked = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
+    del asked["device"]
+    if run.uses_device_price and not (run.is_estimate and is_estimate):
+        del asked["price_per_hour_usd"]
+    if run.is_estimate or is_estimate:
+        del asked["time_budget_seconds"]
+    if is_estimate:
+        return {**asked, "kind": Run.Kind.ESTIMATE, **({"gpu": run.gpu} if run.is_estimate else {})}
+    asked["kind"] = Run.Kind.MEASUREMENT
+    if not run.is_estimate:
+        asked["accepts_shared_device"] = run.accepts_shared_device
+        asked["device"] = run.asks_device.device if run.asks_device else run.asks_kind
+    return asked
+
+
+def submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    """The arguments of `run_create`: the keys of a RunSpec and those about its place in the queue.
+
+    Raises SpecError. The device's own price stands in where the request names none.
+    """
+    device_class = _checked(asked, "device_class", str, "")
+    spec = RunSpec.from_dict({name: value for name, value in asked.items() if name not in QUEUE_KEYS})
+    return {
+        "spec": spec,
+        "place": placement_find(spec.device, device_class, user),
+        "requested_by": user if user.is_authenticated else None,
+        "priority": _checked(asked, "priority", int, Run.Priority.NORMAL),
+        "accepts_shared_device": _checked(asked, "accepts_shared_device", bool, False),
+        "uses_device_price": "price_per_hour_usd" not in asked,
+    }
+
+
+def estimate_submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    """The arguments of `estimate_create`. Raises SpecError, also for what only a measurement has."""
+    for name in NOT_OF_ESTIMATES:
+        if name in asked:
+            raise SpecError(name, "an estimate uses no device here; leave it out, or ask for kind measurement")
+    spec = RunSpec.from_dict({name: value for name, value in asked.items() if name not in ESTIMATE_KEYS})
+    return {
+        "spec": spec,
+        "gpu": _checked(asked, "gpu", str, ALL_GPUS),
+        "requested_by": user if user.is_authenticated else None,
+        "priority": _checked(asked, "priority", int, Run.Priority.NORMAL),
+    }
+
+
+def asks_for_estimate(asked: dict[str, Any]) -> bool:
+    """What `kind` says; without it a run is a measurement. Raises SpecError."""
+    kind = _checked(asked, "kind", str, Run.Kind.MEASUREMENT)
+    if kind not in Run.Kind.values:
+        raise SpecError("kind", f"must be one of {', '.join(Run.Kind.values)}")
+    if kind == Run.Kind.MEASUREMENT and "gpu" in asked:
+        raise SpecError("gpu", "is for estimates: add kind estimate, or name a device to measure on")
+    return kind == Run.Kind.ESTIMATE
+
+
+def _checked(asked: dict[str, Any], name: str, kind: type, default: Any) -> Any:
+    value = asked.get(name, default)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise SpecError(name, f"must be {_KINDS[kind]}")
+    return value

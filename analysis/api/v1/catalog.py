@@ -1,0 +1,107 @@
+"""What is offered: the models, the settings of a run as a JSON Schema, and the cards that can be estimated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis.api.v1.serializer_bases import View
+from analysis.api.v1.spec_schema import input_schema, run_schema, settings_of
+from analysis.runs.gpu_catalog import Price, prices
+from engine.catalog import WORKLOADS, Workload
+from engine.estimate.gpus import Gpu, gpus
+
+
+class ModelSerializer(serializers.Serializer[Workload]):
+    """A workload: an architecture with its task and the input it takes."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    task = serializers.ChoiceField(["text-classification", "image-classification"])
+    library = serializers.CharField()
+    parameter_count = serializers.IntegerField()
+    label_count = serializers.IntegerField()
+    huggingface_id = serializers.CharField(allow_null=True)
+    settings = serializers.SerializerMethodField(help_text="The fields of /api/v1/settings/ that it takes.")
+    input_field = serializers.CharField(help_text="The setting that changes the size of its input.")
+    input = serializers.SerializerMethodField(help_text="JSON Schema of that setting.")
+
+    def get_settings(self, workload: Workload) -> list[str]:
+        return settings_of(workload)
+
+    def get_input(self, workload: Workload) -> dict[str, int]:
+        return input_schema(workload)
+
+
+class ModelListSerializer(serializers.Serializer[Any]):
+    """All of them."""
+
+    results = ModelSerializer(many=True)
+
+
+class PriceSerializer(serializers.Serializer[Price]):
+    """What an hour costs: an assumption, with where it is from."""
+
+    per_hour_usd = serializers.FloatField()
+    source = serializers.CharField()
+    date = serializers.CharField(help_text="The day the source is of.")
+    is_own = serializers.BooleanField(source="is_of_lab", help_text="Set by this lab's GPU managers.")
+
+
+class GpuSerializer(serializers.Serializer[Gpu]):
+    """A card of the catalogue. Peaks are the vendor's, without sparsity; null is not known."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    vendor = serializers.ChoiceField(["nvidia", "amd"])
+    total_bytes = serializers.IntegerField()
+    is_total_exact = serializers.BooleanField(help_text="Read from such a card; else from the vendor's figure.")
+    total_source = serializers.CharField(allow_null=True)
+    compute_capability = serializers.CharField(allow_null=True)
+    context_bytes = serializers.IntegerField(help_text="Taken by the driver for a process, before any tensor.")
+    cublas_workspace_bytes = serializers.IntegerField()
+    memory_bandwidth_bytes_per_second = serializers.FloatField(allow_null=True)
+    dense_tflops = serializers.DictField(child=serializers.FloatField(), help_text="By precision.")
+    torch_names = serializers.ListField(child=serializers.CharField())
+    price = PriceSerializer(allow_null=True)
+
+
+class GpuListSerializer(serializers.Serializer[Any]):
+    """All of them."""
+
+    results = GpuSerializer(many=True)
+
+
+class ModelList(View):
+    """The models on offer."""
+
+    @extend_schema(tags=["catalogue"], operation_id="models_list", responses=ModelListSerializer)
+    def get(self, request: Request) -> Response:
+        """Every model that can be measured or estimated."""
+        return Response(ModelListSerializer({"results": WORKLOADS.values()}).data)
+
+
+class SettingsSchema(View):
+    """What a run may be asked for."""
+
+    @extend_schema(tags=["catalogue"], operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        """JSON Schema (2020-12) of the body that starts a run: types, ranges, choices, defaults, units."""
+        return Response(run_schema())
+
+
+class GpuList(View):
+    """The cards that can be estimated."""
+
+    @extend_schema(tags=["catalogue"], operation_id="gpus_list", responses=GpuListSerializer)
+    def get(self, request: Request) -> Response:
+        """Every card of the catalogue, with its price where somebody says one."""
+        price_of = prices()
+        cards = [{**gpu.to_dict(), "price": price_of.get(gpu.id)} for gpu in gpus().values()]
+        return Response(GpuListSerializer({"results": cards}).data)

@@ -1,0 +1,163 @@
+"""What the API's schema says of runs beside the views themselves: headers, filters, settings, further problems."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from django_filters import BooleanFilter, DateFilter, Filter, NumberFilter
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
+from rest_framework import serializers
+
+from analysis.api.v1.paging import PARAMETERS
+from analysis.http.problem_details import CONTENT_TYPE
+from analysis.models import Run
+from analysis.pages.history.columns import COLUMNS
+from analysis.pages.history.filters import RunFilter
+from engine.spec import CHOICES, RANGES, RunSpec
+
+
+class ProblemPartSerializer(serializers.Serializer[Any]):
+    """One part of the request that is wrong."""
+
+    pointer = serializers.CharField(required=False, help_text="JSON pointer into the body; empty: all of it.")
+    parameter = serializers.CharField(required=False, help_text="Of the address.")
+    detail = serializers.CharField()
+    code = serializers.CharField()
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """What is wrong with a request (RFC 9457)."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField(help_text="For people.")
+    instance = serializers.CharField()
+    code = serializers.CharField(help_text="For programs: it stays the same.")
+    errors = ProblemPartSerializer(many=True)
+    request_id = serializers.CharField(
+        allow_null=True, help_text="X-Request-ID of this answer: name it when you ask for help."
+    )
+
+
+_SAID = {
+    400: "A parameter or a part of the body is not what it must be; `errors` names it.",
+    401: "Nobody is signed in, or the token or password is wrong.",
+    403: "This person, or this token, may not do that.",
+    404: "There is no such thing.",
+    406: "Only JSON is answered.",
+    409: "Its state does not allow it; or the run of this Idempotency-Key was deleted.",
+    412: "It has changed since it was read (If-Match).",
+    413: "The body is too large.",
+    415: "The body must be application/json.",
+    422: "This Idempotency-Key was used for another request.",
+    429: "Too often, or a quota is used up; `Retry-After` says when again.",
+}
+READING = (400, 401, 403, 406)
+CHANGING = (*READING, 413, 415, 429)
+
+
+def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
+    """Answers of a view that say no. Those that every view may give are added by `analysis.api.openapi`."""
+    return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, _SAID[status]) for status in statuses}
+
+
+def _header(name: str, words: str, *, status: list[int], kind: Any = str) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=words, response=status)
+
+
+LOCATION = _header("Location", "Where the run is.", status=[202])
+RETRY_AFTER = _header("Retry-After", "Seconds until it is worth asking again.", status=[200, 202, 429], kind=int)
+REPLAYED = _header("Idempotent-Replayed", "true: an earlier request with this key stored it.", status=[202])
+ETAG = _header("ETag", "Of this answer: for If-None-Match and If-Match.", status=[200, 304])
+KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "maxLength": 255, "pattern": "^[ -~]+$"},
+    OpenApiParameter.HEADER,
+    description="Your name for this request: sent again with the same body within 24 hours, no second run is stored.",
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match", str, OpenApiParameter.HEADER, description="Only if the run still has this ETag."
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="304 if the run still has this ETag."
+)
+ACCEPTED = [KEY, LOCATION, RETRY_AFTER, REPLAYED]
+
+
+ANY_OBJECT = {"type": "object", "additionalProperties": True}
+ANY_OBJECTS = {"type": "array", "items": ANY_OBJECT}
+
+
+def whole(name: str, words: str, minimum: int, maximum: int) -> OpenApiParameter:
+    """A whole number in the address."""
+    return OpenApiParameter(name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=words)
+
+
+def page_parameters() -> list[OpenApiParameter]:
+    """Of a list that comes in pages."""
+    return [whole(name, *told) for name, told in PARAMETERS.items()]
+
+
+def page_of(name: str, row: Any) -> Any:
+    """A page of a list."""
+    link = serializers.URLField(allow_null=True)
+    return inline_serializer(name, {"next": link, "previous": link, "results": row(many=True)})
+
+
+def all_of(name: str, row: Any) -> Any:
+    """Everything of one kind that a run has."""
+    return inline_serializer(name, {"run": serializers.IntegerField(), "results": row(many=True)})
+
+
+def run_filters() -> list[OpenApiParameter]:
+    """The filters of the history, read off the filter set, and its orders."""
+    filters = [_filter(name, each) for name, each in RunFilter.base_filters.items()]
+    orders = [column.key for column in COLUMNS.values() if column.order]
+    choices = [sign + key for key in orders for sign in ("", "-")]
+    order = OpenApiParameter("sort", str, enum=choices, description="With - in reverse. Default: -created.")
+    return [*filters, order]
+
+
+def _filter(name: str, each: Filter) -> OpenApiParameter:
+    words = " ".join(filter(None, (f"{each.label}.", each.extra.get("help_text"))))
+    if "choices" in each.extra:
+        choices = [value for value, _ in each.extra["choices"]]
+        return OpenApiParameter(name, str, many=name == "state", enum=choices, description=words)
+    kinds = {BooleanFilter: bool, DateFilter: OpenApiTypes.DATE, NumberFilter: float}
+    kind = next((kind for base, kind in kinds.items() if isinstance(each, base)), int if name == "device" else str)
+    return OpenApiParameter(name, kind, description=words)
+
+
+def run_body(name: str, *, needs_model: bool = True) -> Any:
+    """The body that asks for a run: the settings of RunSpec, and its place in the queue. Here to be documented:
+    what is sent is checked by RunSpec itself."""
+    settings = {field.name: _setting(field, needs_model) for field in fields(RunSpec)}
+    place = {
+        "kind": serializers.ChoiceField(Run.Kind.choices, required=False, help_text="Without it, a measurement."),
+        "gpu": serializers.CharField(required=False, help_text="Of an estimate: a card of the catalogue, or all."),
+        "device_class": serializers.CharField(required=False, help_text="Part of the card's name, such as A100."),
+        "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
+        "accepts_shared_device": serializers.BooleanField(required=False),
+    }
+    return inline_serializer(name, {**settings, **place})
+
+
+_FIELDS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
+    "str": serializers.CharField,
+    "bool": serializers.BooleanField,
+    "int": serializers.IntegerField,
+    "float": serializers.FloatField,
+}
+
+
+def _setting(field: Field[Any], needs_model: bool) -> serializers.Field[Any, Any, Any, Any]:
+    options: dict[str, Any] = {"required": needs_model and field.default is MISSING}
+    if field.name in CHOICES:
+        return serializers.ChoiceField(CHOICES[field.name], **options)
+    if field.name in RANGES:
+        options["min_value"], options["max_value"] = RANGES[field.name]
+    kind, _, is_optional = str(field.type).partition(" | ")
+    return _FIELDS[kind](allow_null=bool(is_optional), **options)

@@ -1,0 +1,111 @@
+"""Saved views of the history: one's own, and those that others share."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView, RetrieveAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from analysis.api.v1.paging import Keyset
+from analysis.api.v1.serializer_bases import StrictBody
+from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText
+from analysis.http.problem_details import Problem, bad_field
+from analysis.models import SavedView
+from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
+from analysis.pages.history.query import asked, without_empty
+from analysis.permissions import may_manage
+from analysis.runs import services
+from analysis.runs.saved_views import VIEWS_PER_PERSON
+
+
+class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
+    """A view of the history under a name. `query` is that of the page /runs/ and of the exports."""
+
+    owner = serializers.CharField(source="owner.username")
+    is_own = serializers.SerializerMethodField()
+
+    class Meta:
+        model = SavedView
+        fields = ("id", "name", "query", "is_shared", "owner", "is_own", "created_at")
+
+    def get_is_own(self, view: SavedView) -> bool:
+        return bool(view.owner_id == self.context["request"].user.pk)
+
+
+class SavedViewBodySerializer(StrictBody):
+    """A view to keep; one of the same name is replaced."""
+
+    name = StrictText(max_length=NAME_LENGTH)
+    query = StrictText(
+        max_length=QUERY_LENGTH, allow_blank=True, help_text="Such as state=finished&sort=-largest; empty: all runs."
+    )
+    is_shared = StrictFlag(default=False, help_text="Others may open it, too.")
+
+
+class _SavedViews(StrictQuery):
+    """What list and detail share."""
+
+    serializer_class = SavedViewSerializer
+    queryset = SavedView.objects.none()
+    request: Request
+
+    def get_queryset(self) -> QuerySet[SavedView]:
+        mine_or_shared = Q(owner=self.request.user) | Q(is_shared=True)
+        return SavedView.objects.filter(mine_or_shared).select_related("owner")
+
+
+@extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_list"))
+class SavedViewList(_SavedViews, ListAPIView[SavedView]):
+    """One's own views and those that others share, the newest first."""
+
+    pagination_class = Keyset
+    ordering = ("-id",)
+
+    @extend_schema(
+        tags=["saved views"],
+        operation_id="saved_views_create",
+        request=SavedViewBodySerializer,
+        responses={201: SavedViewSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Keep a view under a name, in place of an earlier one of it."""
+        body = SavedViewBodySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        told = body.validated_data
+        query = _checked_query(told["query"])
+        kept = services.saved_view_set(owner=request.user, name=told["name"], query=query, is_shared=told["is_shared"])
+        if kept is None:
+            raise bad_field("name", f"it needs a name, and nobody keeps more than {VIEWS_PER_PERSON} views")
+        location = reverse("api-saved-view", args=[kept.pk], request=request)
+        return Response(self.get_serializer(kept).data, status=201, headers={"Location": location})
+
+
+@extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_retrieve"))
+class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
+    """One saved view: one's own, one that is shared; to GPU managers, anybody's."""
+
+    def get_queryset(self) -> QuerySet[SavedView]:
+        everybodys = SavedView.objects.select_related("owner")
+        return everybodys if may_manage(self.request.user) else super().get_queryset()
+
+    @extend_schema(tags=["saved views"], operation_id="saved_views_delete", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Forget it: one's own; GPU managers, anybody's. The runs are not touched."""
+        if services.saved_view_delete(view_id=pk, by=request.user):
+            return Response(status=204)
+        if self.get_queryset().filter(pk=pk).exists():
+            raise Problem(403, detail="This view is somebody else's: its owner and GPU managers may delete it.")
+        raise Problem(404, detail="There is no such view.")
+
+
+def _checked_query(text: str) -> str:
+    """As the history writes it; one that the page would refuse is refused here, too."""
+    wanted = asked(without_empty(QueryDict(text.removeprefix("?"))))
+    if wanted.problems:
+        raise bad_field("query", " ".join(wanted.problems))
+    return wanted.query()

@@ -1,0 +1,53 @@
+"""Parameters of the address as a serializer's fields, so that they are checked and documented from one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView
+
+from analysis.api.v1.strict_input import StrictQuery
+from analysis.http.problem_details import Problem, pointer_to
+
+
+class Query(Serializer[Any]):
+    """What an address may ask for."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(cls().fields)
+
+    @classmethod
+    def of(cls, request: Request) -> dict[str, Any]:
+        """The checked values of those that were given. Raises Problem, naming the parameter."""
+        given = {name: value for name, value in request.query_params.items() if name in cls.names()}
+        asked = cls(data=given)
+        if not asked.is_valid():
+            errors = [
+                {"parameter": name, "detail": str(detail), "code": detail.code}
+                for name, details in asked.errors.items()
+                for detail in details
+            ]
+            raise Problem(400, detail="; ".join(f"{e['parameter']}: {e['detail']}" for e in errors), errors=errors)
+        return dict(asked.validated_data)
+
+
+class StrictBody(Serializer[Any]):
+    """A body in which a member that is not known is refused: it would seem to be in force."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = [str(name)[:80] for name in data if name not in self.fields] if isinstance(data, dict) else []
+        if unknown:
+            detail = f"there is no such member; there are: {', '.join(self.fields)}"
+            raise Problem(
+                400,
+                detail=f"{unknown[0]}: {detail}",
+                errors=[{"pointer": pointer_to(name), "detail": detail, "code": "unknown"} for name in unknown],
+            )
+        return super().to_internal_value(data)
+
+
+class View(StrictQuery, APIView):
+    """A view without rows of its own to page through."""

@@ -1,0 +1,136 @@
+"""What is written down without being asked: rows of these kinds that were saved or deleted, and their lists.
+
+Only columns that people decide on are compared; what workers tell of a device is none of them. A password's hash
+never gets here: that it was changed is all there is to say.
+
+Django does not tell of `QuerySet.update()` and `bulk_create()`: whoever uses those on such rows calls `record` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db.models import Model
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+
+from analysis.audit.record import kind_of, record, record_changes
+from analysis.models import Device, GpuPrice, Host, Quota, RetentionRule, SavedView
+
+_UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
+_HIDDEN = {"password": "(changed)"}
+_BEFORE = "_audit_before"
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """Columns and lists of one kind of row. Devices and hosts are made by their workers, and nobody asked for that."""
+
+    columns: tuple[str, ...]
+    lists: tuple[str, ...] = ()
+    made_by_people: bool = True
+
+
+TRACKED: Mapping[type[Model], Tracked] = {
+    Device: Tracked(("price_per_hour_usd", "enabled", *_UPKEEP), ("allowed_users", "allowed_groups"), False),
+    Host: Tracked(_UPKEEP, made_by_people=False),
+    GpuPrice: Tracked(("gpu", "price_per_hour_usd", "source", "valid_from")),
+    User: Tracked(
+        ("username", "first_name", "last_name", "email", "password", "is_active", "is_staff", "is_superuser"),
+        ("groups", "user_permissions"),
+    ),
+    Group: Tracked(("name",), ("permissions",)),
+    Quota: Tracked(
+        ("user", "group", "runs_waiting_max", "runs_per_day_max", "time_budget_max_seconds"),
+        ("devices",),
+    ),
+    SavedView: Tracked(("owner", "name", "query", "is_shared")),
+    RetentionRule: Tracked(("what", "days")),
+}
+
+
+def start_tracking() -> None:
+    """Called once, when the application is ready."""
+    for model, tracked in TRACKED.items():
+        pre_save.connect(_remember, sender=model, dispatch_uid="audit")
+        post_save.connect(_record_saved, sender=model, dispatch_uid="audit")
+        post_delete.connect(_record_deleted, sender=model, dispatch_uid="audit")
+        for name in tracked.lists:
+            m2m_changed.connect(_list_changed(model, name), sender=getattr(model, name).through, weak=False)
+
+
+def _remember(sender: type[Model], instance: Model, raw: bool, update_fields: Any, **kwargs: Any) -> None:
+    """What is stored now. Nothing is read for a save that touches none of the columns."""
+    columns = TRACKED[sender].columns
+    touched = [name for name in columns if update_fields is None or name in update_fields]
+    before = None
+    if touched and not raw and not instance._state.adding:
+        before = sender._base_manager.filter(pk=instance.pk).values(*touched).first()
+    setattr(instance, _BEFORE, before)
+
+
+def _record_saved(sender: type[Model], instance: Model, created: bool, raw: bool, **kwargs: Any) -> None:
+    before = instance.__dict__.pop(_BEFORE, None)
+    kind = kind_of(sender)
+    if created and TRACKED[sender].made_by_people and not raw:
+        record(f"{kind}.create", target=instance, after=_shown(_values(instance, TRACKED[sender].columns)))
+    if before is None:
+        return
+    after = _values(instance, before)
+    changed = [name for name in before if before[name] != after[name]]
+    if changed:
+        told = [_shown({name: values[name] for name in changed}) for values in (before, after)]
+        record(f"{kind}.change", target=instance, before=told[0], after=told[1])
+
+
+def _record_deleted(sender: type[Model], instance: Model, **kwargs: Any) -> None:
+    before = _shown(_values(instance, TRACKED[sender].columns))
+    record(f"{kind_of(sender)}.delete", target=instance, before=before)
+
+
+def _list_changed(owner: type[Model], name: str) -> Any:
+    """A receiver for one many-to-many list, from whichever side it is changed."""
+
+    def receive(instance: Model, action: str, reverse: bool, model: type[Model], pk_set: Any, **kwargs: Any) -> None:
+        if action == "pre_clear":
+            pk_set = _members(owner, instance, name, reverse)
+        if action not in ("post_add", "post_remove", "pre_clear") or not pk_set:
+            return
+        others = model._base_manager.filter(pk__in=pk_set)
+        verb = "added" if action == "post_add" else "removed"
+        if reverse:
+            _record_lists(((other, [instance]) for other in others), name, verb)
+        else:
+            _record_lists([(instance, others)], name, verb)
+
+    return receive
+
+
+def _members(owner: type[Model], instance: Model, name: str, reverse: bool) -> list[Any]:
+    """Of the list that is about to be emptied."""
+    if reverse:
+        return list(owner._base_manager.filter(**{name: instance.pk}).values_list("pk", flat=True))
+    return list(getattr(instance, name).values_list("pk", flat=True))
+
+
+def _record_lists(changes: Iterable[tuple[Model, Iterable[Model]]], name: str, verb: str) -> None:
+    record_changes(
+        (f"{kind_of(type(owner))}.change", owner, *_sides(name, verb, [str(member) for member in members]))
+        for owner, members in changes
+    )
+
+
+def _sides(name: str, verb: str, members: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """What was taken off a list stands before, what was put on it after."""
+    told = {name: sorted(members)}
+    return (None, told) if verb == "added" else (told, None)
+
+
+def _values(instance: Model, columns: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(instance, instance._meta.get_field(name).attname) for name in columns}
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _HIDDEN.get(name, value) for name, value in values.items()}

@@ -1,0 +1,38 @@
+"""Requests that no view could mean well by are answered before one sees them: too large, or not to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+
+class RequestLimitsMiddleware:
+    """A body's stated length is its real one: the server reads no further."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        largest = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if _length(request) > largest:
+            return _refusal(request, 413, f"The body is larger than this server takes ({largest:,} bytes)")
+        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            return _refusal(request, 400, "The address holds a NUL character")
+        return self.get_response(request)
+
+
+def _refusal(request: HttpRequest, status: int, message: str) -> HttpResponse:
+    # here, for REST framework reads settings that name our own classes, before those can be read
+    from analysis.http.errors import error_body
+    from analysis.http.problem_details import problem_response
+
+    if request.path.startswith("/api/"):
+        return problem_response(request, status, message)
+    return JsonResponse(error_body(message), status=status)
+
+
+def _length(request: HttpRequest) -> int:
+    stated = request.META.get("CONTENT_LENGTH") or "0"
+    return int(stated[:18]) if stated.isdecimal() else 0

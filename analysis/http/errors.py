@@ -1,0 +1,62 @@
+"""Every error that a program gets, in one of two forms, by its address.
+
+The classic endpoints answer `{"status": "error", "error": "..."}`, a published contract. Everything under /api/
+answers problem details, which are made in `analysis.http.problem_details`. Pages get pages.
+"""
+
+from __future__ import annotations
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+from rest_framework.exceptions import APIException
+
+from analysis.http.problem_details import problem_response
+
+VERSIONED = "/api/"
+_API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", VERSIONED)
+
+
+class BadRequest(APIException):
+    """The request holds something that is not allowed; the text says what and what is."""
+
+    status_code = 400
+
+
+def error_body(message: str) -> dict[str, str]:
+    return {"status": "error", "error": message}
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """Whether this client is a program: it asks for JSON before HTML, or the address is the API's."""
+    prefers_json = request.get_preferred_type(("text/html", "application/json")) == "application/json"
+    return prefers_json or request.path.startswith(_API_PATHS)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, 400, "Bad request") or defaults.bad_request(request, exception)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, 403, str(exception) or "Not allowed") or defaults.permission_denied(request, exception)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form that was sent without its token: a page of ours, not Django's."""
+    return permission_denied(request, PermissionDenied(f"This form is no longer valid. {reason}"))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, 404, "Not found") or defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _answer(request, 500, "Internal server error") or defaults.server_error(request)
+
+
+def _answer(request: HttpRequest, status: int, message: str) -> JsonResponse | None:
+    """Our form for every client that does not name HTML, as browsers do; None: a page."""
+    if request.path.startswith(VERSIONED):
+        return problem_response(request, status)
+    is_for_a_page = "text/html" in request.headers.get("Accept", "") and not wants_json(request)
+    return None if is_for_a_page else JsonResponse(error_body(message), status=status)

@@ -1,0 +1,35 @@
+"""Every table of the portal: `from analysis.models import Run`."""
+
+from analysis.models.accounts import ApiToken, Quota
+from analysis.models.annotations import RunWord, SavedView, Tag
+from analysis.models.api import IdempotencyKey, Throttle
+from analysis.models.audit import AuditEntry
+from analysis.models.gpu_price import GpuPrice
+from analysis.models.matrix import MatrixCell
+from analysis.models.retention import RetentionRule
+from analysis.models.run import OVER, Attempt, Device, Host, Measurement, Run, RunLog, State, Upkeep
+from analysis.models.trend import TrendAcknowledgement
+
+__all__ = [
+    "OVER",
+    "ApiToken",
+    "Attempt",
+    "AuditEntry",
+    "Device",
+    "GpuPrice",
+    "Host",
+    "IdempotencyKey",
+    "MatrixCell",
+    "Measurement",
+    "Quota",
+    "RetentionRule",
+    "Run",
+    "RunLog",
+    "RunWord",
+    "SavedView",
+    "State",
+    "Tag",
+    "Throttle",
+    "TrendAcknowledgement",
+    "Upkeep",
+]

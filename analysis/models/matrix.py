@@ -1,0 +1,40 @@
+"""What is stored for the matrix."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from analysis.runs.matrix_cells import CARD_LENGTH, KEY, SETTINGS_LENGTH
+
+
+class MatrixCell(models.Model):
+    """The newest answer to "how much of this model does this card take": of one kind, measured or estimated.
+
+    `services.matrix` writes it when a run ends, and looks for the next newest when that run is deleted. `card` is an id
+    of the catalogue where there is one, so that a measured card and its estimates meet.
+    """
+
+    run = models.ForeignKey("analysis.Run", on_delete=models.CASCADE, related_name="matrix_cells")
+    answered_at = models.DateTimeField(help_text="When the run finished.")
+    kind = models.CharField(max_length=10)
+    card = models.CharField(max_length=CARD_LENGTH)
+    card_name = models.CharField(max_length=200, help_text="As the device or the catalogue names it.")
+    is_cpu = models.BooleanField(default=False)
+    memory_bytes = models.BigIntegerField(help_text="Of the card; of a CPU, what it was held to.")
+    model = models.CharField(max_length=40)
+    input_size = models.PositiveIntegerField()
+    precision = models.CharField(max_length=10)
+    optimizer = models.CharField(max_length=20)
+    settings = models.CharField(max_length=SETTINGS_LENGTH, blank=True, help_text="The others that are no defaults.")
+    largest_batch_size = models.PositiveIntegerField(help_text="0: not even one sample.")
+    safe_batch_size = models.PositiveIntegerField(null=True, help_text="Of an estimate: within its margin.")
+    used_batch_size = models.PositiveIntegerField(null=True, help_text="The recommended one: the speed is of it.")
+    samples_per_second = models.FloatField(null=True)
+    headroom_bytes = models.BigIntegerField(null=True, help_text="What the largest batch size left of the memory.")
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=KEY, name="matrix_cell_once"),)
+        indexes = (models.Index(fields=("precision", "optimizer", "settings"), name="matrix_by_settings"),)
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.card}, {self.kind}: {self.largest_batch_size}"

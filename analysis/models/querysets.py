@@ -1,0 +1,201 @@
+"""The words in which runs, devices and measurements are read. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.contrib.auth import get_user_model
+from django.db import models
+from django.db.models import Exists, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Lower, Now, StrIndex
+
+from analysis.models.device_access import is_kept_from, people_kept_off
+from analysis.permissions import may_manage, may_start
+from analysis.runs.scheduling import FOREIGN_SHARE_MAX
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+    from analysis.models import Attempt, Device, Measurement, Run, RunLog  # noqa: F401
+
+
+SEEN_LATELY = timedelta(seconds=60)
+"""Within this time a host that is up has renewed `Device.last_seen_at` many times."""
+
+
+class DeviceQuerySet(models.QuerySet["Device"]):
+    """Devices of all hosts that ever registered here."""
+
+    def enabled(self) -> DeviceQuerySet:
+        return self.filter(enabled=True)
+
+    def on_host(self, name: str) -> DeviceQuerySet:
+        return self.filter(host__name=name)
+
+    def taking_runs(self) -> DeviceQuerySet:
+        """Enabled, and neither drained nor in maintenance, itself or its host, by the database's clock."""
+        return self.enabled().exclude(_is_kept_back("")).exclude(_is_kept_back("host__"))
+
+    def seen_lately(self) -> DeviceQuerySet:
+        return self.filter(last_seen_at__gte=Now() - SEEN_LATELY)
+
+    def idle(self) -> DeviceQuerySet:
+        """Without a running run."""
+        running = apps.get_model("analysis", "Run").objects.running()
+        return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
+
+    def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
+        """Devices without an allow-list, and those whose list has this person or a group of hers.
+
+        Of these, those that the device list of her quota names, if it has one.
+        """
+        person = user.pk if user else None
+        open_to_all = Q(allowed_users=None, allowed_groups=None)
+        listed = self.filter(
+            pk__in=self.model.objects.filter(
+                open_to_all | Q(allowed_users=person) | Q(allowed_groups__user=person) if person else open_to_all
+            ).values("pk")
+        )
+        return listed.exclude(is_kept_from(user)) if person else listed
+
+    def best_first(self) -> DeviceQuerySet:
+        """The order in which `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
+        is_away = models.Case(models.When(last_seen_at__gte=Now() - SEEN_LATELY, then=0), default=1)
+        is_cpu = models.Case(models.When(kind="cpu", then=1), default=0)
+        return self.order_by(is_away, is_cpu, "-capacity_bytes", "id")
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    """Runs, in the words that pages and API use."""
+
+    def update(self, **columns: Any) -> int:
+        """Also moves `updated_at`: `auto_now` does not see an UPDATE, and pollers compare it."""
+        return super().update(**{"updated_at": Now(), **columns})
+
+    def queued(self) -> RunQuerySet:
+        return self.filter(state="queued")
+
+    def running(self) -> RunQuerySet:
+        """In no order: for the default one SQLite would walk the whole history instead of the few that run."""
+        return self.filter(state="running").order_by()
+
+    def measuring(self) -> RunQuerySet:
+        """Runs that need a device. Estimates are left out: they hold none, wait for none, and measure nothing."""
+        return self.filter(kind="measurement")
+
+    def estimating(self) -> RunQuerySet:
+        return self.filter(kind="estimate")
+
+    def held_by(self, run_id: int, token: str) -> RunQuerySet:
+        """The run, if this token still owns it. Every write to a running run goes through here."""
+        return self.filter(pk=run_id, token=token, state="running")
+
+    def waiting_for(self, device: Device) -> RunQuerySet:
+        """What may start on this device, oldest first: `scheduling.may_run` says the same of single runs."""
+        # most runs name no class, and every row that waits is looked at: LIKE would take three times as long
+        name = Value(device.name.lower(), output_field=models.TextField())
+        is_in_name = Q(asks_device_class="") | Q(class_at__gt=0)
+        waiting = self.measuring().queued().filter(cancel_requested=False)
+        waiting = waiting.alias(class_at=StrIndex(name, Lower("asks_device_class")))
+        waiting = waiting.filter(Q(asks_device=device) | Q(asks_device=None, asks_kind=device.kind) & is_in_name)
+        waiting = waiting.filter(Q(needs_bytes=None) | Q(needs_bytes__lte=device.capacity_bytes))
+        if (capability := compute_capability(device)) is not None:
+            enough = Q(needs_compute_capability__lte=capability)
+            waiting = waiting.filter(Q(needs_compute_capability=None) | enough)
+        if (device.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * device.capacity_bytes:
+            waiting = waiting.filter(accepts_shared_device=True)
+        return waiting.of_people_allowed_on(device).order_by("created_at", "id")
+
+    def waiting_estimates(self) -> RunQuerySet:
+        """What any default worker may start, oldest first."""
+        return self.estimating().queued().filter(cancel_requested=False).order_by("created_at", "id")
+
+    def grading_estimates(self) -> RunQuerySet:
+        """Measured runs that had an estimate before, the latest first; no detail is loaded."""
+        graded = self.measuring().filter(estimate_peak_error__isnull=False, finished_at__isnull=False)
+        return graded.defer("result", "spec").order_by("-finished_at", "-id")
+
+    def of_people_allowed_on(self, device: Device) -> RunQuerySet:
+        """Runs of everybody where the device has no allow-list, else of those on it; not of whom a quota keeps off."""
+        users, groups = device.allowed_users.all(), device.allowed_groups.all()
+        listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
+        listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
+        return listed_runs.exclude(requested_by__in=people_kept_off(device).values("pk"))
+
+    def last_started(self, people: Collection[int | None]) -> dict[int | None, datetime]:
+        """When each of these people was last given a device; who never was is left out. None: runs of nobody."""
+        started = self.filter(started_at__isnull=False).order_by("-started_at").values("started_at")
+        users = get_user_model().objects.filter(pk__in=[person for person in people if person is not None])
+        latest = users.annotate(latest=Subquery(started.filter(requested_by=OuterRef("pk"))[:1]))
+        found: dict[int | None, datetime] = dict(latest.values_list("pk", "latest"))
+        if None in people:
+            found[None] = started.filter(requested_by=None).values_list("started_at", flat=True).first()
+        return {person: at for person, at in found.items() if at is not None}
+
+    def newest_first(self) -> RunQuerySet:
+        return self.order_by("-created_at", "-id")
+
+    def changeable_by(self, user: User) -> RunQuerySet:
+        """Runs this person may change: her own, of GPU managers all."""
+        if may_manage(user):
+            return self.all()
+        return self.filter(requested_by=user) if may_start(user) else self.none()
+
+    def with_places(self) -> RunQuerySet:
+        """With the devices that were asked for and used, and their hosts: what every page of a run names."""
+        return self.select_related("device__host", "asks_device__host", "requested_by")
+
+    def for_history(self) -> RunQuerySet:
+        """Rows for a list: no detail that a list does not show is loaded."""
+        return self.with_places().defer("result").newest_first()
+
+
+_RunManager = models.Manager.from_queryset(RunQuerySet)
+
+
+class RunManager(_RunManager["Run"]):
+    """`Run.objects`: without what was deleted. That is in `Run.all_runs`, for restoring and for pages to go on."""
+
+    def get_queryset(self) -> RunQuerySet:
+        return super().get_queryset().filter(deleted_at=None)
+
+
+class MeasurementQuerySet(models.QuerySet["Measurement"]):
+    """Stored probes."""
+
+    def of(self, run: Run) -> MeasurementQuerySet:
+        """Of the run's last attempt, in the order they were made."""
+        return self.filter(run=run, attempt=run.attempt).order_by("sequence")
+
+
+class RunLogQuerySet(models.QuerySet["RunLog"]):
+    """Log lines."""
+
+    def of(self, run: Run) -> RunLogQuerySet:
+        """Of the run's last attempt, in the order they were written."""
+        return self.filter(run=run, attempt=run.attempt).order_by("sequence")
+
+
+def numbers_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
+    """The numbers in this column of these rows; None when there are more than `most`, and no more are read."""
+    found = list(rows.values_list(column, flat=True)[: most + 1])
+    return found if len(found) <= most else None
+
+
+def compute_capability(device: Device) -> float | None:
+    """ "9.0" as a number; None where the vendor has none, or writes it in another way."""
+    try:
+        return float(device.compute_capability)
+    except ValueError:
+        return None
+
+
+def _is_kept_back(prefix: str) -> Q:
+    """Drained, or in maintenance now: an end without a beginning began already, a beginning may have no end."""
+    begins, ends = f"{prefix}maintenance_from", f"{prefix}maintenance_until"
+    ends_later = Q(**{f"{ends}__gt": Now()})
+    has_begun = Q(**{f"{begins}__lte": Now()}) & (Q(**{ends: None}) | ends_later)
+    return Q(**{f"{prefix}drained": True}) | has_begun | (Q(**{begins: None}) & ends_later)

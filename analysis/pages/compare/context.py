@@ -1,0 +1,132 @@
+"""What the compare page is given, put together from rows that the view has read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.models import Run
+from analysis.pages.compare.compared_run import Subject, subject_of
+from analysis.pages.compare.differences import SAID_IN_SHORT, Row, mismatches, setting_rows, surrounding_rows
+from analysis.pages.compare.environment import WEIGHTY
+from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
+from analysis.pages.compare.plots import compare_plots
+from analysis.pages.compare.query import CHARTED_MAX, BadQuery, CompareQuery
+from analysis.presentation.charts.drawing import NARROW, WIDE
+from analysis.presentation.charts.plot_drawing import CROSS_PATH, MARKER_PATHS, css_class, draw_plot
+from analysis.presentation.charts.plotly_figures import plotly_figure
+from analysis.presentation.charts.plots import Plot
+
+
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """One choice of an axis: what it is called, where it leads, whether it is in force."""
+
+    axis: str
+    word: str
+    address: str
+    is_on: bool
+
+
+def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
+    """The runs as the address names them; one that is not stored is refused by its number."""
+    missing = [str(run_id) for run_id in ids if run_id not in runs]
+    if missing:
+        raise BadQuery("ids", f"there is no run {', '.join(missing[:10])}")
+    return [runs[run_id] for run_id in ids]
+
+
+def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: CompareQuery) -> dict[str, Any]:
+    """`carried`: how many probes of a run an earlier attempt measured."""
+    subjects = [subject_of(run, carried.get(run.pk, 0)) for run in runs]
+    baseline = baseline_of(subjects, query)
+    has_charts = len(subjects) <= CHARTED_MAX
+    plots = compare_plots(subjects, query) if has_charts else []
+    heads = [_head(subject, baseline, query) for subject in subjects]
+    return {
+        "query": query,
+        "heads": heads,
+        "baseline": baseline,
+        "is_wide": not has_charts,
+        "mismatches": mismatches(subjects),
+        "compared": sum(subject.outcome is not None for subject in subjects),
+        "estimated": [subject for subject in subjects if subject.is_estimate and subject.outcome],
+        "caveats": [subject for subject in subjects if subject.caveat],
+        "without_result": [subject for subject in subjects if subject.outcome is None and not subject.caveat],
+        "common_batch_size": common_batch_size(subjects),
+        **_rows(subjects, baseline, heads),
+        **plots_context(plots),
+        "toggles": _toggles(query) if plots else [],
+    }
+
+
+def plots_context(plots: Sequence[Plot]) -> dict[str, Any]:
+    """Every chart as drawings for the page, and as figures for plotly."""
+    return {
+        "plots": [(plot, [draw_plot(plot, size) for size in (WIDE, NARROW)], _legend(plot)) for plot in plots],
+        "chart_data": {plot.key: plotly_figure(plot) for plot in plots},
+        "cross_path": CROSS_PATH,
+    }
+
+
+def baseline_of(subjects: Sequence[Subject], query: CompareQuery) -> Subject | None:
+    """The one that was named, else the first that has figures."""
+    if query.baseline is not None:
+        return next(subject for subject in subjects if subject.run_id == query.baseline)
+    return next((subject for subject in subjects if subject.outcome), None)
+
+
+def _head(subject: Subject, baseline: Subject | None, query: CompareQuery) -> dict[str, Any]:
+    """A run's name, its swatch, and where its two links lead. Two runs are the least: then none can be left out."""
+    rest = tuple(run_id for run_id in query.ids if run_id != subject.run_id)
+    kept = query.baseline if query.baseline in rest else None
+    return {
+        "subject": subject,
+        "is_baseline": subject is baseline,
+        "swatch_class": css_class(subject.look, is_estimate=subject.is_estimate),
+        "marker_path": MARKER_PATHS[subject.look.marker],
+        "as_baseline": query.address(baseline=subject.run_id),
+        "without": query.address(ids=rest, baseline=kept) if len(rest) > 1 else "",
+    }
+
+
+def _legend(plot: Plot) -> list[dict[str, Any]]:
+    return [
+        {
+            "trace": trace,
+            "swatch_class": css_class(trace.look, is_estimate=trace.is_estimate),
+            "marker_path": MARKER_PATHS[trace.look.marker],
+        }
+        for trace in plot.traces
+    ]
+
+
+def _rows(subjects: Sequence[Subject], baseline: Subject | None, heads: Sequence[Any]) -> dict[str, Any]:
+    """The tables; `lines` is the one of many runs, turned around: a run a line."""
+    metrics = metric_rows(subjects, baseline)
+    settings, facts = setting_rows(subjects), surrounding_rows(subjects)
+    differing = [row for row in settings if row.differs]
+    return {
+        "metrics": metrics,
+        "lines": [_line(index, heads, metrics, differing) for index in range(len(heads))],
+        "differing_settings": differing,
+        "differing_facts": [row for row in facts if row.differs and row.name not in WEIGHTY],
+        "equal_rows": [row for row in (*settings, *facts) if not row.differs],
+    }
+
+
+def _line(index: int, heads: Sequence[Any], metrics: Sequence[MetricRow], differing: Sequence[Row]) -> tuple[Any, ...]:
+    """A run, its cells, and the settings that are not the baseline's and not in its short line of settings."""
+    base = next((place for place, head in enumerate(heads) if head["is_baseline"]), 0)
+    unsaid = [row for row in differing if row.name not in SAID_IN_SHORT and row.values[index] != row.values[base]]
+    return heads[index], [row.cells[index] for row in metrics], [(row.name, row.values[index]) for row in unsaid]
+
+
+def _toggles(query: CompareQuery) -> list[Toggle]:
+    axes = (("Batch axis", "x", query.x), ("Figure axis", "y", query.y))
+    return [
+        Toggle(title, word, query.address(**{name: word}), word == now)
+        for title, name, now in axes
+        for word in ("log", "linear")
+    ]

@@ -1,0 +1,150 @@
+"""Facts of several runs as rows: those that differ, those that are equal in all, those that spoil a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.pages.compare.compared_run import Subject
+from analysis.pages.compare.environment import NOT_RECORDED, WEIGHTY
+from analysis.presentation import labels
+from analysis.presentation.formatting import duration, number, round_bytes, usd
+from engine.catalog import WORKLOADS
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fact with its text for every run, in the order of the runs. What was not recorded is no difference."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def known(self) -> list[str]:
+        return [value for value in dict.fromkeys(self.values) if value != NOT_RECORDED]
+
+    @property
+    def differs(self) -> bool:
+        return len(self.known) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A fact of the surroundings that is not the same in all runs, and which runs have which value."""
+
+    name: str
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def sentence(self) -> str:
+        """ "2.13.0 (runs 3, 8) · 2.12.1 (run 9)"."""
+        return " · ".join(f"{value} ({_runs(ids)})" for value, ids in self.groups)
+
+
+def setting_rows(subjects: Sequence[Subject]) -> list[Row]:
+    """Every setting of the specs, in the order in which a reader asks for them."""
+    specs = [subject.run.spec for subject in subjects]
+    rows = [Row(name, tuple(text(spec) for spec in specs)) for name, text in _SETTINGS]
+    known = {*_COVERED, *(key for spec in specs for key in _INPUTS if key in spec)}
+    others = dict.fromkeys(key for spec in specs for key in spec if key not in known)
+    return rows + [Row(_title(key), tuple(_plain(spec.get(key)) for spec in specs)) for key in others]
+
+
+def surrounding_rows(subjects: Sequence[Subject]) -> list[Row]:
+    """Every recorded fact of the surroundings; of a run without a result nothing was recorded."""
+    names = dict.fromkeys([*WEIGHTY, *(name for subject in subjects for name in subject.facts)])
+    rows = [Row(name, tuple(subject.facts.get(name, NOT_RECORDED) for subject in subjects)) for name in names]
+    return [row for row in rows if set(row.values) != {NOT_RECORDED}]
+
+
+def mismatches(subjects: Iterable[Subject]) -> list[Mismatch]:
+    """What is different in the surroundings of those that have figures, and may move them by itself.
+
+    An estimate has no driver and no other users: what it cannot have is no difference.
+    """
+    compared = [subject for subject in subjects if subject.outcome is not None]
+    rows = {name: _groups(compared, name) for name in WEIGHTY}
+    return [Mismatch(name, groups) for name, groups in rows.items() if len(groups) > 1]
+
+
+def _groups(subjects: Iterable[Subject], name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    groups: dict[str, list[int]] = {}
+    for subject in subjects:
+        value = subject.facts.get(name, NOT_RECORDED)
+        if not (subject.is_estimate and value == NOT_RECORDED):
+            groups.setdefault(value, []).append(subject.run_id)
+    return tuple((value, tuple(ids)) for value, ids in groups.items())
+
+
+def _runs(ids: Sequence[int]) -> str:
+    return f"{'run' if len(ids) == 1 else 'runs'} {', '.join(map(str, ids))}"
+
+
+Spec = Mapping[str, Any]
+SAID_IN_SHORT = frozenset(
+    {"Model", "Input", "Precision", "Optimizer", "Gradient checkpointing", "Mode", "Pretrained weights"}
+)
+"""What the short line of a run's model and settings says already."""
+_INPUTS = ("sequence_length", "image_size")
+_COVERED = frozenset(
+    {
+        "model",
+        "precision",
+        "optimizer",
+        "gradient_checkpointing",
+        "mode",
+        "pretrained",
+        "memory_limit_bytes",
+        "current_batch_size",
+        "price_per_hour_usd",
+        "hours_per_run",
+        "runs_per_year",
+        "time_budget_seconds",
+        "device",
+        *_INPUTS,
+    }
+)
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "default"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
+def _switch(name: str) -> Callable[[Spec], str]:
+    return lambda spec: "on" if spec.get(name) else "off"
+
+
+def _text_of(name: str, text: Callable[[Any], str], default: str = "default") -> Callable[[Spec], str]:
+    return lambda spec: default if spec.get(name) is None else text(spec[name])
+
+
+def _input(spec: Spec) -> str:
+    if spec["model"] in WORKLOADS:
+        return labels.input_words(spec)
+    return _plain(next((spec[name] for name in _INPUTS if spec.get(name)), None))
+
+
+_SETTINGS: tuple[tuple[str, Callable[[Spec], str]], ...] = (
+    ("Model", lambda spec: labels.model_name(spec["model"])),
+    ("Input", _input),
+    ("Precision", _text_of("precision", str)),
+    ("Optimizer", _text_of("optimizer", str)),
+    ("Gradient checkpointing", _switch("gradient_checkpointing")),
+    ("Mode", _text_of("mode", str, "train")),
+    ("Pretrained weights", _switch("pretrained")),
+    ("Memory limit", _text_of("memory_limit_bytes", round_bytes, "none")),
+    ("Batch size today", _text_of("current_batch_size", number)),
+    ("Price per hour (assumed)", _text_of("price_per_hour_usd", usd)),
+    ("Hours per run (assumed)", _text_of("hours_per_run", number)),
+    ("Runs a year (assumed)", _text_of("runs_per_year", number)),
+    ("Time budget", _text_of("time_budget_seconds", duration)),
+)

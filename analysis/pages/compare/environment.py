@@ -1,0 +1,70 @@
+"""What a run was made in: card, driver, versions, allocator, who else used the card. Recorded facts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.presentation.formatting import bytes_text
+from engine.result import DeviceFacts
+
+NOT_RECORDED = "not recorded"
+WEIGHTY = (
+    "GPU",
+    "Capacity",
+    "Driver",
+    "CUDA",
+    "HIP",
+    "torch",
+    "transformers",
+    "Allocator settings",
+    "Shared device",
+    "Carried-over probes",
+)
+"""What may move the figures by itself: a difference here is said before any figure."""
+
+Facts = dict[str, str]
+_TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settings"}
+
+
+def surroundings(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
+    """Every fact that was recorded, by its name on the page."""
+    return {
+        "GPU": device.name,
+        "Capacity": bytes_text(device.capacity_bytes),
+        "Driver": _text(device.driver),
+        "Compute capability": _text(device.compute_capability),
+        "Shared device": _shared_words(device),
+        "Carried-over probes": str(carried_probes) if carried_probes else "none",
+        **{environment_title(name): _environment_text(name, value) for name, value in environment.items()},
+    }
+
+
+def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
+    """Name, value before, value after, of each fact that is not the same; the weighty ones first."""
+    names = [*WEIGHTY, *(name for name in {**before, **after} if name not in WEIGHTY)]
+    pairs = [(name, before.get(name, NOT_RECORDED), after.get(name, NOT_RECORDED)) for name in names]
+    return [(name, old, new) for name, old, new in pairs if old != new]
+
+
+def environment_title(name: str) -> str:
+    """A fact of the engine's environment, as the pages name it."""
+    return _TITLES.get(name, name.replace("_", " "))
+
+
+def _text(value: Any) -> str:
+    return NOT_RECORDED if value in (None, "") else str(value)
+
+
+def _environment_text(name: str, value: Any) -> str:
+    """What was looked for and is not there is none, or the default; only what was not looked for is unknown."""
+    if value in (None, ""):
+        return "default" if name == "allocator_settings" else "none"
+    return str(value)
+
+
+def _shared_words(device: DeviceFacts) -> str:
+    if not device.is_shared:
+        return "no"
+    held = device.foreign_used_bytes
+    return f"yes, {bytes_text(held)} by others" if held else "yes"

@@ -1,0 +1,183 @@
+"""The figures that are compared, and each one's difference to the baseline: absolute, in percent, and in a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.pages.compare.compared_run import Outcome, Subject
+from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, usd
+
+TIMING_NOISE = 0.03
+"""Speeds this near are called the same: the recommendation treats them so as well."""
+_SECONDS_PER_HOUR, _MILLION = 3_600, 1_000_000
+
+Read = Callable[[Outcome], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of a run. `better` is "higher", "lower", or empty where neither is; `key` is its name for programs."""
+
+    key: str
+    name: str
+    kind: str
+    read: Read
+    text: Callable[[float], str]
+    better: str = ""
+    noise_fraction: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The way from the baseline's figure to this one. `fraction` is None where the baseline is 0."""
+
+    difference: float
+    fraction: float | None
+    verdict: str
+    text: str
+
+    @property
+    def arrow(self) -> str:
+        if self.verdict == "same":
+            return "≈" if self.difference else "="
+        return "▲" if self.difference > 0 else "▼"
+
+    @property
+    def word(self) -> str:
+        """Said beside arrow and colour, so that neither has to carry it."""
+        if self.verdict == "same":
+            return "about the same" if self.difference else "the same"
+        return self.verdict or ("more" if self.difference > 0 else "less")
+
+    @property
+    def percent(self) -> str:
+        return "" if not self.fraction else f"{_sign(self.fraction)}{abs(self.fraction) * 100:.1f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run's figure, in words too, and how it compares; no delta for the baseline and where one is missing."""
+
+    text: str
+    delta: Delta | None
+    value: float | None
+
+    @property
+    def is_known(self) -> bool:
+        return self.value is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric with its cell for every run."""
+
+    key: str
+    name: str
+    kind: str
+    cells: tuple[Cell, ...]
+
+
+def metric_rows(subjects: Sequence[Subject], baseline: Subject | None) -> list[MetricRow]:
+    """All metrics, the ones at the largest batch size that every run measured last."""
+    metrics = [*_METRICS, *_at_common(common_batch_size(subjects))]
+    return [_row(metric, subjects, baseline) for metric in metrics]
+
+
+def common_batch_size(subjects: Sequence[Subject]) -> int | None:
+    """The largest batch size whose memory is known of every run that has figures; None where there is none."""
+    known = [set(subject.outcome.memory) for subject in subjects if subject.outcome]
+    return max(set.intersection(*known), default=None) if known else None
+
+
+def million_samples_usd(outcome: Outcome) -> float | None:
+    """price per hour / 3600 / samples per second x 1,000,000, at the recommended size."""
+    if outcome.price_per_hour_usd is None or not outcome.samples_per_second:
+        return None
+    return outcome.price_per_hour_usd / _SECONDS_PER_HOUR / outcome.samples_per_second * _MILLION
+
+
+def delta(metric: Metric, value: float, base: float) -> Delta:
+    """From the baseline's figure to this one."""
+    difference = value - base
+    fraction = difference / base if base else None
+    return Delta(difference, fraction, _verdict(metric, difference, fraction), _difference_text(metric, difference))
+
+
+def _difference_text(metric: Metric, difference: float) -> str:
+    if not difference:
+        return ""
+    size = metric.text(abs(difference))
+    return size if size.startswith("less") else f"{_sign(difference)}{size}"
+
+
+def _verdict(metric: Metric, difference: float, fraction: float | None) -> str:
+    if difference == 0 or (fraction is not None and abs(fraction) <= metric.noise_fraction):
+        return "same"
+    if not metric.better:
+        return ""
+    return "better" if (difference > 0) == (metric.better == "higher") else "worse"
+
+
+def _row(metric: Metric, subjects: Sequence[Subject], baseline: Subject | None) -> MetricRow:
+    base = metric.read(baseline.outcome) if baseline and baseline.outcome else None
+    cells = tuple(_cell(metric, one, baseline, base) for one in subjects)
+    return MetricRow(metric.key, metric.name, metric.kind, cells)
+
+
+def _cell(metric: Metric, subject: Subject, baseline: Subject | None, base: float | None) -> Cell:
+    value = metric.read(subject.outcome) if subject.outcome else None
+    if value is None:
+        return Cell(_why_unknown(subject), None, None)
+    text = f"{_bound(metric, subject.outcome)}{metric.text(value)}"
+    if base is None or baseline is None or subject is baseline:
+        return Cell(text, None, value)
+    # an estimate is not better than a measurement, only nearer to it or farther away
+    judged = metric if subject.is_estimate == baseline.is_estimate else replace(metric, better="")
+    return Cell(text, delta(judged, value, base), value)
+
+
+def _why_unknown(subject: Subject) -> str:
+    return "not estimated" if subject.is_estimate and subject.outcome else NOT_MEASURED
+
+
+def _bound(metric: Metric, outcome: Outcome | None) -> str:
+    """≥ where larger sizes may fit."""
+    is_open = metric is LARGEST and outcome is not None and not outcome.is_certified and bool(outcome.speed)
+    return "≥ " if is_open else ""
+
+
+def _at_common(size: int | None) -> list[Metric]:
+    if size is None:
+        return []
+    memory, speed = f"Peak memory at batch {size:,}", f"Samples/s at batch {size:,}"
+    return [
+        Metric("common_peak_bytes", memory, "measured", lambda o: o.memory.get(size), _bytes, "lower"),
+        _speed("common_samples_per_second", speed, lambda o: o.speed.get(size)),
+    ]
+
+
+def _bytes(value: float) -> str:
+    return bytes_text(int(value))
+
+
+def _sign(value: float) -> str:
+    return "+" if value > 0 else "−"
+
+
+def _speed(key: str, name: str, read: Read) -> Metric:
+    return Metric(key, name, "measured", read, rate, "higher", TIMING_NOISE)
+
+
+LARGEST = Metric(
+    "largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size, number, "higher"
+)
+_METRICS = (
+    LARGEST,
+    Metric("recommended_batch_size", "Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
+    _speed("recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second),
+    _speed("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second),
+    Metric("recommended_step_seconds", "Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
+    Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
+    Metric("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", TIMING_NOISE),
+)

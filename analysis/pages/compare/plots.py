@@ -1,0 +1,177 @@
+"""The charts of the compare page: memory and speed over each other, and speed against memory with its Pareto line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from analysis.pages.compare.compared_run import Curve, Outcome, Subject
+from analysis.pages.compare.pareto import pareto_front
+from analysis.pages.compare.query import CompareQuery
+from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
+from analysis.presentation.charts.plots import Dot, Level, Plot, Table, Trace
+from analysis.presentation.formatting import bytes_text, rate, round_bytes
+
+Text = Callable[[float], str]
+
+
+def compare_plots(subjects: Sequence[Subject], query: CompareQuery) -> list[Plot]:
+    """As many as have something to show."""
+    is_log_x, is_log_y = query.x == "log", query.y == "log"
+    plots = (
+        memory_plot(subjects, is_log_x=is_log_x, is_log_y=is_log_y),
+        speed_plot(subjects, is_log_x=is_log_x, is_log_y=is_log_y),
+        tradeoff_plot(subjects),
+    )
+    return [plot for plot in plots if plot is not None]
+
+
+def memory_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
+    """Peak memory by batch size of all runs, each card's limit, and every out-of-memory on it."""
+    traces = [_memory_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.memory]
+    if not traces:
+        return None
+    levels = _limits(subjects)
+    points = [dot for trace in traces for dot in (*trace.dots, *trace.crosses)]
+    heights = [*(dot.y for dot in points), *(level.value for level in levels)]
+    return Plot(
+        key="memory",
+        title="Peak memory by batch size",
+        sentence=_memory_sentence(traces),
+        x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
+        y=bytes_axis(heights, is_log=is_log_y),
+        traces=tuple(traces),
+        table=_curves_table(subjects, lambda outcome: outcome.memory, _bytes),
+        levels=tuple(levels),
+    )
+
+
+def speed_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
+    """Samples per second by batch size of all runs; an estimate has none."""
+    traces = [_speed_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.speed]
+    if not traces:
+        return None
+    points = [dot for trace in traces for dot in trace.dots]
+    return Plot(
+        key="throughput",
+        title="Speed by batch size",
+        sentence=" ".join(_fastest_words(trace) for trace in traces),
+        x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
+        y=rate_axis([dot.y for dot in points], is_log=is_log_y),
+        traces=tuple(traces),
+        table=_curves_table(subjects, lambda outcome: outcome.speed, rate),
+    )
+
+
+def tradeoff_plot(subjects: Sequence[Subject]) -> Plot | None:
+    """Speed against peak memory: one point for each batch size of which both were measured."""
+    traces = [trace for trace in map(_tradeoff_trace, subjects) if trace.dots]
+    points = [(dot.x, dot.y) for trace in traces for dot in trace.dots]
+    if not points:
+        return None
+    front = pareto_front(points)
+    return Plot(
+        key="tradeoff",
+        title="Speed against peak memory",
+        sentence=_front_sentence(traces, front),
+        x=bytes_axis([x for x, _ in points], is_log=False),
+        y=rate_axis([y for _, y in points], is_log=False),
+        traces=tuple(traces),
+        table=_front_table(traces, front),
+        front=front,
+    )
+
+
+def _memory_trace(subject: Subject, outcome: Outcome) -> Trace:
+    name = subject.name
+    top = outcome.limit_bytes or max(outcome.memory.values())
+    refused = ", ".join(f"{size:,}" for size in outcome.refused)
+    verb = "would run out of memory" if subject.is_estimate else "out of memory"
+    return Trace(
+        name=name,
+        look=subject.look,
+        dots=_dots(name, outcome.memory, _bytes),
+        crosses=tuple(Dot(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
+        is_estimate=subject.is_estimate,
+        note=f"{verb} at {refused}" if refused else "",
+    )
+
+
+def _speed_trace(subject: Subject, outcome: Outcome) -> Trace:
+    dots = _dots(subject.name, outcome.speed, lambda value: f"{rate(value)} samples/s")
+    return Trace(subject.name, subject.look, dots, is_estimate=subject.is_estimate)
+
+
+def _tradeoff_trace(subject: Subject) -> Trace:
+    outcome = subject.outcome or Outcome()
+    dots = tuple(
+        Dot(memory, outcome.speed[size], f"{subject.name}, batch {size:,}: {_bytes(memory)}, {rate(speed)} samples/s")
+        for size, memory in outcome.memory.items()
+        if (speed := outcome.speed.get(size)) is not None
+    )
+    return Trace(subject.name, subject.look, dots, has_line=False)
+
+
+def _dots(name: str, curve: Curve, text: Text) -> tuple[Dot, ...]:
+    return tuple(Dot(size, value, f"{name}, batch {size:,}: {text(value)}") for size, value in curve.items())
+
+
+def _limits(subjects: Sequence[Subject]) -> list[Level]:
+    """One line a limit, with the runs that were held to it where there are several limits."""
+    runs: dict[int, list[int]] = {}
+    for subject in subjects:
+        if subject.outcome and subject.outcome.memory and subject.outcome.limit_bytes:
+            runs.setdefault(subject.outcome.limit_bytes, []).append(subject.run_id)
+    if len(runs) == 1:
+        return [Level(limit, f"limit {round_bytes(limit)}") for limit in runs]
+    return [Level(limit, f"{round_bytes(limit)} ({', '.join(map(str, ids))})") for limit, ids in runs.items()]
+
+
+def _memory_sentence(traces: Sequence[Trace]) -> str:
+    return " ".join(
+        f"{trace.name.capitalize()} goes up to {_bytes(trace.dots[-1].y)} at batch {trace.dots[-1].x:,}"
+        f"{f', {trace.note}' if trace.note else ''}."
+        for trace in traces
+    )
+
+
+def _fastest_words(trace: Trace) -> str:
+    best = max(trace.dots, key=lambda dot: dot.y)
+    return f"{trace.name.capitalize()} is fastest with {rate(best.y)} samples per second at batch {best.x:,}."
+
+
+def _front_sentence(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) -> str:
+    on_it = [trace.name for trace in traces if any((dot.x, dot.y) in front for dot in trace.dots)]
+    return (
+        "Each point is one measured batch size. On the dotted line no other point is as fast in as little memory; "
+        f"it holds points of {', '.join(on_it)}."
+    )
+
+
+def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) -> Table:
+    dots = sorted((dot for trace in traces for dot in trace.dots), key=lambda dot: dot.x)
+    rows = [
+        (*dot.text.split(": ")[0].split(", "), _bytes(dot.x), rate(dot.y), "yes" if (dot.x, dot.y) in front else "no")
+        for dot in dots
+    ]
+    return Table(("Run", "Batch", "Peak memory", "Samples/s", "On the Pareto line"), tuple(rows))
+
+
+def _curves_table(subjects: Sequence[Subject], read: Callable[[Outcome], Curve], text: Text) -> Table:
+    drawn = [one for one in subjects if one.outcome and read(one.outcome)]
+    sizes = sorted({size for one in drawn if one.outcome for size in (*read(one.outcome), *one.outcome.refused)})
+    rows = [(f"{size:,}", *(_table_text(one.outcome, read, text, size) for one in drawn)) for size in sizes]
+    return Table(("Batch", *(one.name for one in drawn)), tuple(rows))
+
+
+def _table_text(outcome: Outcome | None, read: Callable[[Outcome], Curve], text: Text, size: int) -> str:
+    """A size that was not tried is a dash, and one that ran out of memory says so."""
+    if outcome is None:
+        return "–"
+    value = read(outcome).get(size)
+    if value is not None:
+        return text(value)
+    return "out of memory" if size in outcome.refused else "–"
+
+
+def _bytes(value: float) -> str:
+    return bytes_text(int(value))

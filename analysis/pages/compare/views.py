@@ -1,0 +1,26 @@
+"""The page that lays runs beside each other."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from analysis.http.csp import allow_inline_styles
+from analysis.pages.compare.context import compare_context
+from analysis.pages.compare.load import carried_probe_counts, compared_runs
+from analysis.pages.compare.query import CHARTED_MAX, COMPARED_MAX, BadQuery, CompareQuery
+
+
+@allow_inline_styles
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """Two to eight runs with charts, up to fifty as a table. What the address asks wrongly is said, with 400."""
+    try:
+        query = CompareQuery.of(request.GET)
+        runs = compared_runs(query)
+    except BadQuery as error:
+        context = {"error": error, "asked": ", ".join(request.GET.getlist("ids"))[:400]}
+        limits = {"charted_max": CHARTED_MAX, "compared_max": COMPARED_MAX}
+        return render(request, "analysis/compare_refused.html", context | limits, status=400)
+    return render(request, "analysis/compare.html", compare_context(runs, carried_probe_counts(query.ids), query))

@@ -1,0 +1,28 @@
+"""What every page knows besides its own view's context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from analysis.accounts.middleware import is_guest
+from analysis.permissions import may_manage, may_read, may_start
+from analysis.workers.health import alarm_of_dead_workers
+
+
+def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
+    """`fleet_alarm` for who may read, on whole pages: a fragment that htmx polls has no place to show it."""
+    user = getattr(request, "user", None)
+    is_fragment = bool(getattr(request, "htmx", False))
+    if is_fragment or not may_read(user):
+        return {}
+    return {"fleet_alarm": alarm_of_dead_workers}
+
+
+def rights(request: HttpRequest) -> dict[str, Any]:
+    """`may_...`: what is not allowed is not offered; `is_guest`: names and notes are not shown."""
+    user = getattr(request, "user", None)
+    guest = user is not None and is_guest(request)
+    may = {"may_read": may_read(user), "may_start": may_start(user), "may_manage": may_manage(user)}
+    return {**may, "is_guest": guest}

@@ -1,0 +1,1 @@
+"""Hosts, devices, and what waits for them."""

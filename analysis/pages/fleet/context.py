@@ -1,0 +1,195 @@
+"""What the fleet page is given: every device of every host, how full it is, what it does, and what waits for it.
+
+Pure functions over rows that the view has read; nothing here asks a driver. Memory is as its worker last read it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from analysis.models import Device, Host, Run
+from analysis.models.querysets import SEEN_LATELY
+from analysis.presentation.device_cards import STALE_SECONDS
+from analysis.presentation.formatting import bytes_text
+from analysis.presentation.labels import model_name, run_place
+from analysis.presentation.run_state import Chip, turn_words
+from analysis.runs.placement import card_of
+from analysis.runs.queue_forecast import Turn
+
+WAITING_SHOWN_PER_DEVICE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stretch of a memory bar, in percent of the device's memory."""
+
+    css_class: str
+    words: str
+    size_bytes: int
+    start_percent: str
+    width_percent: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A run in the queue. `turn` says its position where it is known."""
+
+    run: Run
+    name: str
+    place: str
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDevice:
+    """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is not of now."""
+
+    device: Device
+    chip: Chip
+    running: Run | None
+    running_name: str
+    waiting: tuple[WaitingRun, ...]
+    waiting_count: int
+    parts: tuple[Part, ...]
+    is_stale: bool
+    is_silent: bool
+    notes: tuple[str, ...]
+
+    @property
+    def waiting_more(self) -> int:
+        return self.waiting_count - len(self.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHost:
+    """A host with its devices, and what keeps all of them from new runs."""
+
+    host: Host
+    devices: tuple[FleetDevice, ...]
+    note: str
+
+
+def fleet_hosts(
+    devices: Sequence[Device],
+    running: Mapping[int, Run],
+    waiting: Iterable[WaitingRun],
+    waiting_counts: Mapping[int, int],
+    now: datetime,
+) -> list[FleetHost]:
+    """Devices ordered by host, each with `takes_runs`; `running` and `waiting_counts` by the number of the device."""
+    by_device: dict[int | None, list[WaitingRun]] = defaultdict(list)
+    for each in waiting:
+        by_device[each.run.asks_device_id].append(each)
+    return [
+        FleetHost(
+            host,
+            tuple(
+                _device(device, running.get(device.pk), by_device[device.pk], waiting_counts.get(device.pk, 0), now)
+                for device in of_host
+            ),
+            _upkeep_words(host, now),
+        )
+        for host, of_host in groupby(devices, key=lambda device: device.host)
+    ]
+
+
+def waiting_runs(runs: Iterable[Run], turns: Mapping[int, Turn]) -> list[WaitingRun]:
+    """In the order they will start, as far as that is known."""
+    far = 10**9
+    ordered = sorted(runs, key=lambda run: (turns[run.pk].position if run.pk in turns else far, run.pk))
+    return [
+        WaitingRun(run, model_name(run.model), run_place(run), turn_words(turns[run.pk]) if run.pk in turns else "")
+        for run in ordered
+    ]
+
+
+def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
+    """What is in use, told apart as far as the readings allow.
+
+    While nothing of ours runs on a card, all that is in use is others'. While something does, others have what they had
+    when it started. A CPU's figure is the whole host's, and nothing tells whose it is.
+    """
+    used, foreign = device.memory_used_bytes, device.foreign_used_bytes
+    if used is None or not device.capacity_bytes:
+        return ()
+    if device.kind == "cpu":
+        return _bar(device, [("part-any", "in use on the host", used)])
+    if not is_running:
+        return _bar(device, [("part-foreign", "in use by others", used)])
+    if foreign is None:
+        return _bar(device, [("part-any", "in use, by whom is not known", used)])
+    theirs = min(foreign, used)
+    ours = ("part-ours", "this run", used - theirs)
+    return _bar(device, [ours, ("part-foreign", "others, as of its start", theirs)])
+
+
+def _bar(device: Device, stretches: Iterable[tuple[str, str, int]]) -> tuple[Part, ...]:
+    parts, start_bytes = [], 0
+    for css_class, words, size_bytes in (stretch for stretch in stretches if stretch[2]):
+        start, width = _percent(start_bytes, device), _percent(size_bytes, device)
+        parts.append(Part(css_class, words, size_bytes, start, width))
+        start_bytes += size_bytes
+    return tuple(parts)
+
+
+def _percent(size_bytes: int, device: Device) -> str:
+    return f"{min(1.0, size_bytes / device.capacity_bytes) * 100:.2f}%"
+
+
+def _device(
+    device: Device, running: Run | None, waiting: Sequence[WaitingRun], waiting_count: int, now: datetime
+) -> FleetDevice:
+    is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
+    return FleetDevice(
+        device=device,
+        chip=_chip(device, running, is_silent),
+        running=running,
+        running_name=model_name(running.model) if running else "",
+        waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
+        waiting_count=waiting_count,
+        parts=memory_parts(device, is_running=running is not None),
+        is_stale=not _is_within(device.memory_read_at, timedelta(seconds=STALE_SECONDS), now),
+        is_silent=is_silent,
+        notes=tuple(note for note in (_upkeep_words(device, now), _shared_words(device)) if note),
+    )
+
+
+def _chip(device: Device, running: Run | None, is_silent: bool) -> Chip:
+    if not device.enabled:
+        return Chip("⊘", "disabled", "chip-plain")
+    if is_silent:
+        return Chip("▲", "no sign of life", "chip-bad")
+    if running is not None:
+        return Chip("◐", "running", "chip-run")
+    if not device.takes_runs:
+        is_drained = device.drained or device.host.drained
+        return Chip("⊘", "drained" if is_drained else "maintenance", "chip-plain")
+    return Chip("●", "idle", "chip-ok")
+
+
+def _upkeep_words(kept: Host | Device, now: datetime) -> str:
+    """Why it takes no new runs, and until when; empty where it does."""
+    begins, ends = kept.maintenance_from, kept.maintenance_until
+    is_in_maintenance = (begins or ends) and (begins is None or begins <= now) and (ends is None or ends > now)
+    words = []
+    if kept.drained:
+        words.append("drained: takes no new run")
+    if is_in_maintenance:
+        until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
+        words.append(f"maintenance {until}{f': {kept.maintenance_note}' if kept.maintenance_note else ''}")
+    return "; ".join(words)
+
+
+def _shared_words(device: Device) -> str:
+    if not card_of(device).is_shared:
+        return ""
+    held = bytes_text(device.foreign_used_bytes)
+    return f"others held {held} when a run last wanted to start: only runs that accept a shared device start"
+
+
+def _is_within(moment: datetime | None, span: timedelta, now: datetime) -> bool:
+    return moment is not None and now - moment <= span

@@ -1,0 +1,72 @@
+"""The page of all devices, and the part of it that is polled. Only rows are read: workers write what drivers say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from analysis.models import Device, Host, Run
+from analysis.models.querysets import RunQuerySet
+from analysis.pages.fleet.context import WaitingRun, fleet_hosts, waiting_runs
+from analysis.runs.queue_forecast import POSITIONS_MAX, turns
+
+DEVICES_MAX = 300
+WAITING_READ_MAX = 100
+
+
+@require_safe
+def fleet(request: HttpRequest) -> HttpResponse:
+    """Every host, or the one that `?host=` names."""
+    hosts = list(Host.objects.values_list("name", flat=True))
+    return render(request, "analysis/fleet.html", _context(request) | {"host_names": hosts})
+
+
+@require_safe
+def fleet_now(request: HttpRequest) -> HttpResponse:
+    """The part that changes."""
+    return render(request, "analysis/parts/fleet_now.html", _context(request))
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    host, now = request.GET.get("host", ""), timezone.now()
+    devices = _devices(host)
+    shown = devices[:DEVICES_MAX]
+    queue = Run.objects.measuring().queued().filter(cancel_requested=False)
+    waiting_count = queue.count()
+    waiting = _waiting(queue)
+    # counted here: grouped by the database, SQLite walks the whole history for it
+    counts = Counter(queue.exclude(asks_device=None).order_by().values_list("asks_device", flat=True))
+    running = {run.device_id: run for run in _running() if run.device_id is not None}
+    return {
+        "hosts": fleet_hosts(shown, running, waiting, counts, now),
+        "host": host,
+        "now": now,
+        "device_count": len(devices),
+        "shown_count": len(shown),
+        "waiting_anywhere": [each for each in waiting if each.run.asks_device_id is None],
+        "waiting_anywhere_count": waiting_count - sum(counts.values()),
+        "has_positions": waiting_count <= POSITIONS_MAX,
+    }
+
+
+def _devices(host: str) -> list[Device]:
+    takes_runs = Exists(Device.objects.taking_runs().filter(pk=OuterRef("pk")))
+    devices = Device.objects.select_related("host").annotate(takes_runs=takes_runs).defer("calibration")
+    return list(devices.on_host(host) if host else devices)
+
+
+def _running() -> RunQuerySet:
+    return Run.objects.measuring().running().select_related("requested_by").defer("result", "memory_curve")
+
+
+def _waiting(queue: RunQuerySet) -> list[WaitingRun]:
+    """The first in the queue, with their positions."""
+    ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
+    first = list(ordered[:WAITING_READ_MAX])
+    return waiting_runs(first, turns(first))

@@ -1,0 +1,177 @@
+"""What one line of the history says of a run, column by column, from columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from analysis.models import Run
+from analysis.pages.history.columns import Column
+from analysis.presentation import labels
+from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
+from analysis.presentation.formatting import ago, bytes_text, duration, factor, rate, round_bytes, usd
+from analysis.presentation.run_rows import HistoryRow, history_rows
+from analysis.runs.queue_forecast import Turn
+from engine.result import Reason
+
+ABSENT = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a line. An absent one is a dash in the table, and left out of the card on a phone."""
+
+    column: Column
+    content: str
+    is_absent: bool
+
+    @property
+    def css_class(self) -> str:
+        names = [f"of-{self.column.key}"]
+        names += ["number"] if self.column.is_figure else []
+        names += ["absent"] if self.is_absent else []
+        return " ".join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run: its heading, then a cell for each further column."""
+
+    run: Run
+    title: str
+    settings: str
+    tags: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+def lines(runs: Iterable[Run], turns: Mapping[int, Turn], columns: tuple[Column, ...]) -> list[Line]:
+    """In the order given. The first column is the line's heading."""
+    keys = {column.key for column in columns}
+    return [_line(row, columns[1:], keys) for row in history_rows(runs, turns)]
+
+
+def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> Line:
+    run = row.run
+    tags = () if "tags" in keys else tuple(tag.name for tag in run.tags.all())
+    title = run.name if run.name and "name" not in keys else row.model_name
+    settings = row.settings if title == row.model_name else f"{row.model_name} · {row.settings}"
+    return Line(run, title, settings, tags, tuple(_cell(column, row) for column in columns))
+
+
+def _cell(column: Column, row: HistoryRow) -> Cell:
+    content = _CONTENTS[column.key](row)
+    return Cell(column, content or ABSENT, is_absent=not content)
+
+
+def _state(row: HistoryRow) -> str:
+    chip = row.chip
+    label = '<span class="chip {}"><span aria-hidden="true">{}</span> {}</span>{}'
+    return format_html(label, chip.css_class, chip.icon, chip.word, _small(row.turn) if row.turn else "")
+
+
+def _largest(row: HistoryRow) -> str:
+    run = row.run
+    if run.boundary_reason == Reason.DOES_NOT_FIT:
+        return "does not fit"
+    if run.is_estimate and run.estimated_largest_batch_size is not None:
+        return format_html("{}{}", f"{run.estimated_largest_batch_size:,}", _small("estimated"))
+    if run.largest_batch_size is None:
+        return ""
+    if run.certified:
+        return f"{run.largest_batch_size:,}"
+    return format_html('<span title="Not certified: larger sizes may fit">≥ </span>{}', f"{run.largest_batch_size:,}")
+
+
+def _recommended(row: HistoryRow) -> str:
+    run = row.run
+    if run.is_estimate and run.estimated_safe_batch_size is not None:
+        return format_html("{}{}", f"{run.estimated_safe_batch_size:,}", _small("estimated"))
+    return _count(run.recommended_batch_size)
+
+
+def _curve(row: HistoryRow) -> str:
+    run = row.run
+    points = run.memory_curve or []
+    drawn = sparkline(points, run.limit_bytes)
+    if drawn is None:
+        return ""
+    (small, least), (large, most) = points[0], points[-1]
+    return format_html(
+        '<svg class="sparkline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">'
+        '<line class="limit" x1="0" x2="{w}" y1="3" y2="3"/><polyline points="{line}"/>'
+        '<circle cx="{x}" cy="{y}" r="2"/></svg>',
+        w=WIDTH,
+        h=HEIGHT,
+        label=f"{bytes_text(least)} at batch {small}, {bytes_text(most)} at {large}",
+        line=drawn.line,
+        x=drawn.end[0],
+        y=drawn.end[1],
+    )
+
+
+def _memory(row: HistoryRow) -> str:
+    run = row.run
+    if run.recommended_memory_bytes is None:
+        return ""
+    used = bytes_text(run.recommended_memory_bytes)
+    return format_html("{}{}", used, _small(f"of {round_bytes(run.limit_bytes)}")) if run.limit_bytes else used
+
+
+def _created(row: HistoryRow) -> str:
+    took = "" if row.took_seconds is None else _small(f"took {duration(row.took_seconds)}")
+    return format_html("{}{}", ago(row.run.created_at), took)
+
+
+def _place(row: HistoryRow) -> str:
+    device = row.run.device or row.run.asks_device
+    return f"{device.host} {device.device}" if device else ""
+
+
+def _tags(row: HistoryRow) -> str:
+    return format_html_join(" ", '<span class="chip">{}</span>', ((tag.name,) for tag in row.run.tags.all()))
+
+
+def _small(text: str) -> SafeString:
+    return format_html('<span class="settings">{}</span>', text)
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _figure(text: Callable[[float | None], str], path: str) -> Callable[[HistoryRow], str]:
+    """A figure in its own words; an unknown one says nothing."""
+
+    def content(row: HistoryRow) -> str:
+        value = getattr(row.run, path)
+        return "" if value is None else text(value)
+
+    return content
+
+
+_CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
+    "state": _state,
+    "kind": lambda row: row.run.get_kind_display().lower(),
+    "model": lambda row: row.model_name,
+    "gpu": lambda row: row.device_name,
+    "place": _place,
+    "precision": lambda row: row.run.precision,
+    "optimizer": lambda row: labels.OPTIMIZERS.get(row.run.optimizer, row.run.optimizer),
+    "largest": _largest,
+    "recommended": _recommended,
+    "speedup": _figure(factor, "speedup"),
+    "samples": _figure(rate, "recommended_samples_per_second"),
+    "memory": _memory,
+    "curve": _curve,
+    "saving": _figure(usd, "saving_per_year_usd"),
+    "cost": _figure(usd, "cost_per_million_samples_usd"),
+    "user": lambda row: row.run.requested_by.get_username() if row.run.requested_by else "",
+    "name": lambda row: row.run.name,
+    "tags": _tags,
+    "note": lambda row: row.run.note[:200],
+    "created": _created,
+    "ended": lambda row: ago(row.run.finished_at) if row.run.finished_at else "",
+}

@@ -1,0 +1,235 @@
+"""The history over HTTP: the page, its exports, saved views, and what is done to many runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Q
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    QueryDict,
+    StreamingHttpResponse,
+)
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from analysis.accounts.middleware import for_readers
+from analysis.accounts.rate_limit import EXPORT, TooOften, throttle_refuse
+from analysis.models import Run, SavedView, Tag
+from analysis.pages.history.cells import lines
+from analysis.pages.history.columns import COLUMNS
+from analysis.pages.history.export import csv_chunks, json_chunks
+from analysis.pages.history.filters import RunFilter
+from analysis.pages.history.pagination import CursorGoneError, Page, page_of
+from analysis.pages.history.query import Asked, asked, row_number, without_empty
+from analysis.permissions import OPERATOR, lacks_role, may_start
+from analysis.runs import services
+from analysis.runs.queue_forecast import turns
+from analysis.runs.services import Answer
+
+TAGS_OFFERED = 200
+RUNS_AT_ONCE = 500
+COMPARE = "compare"
+
+_SORTS = [
+    (f"{sign}{column.key}", f"{column.title} {arrow}")
+    for column in COLUMNS.values()
+    if column.order
+    for sign, arrow in (("-", "↓"), ("", "↑"))
+]
+"""For the select that stands in for the table's head on a phone."""
+
+_EXPORTS: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
+    "csv": ("text/csv; charset=utf-8", csv_chunks),
+    "json": ("application/json", json_chunks),
+}
+
+
+@require_safe
+def run_list(request: HttpRequest) -> HttpResponse:
+    """One page of the runs that are asked for, in the order and with the columns that are asked for."""
+    given = without_empty(request.GET)
+    if given != request.GET:
+        return redirect(_address(given.urlencode(safe=",:/")))
+    wanted = asked(request.GET)
+    problems, page = list(wanted.problems), Page([])
+    if not problems:
+        try:
+            page = page_of(wanted.parts, wanted.sort, after=wanted.after, before=wanted.before)
+        except CursorGoneError as error:
+            problems.append(f"Run {error} is not there any more; this is no page of it. Begin at the first page.")
+    context = _context(request, wanted, page) | {"problems": problems}
+    return render(request, "analysis/history.html", context, status=400 if problems else 200)
+
+
+@require_safe
+def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
+    """The same runs in the same order as a file."""
+    wanted = asked(without_empty(request.GET))
+    if wanted.problems:
+        return _plain("\n".join(wanted.problems), 400)
+    try:
+        throttle_refuse(EXPORT, request.user)
+    except TooOften as error:
+        return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
+    content_type, chunks = _EXPORTS[form]
+    file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
+    file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
+    return file
+
+
+@require_POST
+def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """Name, note and tags of one run, from its page."""
+    run = get_object_or_404(Run.objects.only("pk"), pk=run_id)
+    tags = request.POST.get("tags", "").replace(",", " ").split()
+    name, note = (request.POST.get(field, "") for field in ("name", "note"))
+    try:
+        answer = services.run_annotate(run_id=run.pk, by=request.user, name=name, note=note, tags=tags)
+        if not answer.done:
+            messages.error(request, "Only whoever asked for a run, and GPU managers, may write on it.")
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    return redirect(run)
+
+
+@for_readers
+@require_POST
+def runs_change(request: HttpRequest) -> HttpResponseRedirect:
+    """Do one thing to the ticked runs, and say how many it was done to. To compare them, one need only read."""
+    ids = list(filter(None, map(row_number, request.POST.getlist("run")[:RUNS_AT_ONCE])))
+    if request.POST.get("action") == COMPARE and ids:
+        return redirect(f"{reverse('analysis:compare')}?ids={','.join(map(str, ids))}")
+    if not may_start(request.user):
+        raise PermissionDenied(lacks_role(OPERATOR))
+    action = _ACTIONS.get(request.POST.get("action", ""))
+    back = redirect(_address(QueryDict(request.POST.get("view", "")).urlencode(safe=",:/")))
+    if action is None or not ids:
+        messages.error(request, "Nothing was done: tick the runs, and choose what to do.")
+        return back
+    try:
+        answer = action.do(set(ids), request.user, request.POST.get("tag", "").strip().lower())
+        _say(request, action.done, answer)
+    except ValidationError as error:
+        messages.error(request, f"Nothing was done: {' '.join(error.messages)}")
+    return back
+
+
+@require_POST
+def view_save(request: HttpRequest) -> HttpResponseRedirect:
+    """Keep the present view under a name."""
+    given = without_empty(QueryDict(request.POST.get("view", "")))
+    query = asked(given).query()
+    name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
+    kept = services.saved_view_set(owner=request.user, name=name, query=query, is_shared=is_shared)
+    if kept is None:
+        messages.error(request, "The view was not saved: it needs a name, and nobody keeps more than a hundred.")
+    return redirect(_address(query))
+
+
+@require_POST
+def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
+    """Forget a saved view; the runs are not touched."""
+    if not services.saved_view_delete(view_id=view_id, by=request.user):
+        messages.error(request, "This view is somebody else’s, or gone already.")
+    return redirect("analysis:runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What can be done to many runs: who is asked to, and the word for what was done."""
+
+    label: str
+    done: str
+    do: Callable[[set[int], Any, str], Answer]
+    takes_tag: bool = False
+    is_for_deleted: bool = False
+
+
+_ACTIONS = {
+    "cancel": Action("Cancel", "cancelled", lambda ids, by, _: services.runs_cancel_by(run_ids=ids, by=by)),
+    "retry": Action("Run again", "asked for again", lambda ids, by, _: services.runs_retry(run_ids=ids, by=by)),
+    "pin": Action(
+        "Pin as baseline",
+        "pinned",
+        lambda ids, by, _: services.runs_set_baseline(run_ids=ids, by=by, is_baseline=True),
+    ),
+    "unpin": Action(
+        "Unpin", "unpinned", lambda ids, by, _: services.runs_set_baseline(run_ids=ids, by=by, is_baseline=False)
+    ),
+    "delete": Action("Delete", "deleted", lambda ids, by, _: services.runs_delete(run_ids=ids, by=by)),
+    "restore": Action(
+        "Restore",
+        "restored",
+        lambda ids, by, _: services.runs_restore(run_ids=ids, by=by),
+        is_for_deleted=True,
+    ),
+    "tag": Action(
+        "Add tag", "tagged", lambda ids, by, tag: services.runs_tag(run_ids=ids, by=by, tag=tag), takes_tag=True
+    ),
+    "untag": Action(
+        "Remove tag", "untagged", lambda ids, by, tag: services.runs_untag(run_ids=ids, by=by, tag=tag), takes_tag=True
+    ),
+}
+
+
+def _context(request: HttpRequest, wanted: Asked, page: Page) -> dict[str, Any]:
+    are_deleted = bool(wanted.data.get("deleted"))
+    return {
+        "asked": wanted,
+        "form": wanted.filters.form,
+        "page": page,
+        "heads": _heads(wanted),
+        "lines": lines(page.runs, turns(page.runs), wanted.columns),
+        "is_first_page": wanted.after is None and wanted.before is None,
+        "older": wanted.query(after=page.following) if page.following else None,
+        "newer": wanted.query(before=page.preceding) if page.preceding else None,
+        "first": wanted.query(),
+        "views": SavedView.objects.filter(Q(owner=request.user) | Q(is_shared=True)).select_related("owner"),
+        "tags": Tag.objects.values_list("name", flat=True)[:TAGS_OFFERED],
+        "more_fields": [field for field in wanted.filters.form if field.name not in RunFilter.MAIN],
+        "sorts": _SORTS,
+        "actions": [(key, action) for key, action in _ACTIONS.items() if action.is_for_deleted == are_deleted],
+        "analyze_address": request.build_absolute_uri(reverse("analyze")),
+    }
+
+
+def _heads(wanted: Asked) -> list[dict[str, Any]]:
+    """The table's head: each column, which way it is sorted, and where a click on it leads."""
+    ways = {True: "descending", False: "ascending"}
+    return [
+        {
+            "column": column,
+            "sorted": ways[wanted.sort.is_reversed] if wanted.sort.column is column else "",
+            "query": wanted.query_sorted_by(column) if column.order else None,
+        }
+        for column in wanted.columns
+    ]
+
+
+def _say(request: HttpRequest, done: str, answer: Answer) -> None:
+    """ "3 cancelled; 1 not: over already; 2 are somebody else's." """
+    parts = [f"{answer.done} {done}"]
+    if answer.not_possible:
+        parts.append(f"{answer.not_possible} not: {answer.reason}")
+    if answer.not_allowed:
+        parts.append(f"{answer.not_allowed} not: somebody else’s, or gone")
+    tell = messages.success if answer.done else messages.error
+    tell(request, f"{'; '.join(parts)}.")
+
+
+def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
+    """In place of a file."""
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _address(query: str) -> str:
+    return reverse("analysis:runs") + (f"?{query}" if query else "")

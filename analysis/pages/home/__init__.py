@@ -1,0 +1,1 @@
+"""The start page: the form, the devices, the queue, recent runs, totals."""

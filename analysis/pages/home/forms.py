@@ -1,0 +1,300 @@
+"""The form that asks for a run. What is allowed is decided by `engine.RunSpec` alone; the form shows its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
+from django import forms
+
+from analysis.models import Device, Run
+from analysis.presentation.formatting import exact_bytes_text, millions
+from analysis.presentation.labels import MODES, OPTIMIZERS, PRECISIONS, short_device_name
+from analysis.runs.estimates import ALL_GPUS
+from analysis.runs.gpu_catalog import gpu_choices, gpu_of
+from analysis.runs.placement import Placement, placement_of
+from engine.catalog import WORKLOADS, Workload
+from engine.errors import SpecError
+from engine.spec import RunSpec
+
+_KINDS = {"cuda": "GPU", "cpu": "CPU"}
+_SPEC_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
+REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
+"""What a host without an accelerator is offered first: an exact answer in about a minute."""
+
+
+class RunForm(forms.Form):
+    """Fields named as in RunSpec, so that an error of the spec finds its field. Empty means: the default."""
+
+    kind = forms.ChoiceField(
+        label="What to do",
+        choices=((Run.Kind.MEASUREMENT, "Measure on a device here"), (Run.Kind.ESTIMATE, "Estimate for any GPU")),
+        widget=forms.RadioSelect,
+        initial=Run.Kind.MEASUREMENT,
+        required=False,
+    )
+    model = forms.ChoiceField(label="Model")
+    device = forms.ChoiceField(label="Device", required=False)
+    gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
+    precision = forms.ChoiceField(
+        label="Precision",
+        choices=PRECISIONS.items(),
+        initial="fp32",
+        help_text="Half precision takes less memory for activations; weights and optimizer stay fp32.",
+    )
+    optimizer = forms.ChoiceField(
+        label="Optimizer",
+        choices=OPTIMIZERS.items(),
+        initial="adamw",
+        help_text="AdamW keeps two more copies of the weights, momentum one, plain SGD none.",
+    )
+    sequence_length = forms.IntegerField(label="Sequence length", required=False)
+    image_size = forms.IntegerField(label="Image size", required=False)
+    current_batch_size = forms.IntegerField(
+        label="Your batch size today", initial=16, help_text="The speed-up and the waste are measured against it."
+    )
+    memory_limit_bytes = forms.CharField(
+        label="Memory limit",
+        required=False,
+        max_length=40,
+        help_text="Optional: pretend the device is smaller, such as 24GiB.",
+    )
+    mode = forms.ChoiceField(
+        label="Mode", choices=MODES.items(), initial="train", help_text="Dropout keeps masks, so train takes more."
+    )
+    gradient_checkpointing = forms.BooleanField(
+        label="Gradient checkpointing", required=False, help_text="Trades speed for memory; text models have it."
+    )
+    price_per_hour_usd = forms.FloatField(
+        label="Price per hour, US$",
+        required=False,
+        help_text="Of the device. Left empty: the device’s own price where somebody set one.",
+    )
+    hours_per_run = forms.FloatField(
+        label="Hours per training run", required=False, help_text="How long one training takes you today."
+    )
+    runs_per_year = forms.IntegerField(
+        label="Training runs per year", required=False, help_text="How often you start such a training."
+    )
+    time_budget_seconds = forms.FloatField(
+        label="Time budget, seconds",
+        required=False,
+        help_text="The search stops after it; a limit it has not found by then is not certified.",
+    )
+    priority = forms.TypedChoiceField(
+        label="Priority",
+        choices=Run.Priority.choices,
+        coerce=int,
+        empty_value=0,
+        required=False,
+        initial=0,
+        help_text="Higher starts earlier. High is for GPU managers.",
+    )
+    accepts_shared_device = forms.BooleanField(
+        label="Run also on a card that other processes use",
+        required=False,
+        help_text="The result is then marked as shared, and is no baseline.",
+    )
+
+    PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
+    QUEUE = ("priority", "accepts_shared_device")
+    NOT_OF_SPEC = ("kind", "gpu", "device", *QUEUE)
+    ONLY_MEASURED = ("device", "time_budget_seconds", "accepts_shared_device")
+    """What an estimate has no use for: left out of its form where the browser can, and not read."""
+    MORE = ("mode", *PLACEHOLDERS, *QUEUE)
+    """Folded away on the page, which unfolds them when one of them is wrong."""
+    SEARCHED = {"model": "Search models", "gpu": "Search cards"}
+
+    def __init__(self, *args: Any, devices: Iterable[Device], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.devices = list(devices)
+        self.places = places_offered(self.devices)
+        self.spec: RunSpec | None = None
+        self.fields["device"].choices = [(value, label) for value, (label, _) in self.places.items()]
+        self.fields["gpu"].choices = gpu_choices()
+        self.fields["model"].choices = _models_by_type()
+        for name, words in self.SEARCHED.items():
+            self.fields[name].widget.attrs["data-search"] = words  # home.js puts a search box above it
+        for name in ("sequence_length", "image_size"):
+            self.fields[name].help_text = _input_hint(name)
+            # home.js shows the field only for the models that take it
+            self.fields[name].widget.attrs["data-models"] = " ".join(_taking(name))
+            self.fields[name].widget.attrs["placeholder"] = str(WORKLOADS[_taking(name)[0]].default_input_size)
+        for name in self.PLACEHOLDERS:
+            self.fields[name].widget.attrs["placeholder"] = f"{_SPEC_DEFAULTS[name]:g}"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        cleaned["kind"] = cleaned.get("kind") or Run.Kind.MEASUREMENT
+        if not self.is_estimate and not cleaned.get("device") and "device" not in self.errors:
+            self.add_error("device", "Choose the device to measure on.")
+        self.spec = self._checked_spec(self._asked(cleaned))
+        return cleaned
+
+    def add_spec_error(self, error: SpecError) -> None:
+        """Put the spec's objection beside its field; a field that this form lacks shows at the top."""
+        if error.field in self.fields:
+            self.add_error(error.field, str(error).removeprefix(f"{error.field}: "))
+        else:
+            self.add_error(None, str(error))
+
+    def put_aside(self, field: str | None) -> bool:
+        """Go on with the default of a field that was refused, so that what else is wrong can be said as well."""
+        if self.spec is None or field not in self.fields or field in ("model", "device"):
+            return False
+        if field in _SPEC_DEFAULTS:
+            self.spec = replace(self.spec, **{field: _SPEC_DEFAULTS[field]})
+        return True
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether enough of it is right to ask the queue what it thinks."""
+        return self.spec is not None and (self.is_estimate or "device" in self.cleaned_data)
+
+    @property
+    def devices_meant(self) -> list[Device]:
+        """Those that could take the run."""
+        place = self.place
+        if place.device is not None:
+            return [place.device]
+        wanted = place.device_class.lower()
+        return [device for device in self.devices if device.kind == place.kind and wanted in device.name.lower()]
+
+    @property
+    def place(self) -> Placement:
+        return self.places[self.cleaned_data["device"]][1]
+
+    @property
+    def is_estimate(self) -> bool:
+        return self.cleaned_data.get("kind") == Run.Kind.ESTIMATE
+
+    def estimate_submission(self) -> dict[str, Any]:
+        """The arguments of `services.estimate_create`, of a valid form that asks for an estimate."""
+        cleaned = self.cleaned_data
+        return {"spec": self.spec, "gpu": cleaned.get("gpu") or ALL_GPUS, "priority": cleaned.get("priority", 0)}
+
+    def submission(self) -> dict[str, Any]:
+        """The arguments of `services.run_create`, of a valid form that asks for a measurement."""
+        return {
+            "spec": self.spec,
+            "place": self.place,
+            "uses_device_price": self.cleaned_data.get("price_per_hour_usd") is None,
+            **{name: self.cleaned_data[name] for name in self.QUEUE if name in self.cleaned_data},
+        }
+
+    def _asked(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """The spec's keys that were filled in."""
+        asked = {
+            name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
+        }
+        if self.is_estimate:
+            return {name: value for name, value in asked.items() if name not in self.ONLY_MEASURED}
+        if "device" not in cleaned:
+            return asked
+        return asked | {"device": self.place.device.device if self.place.device else self.place.kind}
+
+    def _checked_spec(self, asked: dict[str, Any]) -> RunSpec | None:
+        """What was asked, with the default in place of each field that the spec objects to; None where none helps."""
+        while "model" in asked:
+            try:
+                return RunSpec.from_dict(asked)
+            except SpecError as error:
+                self.add_spec_error(error)
+                if error.field is None or asked.pop(error.field, None) is None:
+                    return None
+        return None
+
+
+def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]]:
+    """Value of the select -> its label and what it means: any of a kind, any of a class, each device."""
+    offered = list(devices)
+    kinds, classes = Counter(d.kind for d in offered), Counter((d.kind, d.name) for d in offered)
+    places = [
+        *((_any_of(kind, count), Placement(kind=kind)) for kind, count in kinds.items() if count > 1),
+        *(
+            (f"Any {name} ({count})", Placement(kind=kind, device_class=name[:100]))
+            for (kind, name), count in classes.items()
+            if count > 1
+        ),
+        *((f"{short_device_name(d.name)} · {d.host} {d.device}", Placement(device=d)) for d in offered),
+    ]
+    return {place_value(place): (label, place) for label, place in places}
+
+
+def place_value(place: Placement) -> str:
+    """A placement as the value of an option: a device's number, or words."""
+    return str(place.device.pk) if place.device else f"any {place.kind} {place.device_class}".strip()
+
+
+def first_values(devices: Iterable[Device]) -> dict[str, Any]:
+    """What the empty form holds: a rehearsal on a CPU, the real thing where an accelerator exists.
+
+    Without any device there is still the estimate.
+    """
+    offered = list(devices)
+    if not offered:
+        return {"model": "bert", "kind": Run.Kind.ESTIMATE}
+    if any(device.kind != "cpu" for device in offered):
+        return {"model": "bert"}
+    return {"model": REHEARSAL_MODEL, "memory_limit_bytes": REHEARSAL_LIMIT}
+
+
+def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[str, Any]:
+    """A stored run's settings as the form's first values, to change one and run again.
+
+    `kind` turns an estimate into a measurement, where possible on a card of those it was for, or the other way round.
+    """
+    known = {name: value for name, value in run.spec.items() if name in RunForm.base_fields and value is not None}
+    if "memory_limit_bytes" in known:
+        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    for name in RunForm.ONLY_MEASURED if run.is_estimate else ():
+        known.pop(name, None)
+    same_card = next((device for device in devices if run.gpu and _is_card(device, run.gpu)), None)
+    place = Placement(device=same_card) if run.is_estimate else placement_of(run)
+    return known | {
+        "kind": kind if kind in Run.Kind.values else run.kind,
+        "gpu": run.gpu or ALL_GPUS,
+        **({"device": place_value(place)} if place.device or place.kind else {}),
+        "priority": min(run.priority, Run.Priority.NORMAL),
+        "accepts_shared_device": run.accepts_shared_device,
+    }
+
+
+def values_asked(query: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that an address names, as the form's first values; what is wrong with them is said when it is sent."""
+    return {name: query[name] for name in RunForm.base_fields if query.get(name)}
+
+
+def _is_card(device: Device, gpu_id: str) -> bool:
+    gpu = gpu_of(device)
+    return gpu is not None and gpu.id == gpu_id
+
+
+def _any_of(kind: str, count: int) -> str:
+    return f"Any {_KINDS.get(kind, f'{kind.upper()} device')} ({count})"
+
+
+def _models_by_type() -> list[tuple[str, list[tuple[str, str]]]]:
+    """For a select: the models on offer, by what they read."""
+    by_type: dict[str, list[tuple[str, str]]] = {"Text": [], "Images": []}
+    for workload in WORKLOADS.values():
+        by_type["Text" if workload.is_text else "Images"].append((workload.id, _model_label(workload)))
+    return list(by_type.items())
+
+
+def _model_label(workload: Workload) -> str:
+    kind = "text" if workload.is_text else "images"
+    return f"{workload.name} · {millions(workload.parameter_count)} parameters · {kind}"
+
+
+def _input_hint(field: str) -> str:
+    """Which models take this setting, and what they use without it."""
+    taking = _taking(field)
+    default, unit = WORKLOADS[taking[0]].default_input_size, "tokens" if field == "sequence_length" else "pixels a side"
+    return f"For {', '.join(taking)}. Left empty: {default} {unit}."
+
+
+def _taking(field: str) -> list[str]:
+    return [workload.id for workload in WORKLOADS.values() if workload.input_field == field]

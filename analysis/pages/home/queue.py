@@ -1,0 +1,39 @@
+"""What the home page says of the queue: how many wait, for which device, and when it is this person's turn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.models import Run
+from analysis.pages.fleet.context import WaitingRun, waiting_runs
+from analysis.runs.queue_forecast import turns
+
+OWN_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """`own` are this person's first waiting runs, with their positions where those are worked out."""
+
+    waiting_count: int
+    waiting_by_device: Mapping[int, int]
+    own: tuple[WaitingRun, ...]
+
+
+def queue_of(user: Any) -> Queue:
+    """One statement while nobody waits; then the person's own, and the forecast if any are."""
+    waiting = Run.objects.measuring().queued().filter(cancel_requested=False)
+    # counted here: to group by the device, SQLite would walk its index past every run that ever asked for one
+    counts = Counter(waiting.order_by().values_list("asks_device", flat=True))
+    total = counts.total()
+    by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}
+    return Queue(total, by_device, _own(waiting.filter(requested_by=user)) if total else ())
+
+
+def _own(waiting: Any) -> tuple[WaitingRun, ...]:
+    first = waiting.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN]
+    runs = list(first)
+    return tuple(waiting_runs(runs, turns(runs)))

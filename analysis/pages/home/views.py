@@ -1,0 +1,172 @@
+"""Start: the form, what was already measured of what it asks, the devices, the queue, recent runs and the totals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from analysis.accounts.middleware import is_guest, may_be_public
+from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
+from analysis.models import Device, Run, State
+from analysis.models.querysets import DeviceQuerySet
+from analysis.pages.home.forms import RunForm, first_values, values_asked, values_of
+from analysis.pages.home.queue import Queue, queue_of
+from analysis.pages.home.totals import lab_totals
+from analysis.presentation.device_cards import device_cards
+from analysis.presentation.run_rows import history_rows
+from analysis.runs import services
+from analysis.runs.queue_forecast import turns
+from analysis.runs.reuse import EarlierResult, earlier_result
+from engine.errors import SpecError
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+
+RECENT_RUNS = 10
+DEVICES_MAX = 12
+"""A page of a large fleet is the fleet page; here are the devices that a run would be given first."""
+
+
+@may_be_public
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """The empty form, or a filled one; to guests of a public server, what was found lately.
+
+    `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with what the address names;
+    together, what the address names replaces the run's.
+    """
+    if is_guest(request):
+        return _guests_page(request)
+    devices = list(_devices_offered(request))
+    run = _run_named(request)
+    asked = values_asked(request.GET)
+    filled = values_of(run, request.GET.get("kind", ""), devices) | asked if run else asked
+    return _home_page(request, RunForm(devices=devices, initial=filled or first_values(devices)), source=run)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_create(request: HttpRequest) -> HttpResponse:
+    """Store a run, or show the form again: with everything that is wrong, or with the result there is already.
+
+    `again` says that the person has seen that result and wants it measured anew.
+    """
+    if request.method != "POST":
+        return redirect("home")
+    form = RunForm(request.POST, devices=_devices_offered(request))
+    if form.is_valid() and "again" not in request.POST and (earlier := _earlier_result(form)):
+        return _home_page(request, form, earlier=earlier)
+    try:
+        run = _created(form, request.user)
+    except TooOften as error:
+        form.add_error(None, str(error))
+        page = _home_page(request, form, status=429)
+        page.headers["Retry-After"] = str(error.retry_after_seconds)
+        return page
+    return redirect(run) if run else _home_page(request, form, status=422)
+
+
+@require_safe
+def device_list(request: HttpRequest) -> HttpResponse:
+    """The devices part of the home page, polled."""
+    return render(request, "analysis/parts/devices.html", _devices_context(request))
+
+
+def _created(form: RunForm, user: Any) -> Run | None:
+    """The stored run. Or None: then nothing is stored, and the form says all that is wrong and not only the first.
+
+    Raises TooOften.
+    """
+    run = None
+    with transaction.atomic():
+        while run is None and form.can_be_tried:
+            try:
+                run = _stored(form, user)
+            except SpecError as error:
+                form.add_spec_error(error)
+                if not form.put_aside(error.field):
+                    break
+        is_wrong = bool(form.errors)
+        if not is_wrong:
+            throttle_refuse(CREATE, user)
+        transaction.set_rollback(is_wrong)
+    return None if is_wrong else run
+
+
+def _stored(form: RunForm, user: User) -> Run:
+    if form.is_estimate:
+        return services.estimate_create(**form.estimate_submission(), requested_by=user)
+    return services.run_create(**form.submission(), requested_by=user)
+
+
+def _earlier_result(form: RunForm) -> EarlierResult | None:
+    if form.is_estimate or form.spec is None:
+        return None
+    return earlier_result(form.spec, form.devices_meant)
+
+
+def _run_named(request: HttpRequest) -> Run | None:
+    source = request.GET.get("clone") or request.GET.get("from") or ""
+    is_number = source.isdecimal() and source.isascii() and len(source) < 19
+    return Run.objects.filter(pk=source).defer("result").first() if is_number else None
+
+
+def _home_page(
+    request: HttpRequest,
+    form: RunForm,
+    *,
+    source: Run | None = None,
+    earlier: EarlierResult | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    recent = list(Run.objects.for_history().defer("result", "memory_curve")[:RECENT_RUNS])
+    devices = _devices_context(request)
+    cards = devices["cards"]
+    context: dict[str, Any] = {
+        **devices,
+        "form": form,
+        "source": source,
+        "earlier": earlier,
+        "more_is_open": any(name in form.errors for name in RunForm.MORE),
+        "may_measure": bool(form.places),
+        "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
+        "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
+        "rows": history_rows(recent, turns(recent)),
+        "totals": lab_totals(),
+    }
+    return render(request, "analysis/home.html", context, status=status)
+
+
+def _guests_page(request: HttpRequest) -> HttpResponse:
+    """No devices, no queue, and of the runs only those that have an answer: nobody's name, no host's."""
+    finished = Run.objects.for_history().filter(state=State.FINISHED)
+    recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
+    return render(request, "analysis/home_guests.html", {"rows": history_rows(recent, {}), "totals": lab_totals()})
+
+
+def _devices_context(request: HttpRequest) -> dict[str, Any]:
+    queue: Queue = queue_of(request.user)
+    devices = _devices_shown()
+    return {
+        "queue": queue,
+        "cards": device_cards(devices[:DEVICES_MAX], queue.waiting_by_device),
+        "more_devices": Device.objects.enabled().count() - DEVICES_MAX if len(devices) > DEVICES_MAX else 0,
+    }
+
+
+def _enabled_devices() -> DeviceQuerySet:
+    return Device.objects.enabled().select_related("host").defer("calibration").best_first()
+
+
+def _devices_offered(request: HttpRequest) -> DeviceQuerySet:
+    return _enabled_devices().allowing(request.user)
+
+
+def _devices_shown() -> list[Device]:
+    """One more than are shown, in one statement: memory as its worker wrote it, whether it takes runs, what it runs."""
+    takes_runs = Exists(Device.objects.taking_runs().filter(pk=OuterRef("pk")))
+    running = Subquery(Run.objects.running().filter(device=OuterRef("pk")).values("pk")[:1])
+    return list(_enabled_devices().annotate(takes_runs=takes_runs, running_id=running)[: DEVICES_MAX + 1])

@@ -1,0 +1,167 @@
+"""What the matrix page is given, put together from rows that the view has read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.models import Device, MatrixCell
+from analysis.pages.matrix.highlights import NOISE_FRACTION, cheapest, fastest, million_samples_usd
+from analysis.pages.matrix.query import MatrixForm
+from analysis.presentation.formatting import percent
+from analysis.presentation.labels import input_words, model_name, settings_words, short_device_name
+from analysis.runs.gpu_catalog import Price, gpu_of
+from analysis.runs.matrix_cells import ESTIMATED, MEASURED
+from engine.catalog import WORKLOADS
+from engine.errors import SpecError
+from engine.estimate.gpus import gpus
+from engine.estimate.predict import check
+from engine.spec import RunSpec
+
+Cells = Mapping[str, Mapping[str, MatrixCell]]
+"""Card -> kind -> cell, of one workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A column. `price` is None where nobody says one; `is_here` where a device of this portal is such a card."""
+
+    key: str
+    name: str
+    memory_bytes: int
+    price: Price | None
+    is_here: bool
+    is_cpu: bool = False
+
+    @property
+    def can_be_estimated(self) -> bool:
+        return self.key in gpus()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """One field of the table. Without a `cell` it says why it cannot have one, or offers to estimate it."""
+
+    card: Card
+    cell: MatrixCell | None
+    cost_usd: float | None = None
+    is_fastest: bool = False
+    is_cheapest: bool = False
+    refusal: str = ""
+    estimate_query: str = ""
+
+    @property
+    def css_class(self) -> str:
+        return f"is-{self.cell.kind}" if self.cell else "is-empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workload and its cells, one for each card."""
+
+    model: str
+    name: str
+    input: str
+    parameter_count: int
+    estimate_query: str
+    cells: tuple[ShownCell, ...]
+
+
+def matrix_context(
+    form: MatrixForm, cells: Iterable[MatrixCell], devices: Iterable[Device], prices: Mapping[str, Price]
+) -> dict[str, Any]:
+    """`cells` all have the settings of the form; `devices` are those of the portal."""
+    by_workload: dict[tuple[str, int], dict[str, dict[str, MatrixCell]]] = defaultdict(lambda: defaultdict(dict))
+    for cell in cells:
+        if cell.model in WORKLOADS:
+            by_workload[cell.model, cell.input_size][cell.card][cell.kind] = cell
+    cards = _cards(form, by_workload.values(), devices, prices)
+    order = list(WORKLOADS)
+    workloads = sorted(by_workload, key=lambda workload: (order.index(workload[0]), workload[1]))
+    rows = [_row(form, model, size, by_workload[model, size], cards) for model, size in workloads]
+    shown = [cell for row in rows for cell in row.cells]
+    told = {"model": "", **form.settings}
+    return {
+        "form": form,
+        "settings": settings_words(told),
+        "rows": [row for row in rows if any(cell.cell for cell in row.cells)],
+        "cards": cards,
+        "without": [_without(form, model) for model in order if model not in {row.model for row in rows}],
+        "measured_count": sum(cell.css_class == "is-measured" for cell in shown),
+        "estimated_count": sum(cell.css_class == "is-estimated" for cell in shown),
+        "noise": percent(NOISE_FRACTION).replace(".0 ", " "),
+        "other_cards": form.address(cards="usual" if form.shows_all_cards else "all"),
+    }
+
+
+def _cards(
+    form: MatrixForm, workloads: Iterable[Cells], devices: Iterable[Device], prices: Mapping[str, Price]
+) -> list[Card]:
+    """The smallest first, CPUs last. Usually those of the lab, those that were measured, and those with a price."""
+    here: dict[str, tuple[str, int]] = {}
+    for device in devices:
+        gpu = gpu_of(device)
+        here[gpu.id if gpu else device.name] = (device.name, device.capacity_bytes)
+    found = {gpu.id: (gpu.name, gpu.total_bytes, False) for gpu in gpus().values()}
+    wanted = set(found) if form.shows_all_cards else {card for card in found if card in prices or card in here}
+    for key, (name, capacity_bytes) in here.items():
+        found.setdefault(key, (name, capacity_bytes, False))
+        wanted.add(key)
+    for cell in (kinds[MEASURED] for cells in workloads for kinds in cells.values() if MEASURED in kinds):
+        found.setdefault(cell.card, (cell.card if cell.is_cpu else cell.card_name, cell.memory_bytes, cell.is_cpu))
+        wanted.add(cell.card)
+    cards = [
+        Card(key, short_device_name(name), size, prices.get(key), key in here, is_cpu)
+        for key, (name, size, is_cpu) in found.items()
+        if key in wanted
+    ]
+    return sorted(cards, key=lambda card: (card.is_cpu, card.memory_bytes, card.name))
+
+
+def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Sequence[Card]) -> Row:
+    best = {card.key: _best(cells.get(card.key, {})) for card in cards}
+    speeds = {key: cell.samples_per_second if cell else None for key, cell in best.items()}
+    costs = {card.key: million_samples_usd(_per_hour_usd(card), speeds[card.key]) for card in cards}
+    rivals = {card.key for card in cards if not card.is_cpu}
+    quick, cheap = (mark({key: of[key] for key in rivals}) for mark, of in ((fastest, speeds), (cheapest, costs)))
+    spec = {"model": model, WORKLOADS[model].input_field: input_size}
+    return Row(
+        model=model,
+        name=model_name(model),
+        input=input_words(spec),
+        parameter_count=WORKLOADS[model].parameter_count,
+        estimate_query=form.estimate_query(model, "all", input_size),
+        cells=tuple(
+            ShownCell(card, cell, costs[card.key], card.key in quick, card.key in cheap)
+            if (cell := best[card.key])
+            else _empty(form, model, input_size, card)
+            for card in cards
+        ),
+    )
+
+
+def _best(kinds: Mapping[str, MatrixCell]) -> MatrixCell | None:
+    """What was measured stands before any estimate."""
+    return kinds.get(MEASURED) or kinds.get(ESTIMATED)
+
+
+def _empty(form: MatrixForm, model: str, input_size: int, card: Card) -> ShownCell:
+    if not card.can_be_estimated:
+        return ShownCell(card, None)
+    settings = {name: form.settings[name] for name in ("precision", "optimizer", "mode")}
+    try:
+        check(RunSpec(model=model, **settings), gpus()[card.key])
+    except SpecError as error:
+        return ShownCell(card, None, refusal=str(error).removeprefix(f"{error.field}: "))
+    return ShownCell(card, None, estimate_query=form.estimate_query(model, card.key, input_size))
+
+
+def _without(form: MatrixForm, model: str) -> tuple[str, str]:
+    """A model that has no figures with these settings, and the form to estimate it."""
+    return model_name(model), form.estimate_query(model, "all")
+
+
+def _per_hour_usd(card: Card) -> float | None:
+    return card.price.per_hour_usd if card.price else None

@@ -1,0 +1,72 @@
+"""What the matrix is asked for: the settings that all its cells share, and which cards stand in it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.http import QueryDict
+
+from analysis.presentation.labels import OPTIMIZERS
+from analysis.runs.matrix_cells import settings_key
+from engine.catalog import WORKLOADS
+from engine.spec import MODES, PRECISIONS
+
+CARDS = {"usual": "usual", "all": "all known"}
+"""The usual ones: those of the lab, those that were measured, and those with a price."""
+
+
+class MatrixForm(forms.Form):
+    """The address of the page: a field that it leaves out has the default of a new run."""
+
+    precision = forms.ChoiceField(label="Precision", choices=[(name, name) for name in PRECISIONS], required=False)
+    optimizer = forms.ChoiceField(label="Optimizer", choices=OPTIMIZERS.items(), required=False)
+    mode = forms.ChoiceField(label="Mode", choices=[(name, name) for name in MODES], required=False)
+    cards = forms.ChoiceField(label="Cards", choices=CARDS.items(), required=False)
+    gradient_checkpointing = forms.BooleanField(label="Gradient checkpointing", required=False)
+    pretrained = forms.BooleanField(label="Pretrained weights", required=False)
+
+    DEFAULTS = {"precision": "fp32", "optimizer": "adamw", "mode": "train", "cards": "usual"}
+
+    @classmethod
+    def of(cls, query: QueryDict) -> MatrixForm:
+        """With the defaults filled in, so that the controls show what is in force."""
+        return cls({**cls.DEFAULTS, **{name: value for name, value in query.items() if value}})
+
+    def clean(self) -> dict[str, Any]:
+        """A parameter that is none of these is refused, for it would seem to be in force."""
+        cleaned = super().clean() or {}
+        unknown = [name for name in self.data if name not in self.fields]
+        if unknown:
+            there_are = ", ".join(self.fields)
+            raise forms.ValidationError(f"{unknown[0][:40]} is not a parameter here; there are {there_are}")
+        return cleaned
+
+    @property
+    def shows_all_cards(self) -> bool:
+        return self.cleaned_data["cards"] == "all"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As in a spec; two of them are columns of a cell, the others its `settings`."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "cards"}
+
+    @property
+    def cell_columns(self) -> dict[str, Any]:
+        """What every cell of the page has."""
+        settings = self.settings
+        columns = {name: settings[name] for name in ("precision", "optimizer")}
+        return columns | {"settings": settings_key(settings)}
+
+    def address(self, **changed: str) -> str:
+        """The same page with something changed, as the query of an address."""
+        given = {**self.settings, "cards": self.cleaned_data["cards"], **changed}
+        told = {name: value for name, value in given.items() if value and value != self.DEFAULTS.get(name)}
+        return "?" + urlencode({name: 1 if value is True else value for name, value in told.items()})
+
+    def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:
+        """The start form filled in for an estimate of this model with these settings, for a card or `all`."""
+        field = {WORKLOADS[model].input_field: input_size} if input_size else {}
+        asked = {"kind": "estimate", "model": model, "gpu": card, **self.settings, **field}
+        return "?" + urlencode({name: 1 if value is True else value for name, value in asked.items() if value})

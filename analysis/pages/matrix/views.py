@@ -1,0 +1,25 @@
+"""The page that says what each card takes of each model."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from analysis.accounts.middleware import may_be_public
+from analysis.models import Device, MatrixCell
+from analysis.pages.matrix.context import matrix_context
+from analysis.pages.matrix.prices import card_prices
+from analysis.pages.matrix.query import MatrixForm
+
+
+@may_be_public
+@require_safe
+def matrix(request: HttpRequest) -> HttpResponse:
+    """For one choice of settings. What the address asks wrongly is said, with 400."""
+    form = MatrixForm.of(request.GET)
+    if not form.is_valid():
+        return render(request, "analysis/matrix_refused.html", {"form": form}, status=400)
+    cells = MatrixCell.objects.filter(**form.cell_columns)
+    devices = Device.objects.enabled().exclude(kind="cpu")
+    return render(request, "analysis/matrix.html", matrix_context(form, cells, devices, card_prices()))

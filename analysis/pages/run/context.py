@@ -1,0 +1,140 @@
+"""What the page of a run that is over is given: the answer, or how it ended without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.models import Attempt, Measurement, Run, RunLog, State
+from analysis.pages.run.curves import drawn, with_estimate
+from analysis.pages.run.estimate_context import beside_measurement
+from analysis.pages.run.live import LOG_LINES_SHOWN, curve_so_far, estimate_before, stored_probe_lines
+from analysis.presentation import labels, memory_breakdown, result_summary, run_state
+from analysis.presentation.assumptions import Assumptions
+from analysis.presentation.charts import Curve, figure, memory_bars, memory_curve, throughput_curve
+from analysis.presentation.headline import headline
+from analysis.presentation.probe_rows import ProbeKey, probe_key, probe_lines
+from analysis.presentation.stored_estimate import read_estimate
+from analysis.presentation.stored_result import StoredResult
+
+
+def run_context(run: Run) -> dict[str, Any]:
+    """What every run page shows, whatever the state."""
+    return {
+        "run": run,
+        "model_name": labels.model_name(run.model),
+        "settings": labels.settings_words(run.spec),
+        "chip": run_state.chip(run),
+        "place": labels.run_place(run),
+        "place_bytes": labels.run_place_bytes(run),
+    }
+
+
+def over_context(run: Run) -> dict[str, Any]:
+    """What every run that is over shows: the end of its log, and its attempts."""
+    return {"log_lines": last_log_lines(run), "attempts": attempts_shown(run)}
+
+
+def ended_context(run: Run) -> dict[str, Any]:
+    """A run that ended without a result."""
+    title, explanation = run_state.ending(run)
+    probes = list(Measurement.objects.of(run))
+    attempt = run.attempts.filter(number=run.attempt).first()
+    curve, estimate = curve_so_far(run, attempt, probes), estimate_before(attempt)
+    return {
+        "title": title,
+        "explanation": explanation if run.is_estimate else f"{explanation} {run_state.measured_words(len(probes))}",
+        "advice": run_state.advice(run),
+        "curve": curve,
+        "drawings": drawn(curve) if curve else [],
+        "estimate": estimate,
+        "probe_lines": stored_probe_lines(run, probes, estimate),
+    }
+
+
+def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
+    """A finished run: the answer in the order it is read."""
+    return {
+        "result": result,
+        "assumed": assumed,
+        "headline": headline(result, assumed.savings),
+        "not_certified": labels.why_not_certified(result.boundary, result.spec),
+        "unsteady": labels.unsteady_words(result.unsteady_batch_sizes),
+        "bars": memory_bars(
+            waste=result.waste,
+            current_batch_size=result.current_batch_size,
+            current_is_refused=result.current_is_refused,
+            recommended=result.recommended,
+        ),
+        "figures": result_summary.figures(result, assumed.savings),
+        "suggestions": result_summary.suggestions(result),
+        "paste": result_summary.paste(result),
+        "paste_note": result_summary.paste_note(result),
+        **_evidence(run, result),
+    }
+
+
+def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
+    """What the answer rests on."""
+    curves = [(curve, drawn(curve)) for curve in result_curves(run, result)]
+    return {
+        "curves": curves,
+        "chart_data": {curve.key: figure(curve, drawings[0]) for curve, drawings in curves},
+        "stack": memory_breakdown.stack(result),
+        "stacks": memory_breakdown.stacks(result),
+        "levels": memory_breakdown.levels(result),
+        "certificate": _certificate(run, result),
+        "refusal": result.boundary.refusal,
+        "beside": beside_measurement(run.result or {}, result),
+        "timings": result_summary.timings(result),
+        "environment": environment_rows(result),
+        "is_accelerator": result.device.kind != "cpu",
+        "probe_lines": probe_lines(result.probes, result.roles, carried_keys(run)),
+    }
+
+
+def _certificate(run: Run, result: StoredResult) -> list[result_summary.Evidence]:
+    lines = result_summary.certificate(result)
+    if run.result and run.result.get("estimate"):
+        lines.append(result_summary.estimate_evidence(read_estimate(run.result["estimate"]), result))
+    return lines
+
+
+def carried_keys(run: Run) -> frozenset[ProbeKey]:
+    """The probes of this run that an earlier attempt measured."""
+    return frozenset(map(probe_key, Measurement.objects.of(run).filter(is_carried=True)))
+
+
+def attempts_shown(run: Run) -> list[Attempt]:
+    """Every attempt, where there is something to see: more than one, or one that gave no result."""
+    attempts = list(run.attempts.select_related("device__host"))
+    is_plain = len(attempts) == 1 and (not run.is_over or run.state == State.FINISHED)
+    return [] if is_plain else attempts
+
+
+def last_log_lines(run: Run) -> list[RunLog]:
+    """The newest lines, oldest first."""
+    return list(RunLog.objects.of(run).reverse()[:LOG_LINES_SHOWN])[::-1]
+
+
+def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
+    """The environment as stored, in words; what is unknown is left out rather than shown empty."""
+    device = result.device
+    rows = [
+        ("Device", f"{device.name} ({device.device})"),
+        ("UUID", device.uuid),
+        ("Driver", device.driver),
+        ("Compute capability", device.compute_capability),
+    ]
+    rows += [(name.replace("_", " "), value) for name, value in result.environment.items()]
+    return [(name, str(value)) for name, value in rows if value not in (None, "", {}, [])]
+
+
+def result_curves(run: Run, result: StoredResult) -> list[Curve]:
+    """Memory with the estimate that was made before, and speed; those that were measured."""
+    told = (run.result or {}).get("estimate")
+    peak = memory_curve(result.probes, limit_bytes=result.limit_bytes, roles=result.roles)
+    curves = (
+        with_estimate(peak, read_estimate(told) if told else None) if peak else None,
+        throughput_curve(result.probes, roles=result.roles),
+    )
+    return [curve for curve in curves if curve is not None]

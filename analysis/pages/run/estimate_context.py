@@ -1,0 +1,63 @@
+"""What the pages about estimates are given: the run page of one, the part beside a measurement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.models import Device, Run, RunLog
+from analysis.presentation import estimate_summary as words
+from analysis.presentation.estimate_error import beside
+from analysis.presentation.stored_estimate import StoredEstimate, read_estimate, read_estimates
+from analysis.presentation.stored_result import StoredResult
+from analysis.runs.gpu_catalog import prices
+
+
+def estimate_context(run: Run) -> dict[str, Any]:
+    """A finished estimate: of one card, or of all of them."""
+    estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
+    has_device = Device.objects.enabled().allowing(run.requested_by).exists()
+    context = {"current_batch_size": current, "has_device": has_device, "estimates": estimates}
+    if len(estimates) == 1:
+        return context | _one_card(estimates[0], run, current)
+    return context | _all_cards(estimates, run, current)
+
+
+def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, Any] | None:
+    """The estimate that was made before this measurement, and how far it was off; None where there was none."""
+    if not data.get("estimate"):
+        return None
+    estimate = read_estimate(data["estimate"])
+    how = [row for row in words.how_rows(estimate) if row[0] not in ("Memory of the card", "Price")]
+    of_the_answer = {None, *result.roles.values()}
+    rows = beside(estimate, result)
+    return {
+        "rows": [row for row in rows if row.batch_size in of_the_answer],
+        "more": [row for row in rows if row.batch_size not in of_the_answer],
+        "how": how,
+    }
+
+
+def _one_card(estimate: StoredEstimate, run: Run, current: int) -> dict[str, Any]:
+    price = prices().get(estimate.gpu_id)
+    return {
+        "estimate": estimate,
+        "title": words.headline(estimate, run.spec),
+        "bars": words.estimate_bars(estimate, current),
+        "stack": words.estimate_stack(estimate, current),
+        "kind_rows": words.kind_rows(estimate.points),
+        "how": words.how_rows(estimate, price),
+    }
+
+
+def _all_cards(estimates: list[StoredEstimate], run: Run, current: int) -> dict[str, Any]:
+    first = estimates[0]
+    rows = words.gpu_rows(estimates, current, prices())
+    left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
+    how = [row for row in words.how_rows(first) if row[0] not in ("Memory of the card", "Context", "Price", "Peak")]
+    return {
+        "title": words.headline_of_all(estimates, run.spec, len(left_out)),
+        "gpu_rows": rows,
+        "how": how,
+        "left_out": left_out,
+        "calibrated_count": sum(estimate.is_calibrated for estimate in estimates),
+    }

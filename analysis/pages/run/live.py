@@ -1,0 +1,160 @@
+"""A queued or running run: what its page shows, and what of it a poller has not seen yet."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from analysis.models import Attempt, Measurement, Run, RunLog
+from analysis.pages.run.curves import drawn, with_estimate
+from analysis.presentation import run_state
+from analysis.presentation.charts import Curve, memory_curve
+from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
+from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
+from analysis.runs.queue_forecast import Turn, turns
+from analysis.runs.remaining_time import time_left
+
+LOG_LINES_SHOWN = 300
+_PACES = ((10, 1), (60, 2), (300, 5))
+SLOWEST_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a poller shows: a sum of the words about the state, the attempt, its last probe and line, its own pace."""
+
+    state: int = 0
+    attempt: int = 0
+    probes: int = 0
+    lines: int = 0
+    every_seconds: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Seen:
+        """From an address; what is none has seen nothing."""
+        parts = text.split(".")
+        are_numbers = all(part.isascii() and part.isdecimal() and len(part) < 11 for part in parts)
+        return cls(*map(int, parts)) if are_numbers and len(parts) == len(cls.__slots__) else cls()
+
+    def __str__(self) -> str:
+        return ".".join(str(value) for value in asdict(self).values())
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What is stored of a run that goes on. `lines` are those that the poller has not got, `seen` what it then has."""
+
+    run: Run
+    turn: Turn | None
+    attempt: Attempt | None
+    probes: Sequence[Measurement]
+    lines: Sequence[RunLog]
+    is_appended: bool
+    before: Seen
+    seen: Seen
+
+    @property
+    def is_news(self) -> bool:
+        return self.seen != self.before
+
+    @property
+    def has_new_state(self) -> bool:
+        return self.seen.state != self.before.state
+
+    @property
+    def has_new_probes(self) -> bool:
+        return (self.seen.attempt, self.seen.probes) != (self.before.attempt, self.before.probes)
+
+    @property
+    def has_new_lines(self) -> bool:
+        return bool(self.lines) or self.seen.attempt != self.before.attempt
+
+
+def poll_seconds(idle_seconds: float) -> int:
+    """How soon to ask again, by how long nothing has happened: 3 -> 1, 45 -> 2, 200 -> 5, an hour -> 15."""
+    return next((pace for below, pace in _PACES if idle_seconds < below), SLOWEST_SECONDS)
+
+
+def read_live(run: Run, before: Seen) -> Live:
+    """Ask the database for what changes, each part once."""
+    turn = turns([run]).get(run.pk)
+    attempt = run.attempts.filter(number=run.attempt).first()
+    probes = list(Measurement.objects.of(run))
+    follows = before.attempt == run.attempt and before.lines > 0
+    # the last line that is shown already is read once more: it tells when something was last said
+    newest = RunLog.objects.of(run).filter(sequence__gte=before.lines if follows else 0)
+    lines = list(newest.reverse()[:LOG_LINES_SHOWN])[::-1]
+    seen = Seen(
+        state=_state_sum(run, turn),
+        attempt=run.attempt,
+        probes=probes[-1].sequence if probes else 0,
+        lines=lines[-1].sequence if lines else 0,
+        every_seconds=poll_seconds(_idle_seconds(run, probes, lines)),
+    )
+    # more came than are shown: what is between would be missing, so the list begins anew
+    is_appended = follows and bool(lines) and lines[0].sequence <= before.lines
+    fresh = [line for line in lines if not is_appended or line.sequence > before.lines]
+    return Live(run, turn, attempt, probes, fresh, is_appended, before, seen)
+
+
+def live_context(live: Live) -> dict[str, Any]:
+    """What the page, or the part of it that changed, is given."""
+    run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
+    left = time_left(run) if live.has_new_state or live.has_new_probes else None
+    curve = curve_so_far(run, live.attempt, probes)
+    return {
+        "live": live,
+        "seen": str(live.seen),
+        "every_seconds": live.seen.every_seconds,
+        "phase_words": run_state.phase_words(run, live.turn),
+        "silence": run_state.silence_words(run),
+        "time_left": run_state.time_left_words(left) if left else None,
+        "estimate": estimate,
+        "curve": curve,
+        "drawings": drawn(curve) if curve else [],
+        "probe_lines": stored_probe_lines(run, probes, estimate),
+        "log_lines": live.lines,
+    }
+
+
+def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
+    """What was predicted before this attempt measured anything, as soon as it is known."""
+    told = (attempt.environment or {}).get("estimate") if attempt else None
+    try:
+        return read_estimate(told) if told else None
+    except (KeyError, TypeError):  # of another version of the engine: a measurement is worth showing without it
+        return None
+
+
+def curve_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Curve | None:
+    """Peak memory of what was measured until now, with the limit where the engine has told it."""
+    device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
+    roles = {"current": run.spec.get("current_batch_size")}
+    curve = memory_curve(probes, limit_bytes=device.get("limit_bytes"), roles=roles)
+    return with_estimate(curve, estimate_before(attempt)) if curve else None
+
+
+def stored_probe_lines(
+    run: Run, probes: Sequence[Measurement], estimate: StoredEstimate | None = None
+) -> list[ProbeLine]:
+    """The probes of the last attempt as table rows; of the answer only today's size is known yet."""
+    carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
+    return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
+
+
+def _state_sum(run: Run, turn: Turn | None) -> int:
+    """Of what the words about the state depend on; a clock is none of it."""
+    told = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
+    return zlib.crc32(repr(told).encode())
+
+
+def _idle_seconds(run: Run, probes: Sequence[Measurement], lines: Sequence[RunLog]) -> float:
+    moments: list[datetime | None] = [run.created_at, run.started_at]
+    moments += [row.recorded_at for row in (*probes[-1:], *lines[-1:])]
+    latest = max(moment for moment in moments if moment is not None)
+    return (timezone.now() - latest).total_seconds()

@@ -1,0 +1,141 @@
+"""The pages of one run. A view reads the request and ends in one service call or a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import HttpResponseClientRefresh
+
+from analysis.accounts.middleware import is_guest, may_be_public, refused
+from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
+from analysis.api.v1.run_document import run_csv, run_json
+from analysis.http.csp import allow_inline_styles
+from analysis.models import Run, State
+from analysis.pages.run import context as run_page
+from analysis.pages.run import estimate_context
+from analysis.pages.run.chart_files import chart_file
+from analysis.pages.run.live import Seen, live_context, read_live
+from analysis.presentation.assumptions import assumptions
+from analysis.presentation.stored_result import read_result
+from analysis.runs import services
+from engine.errors import SpecError
+
+STOP_POLLING = 286
+
+
+@may_be_public
+@allow_inline_styles
+@require_safe
+def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
+    """One run: live, ended without a result, or its answer. Of a public server, guests see answers alone."""
+    run = _run(run_id)
+    if is_guest(request) and run.state != State.FINISHED and (refusal := refused(request, run_detail)):
+        return refusal
+    context = run_page.run_context(run)
+    if not run.is_over:
+        more = live_context(read_live(run, Seen())) | {"attempts": run_page.attempts_shown(run)}
+        return render(request, "analysis/run_live.html", context | more)
+    template, more = _page_of(run, request)
+    return render(request, template, context | run_page.over_context(run) | more)
+
+
+@require_safe
+def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The parts of a live run that changed: 204 when none did, 286 and a reload once it is over."""
+    run = _run(run_id)
+    if run.is_over:
+        response = HttpResponseClientRefresh()
+        response.status_code = STOP_POLLING
+        return response
+    live = read_live(run, Seen.of(request.GET.get("seen", "")))
+    if not live.is_news:
+        return HttpResponse(status=204)
+    return render(request, "analysis/parts/live.html", run_page.run_context(run) | live_context(live) | {"oob": True})
+
+
+@require_POST
+def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """Ask a run to stop."""
+    run = _run(run_id)
+    answer = services.runs_cancel_by(run_ids={run.pk}, by=request.user)
+    if answer.not_allowed:
+        messages.error(request, "Only whoever asked for a run, and GPU managers, may cancel it.")
+    elif not answer.done:
+        messages.info(request, "This run was already over.")
+    return redirect(run)
+
+
+@require_POST
+def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """The same spec in the same place, as a new run."""
+    run = _run(run_id)
+    try:
+        throttle_refuse(CREATE, request.user)
+        return redirect(services.run_again(run=run, requested_by=request.user))
+    except TooOften as error:
+        messages.error(request, str(error))
+        return redirect(run)
+    except SpecError as error:
+        messages.error(request, f"This run cannot be repeated as it was: {error}")
+        return redirect(f"{reverse('home')}?from={run.pk}")
+
+
+@require_POST
+def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """Make a run a baseline that others are compared with, or a plain run again."""
+    run = _run(run_id)
+    is_baseline = request.POST.get("pin") == "1"
+    done = services.runs_set_baseline(run_ids={run.pk}, by=request.user, is_baseline=is_baseline)
+    if done.not_allowed:
+        messages.error(request, "Only whoever asked for a run, and GPU managers, may pin it.")
+    elif not done.done:
+        messages.error(request, f"This run was not pinned: it is {done.reason}.")
+    return redirect(run)
+
+
+@require_safe
+def run_json_file(request: HttpRequest, run_id: int) -> HttpResponse:
+    """All that is stored of a run, as a file."""
+    run = _run(run_id)
+    return _as_file(JsonResponse(run_json(run), json_dumps_params={"indent": 2}), f"run-{run.pk}.json")
+
+
+@require_safe
+def run_csv_file(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The probes of a run, as a file."""
+    run = _run(run_id)
+    return _as_file(HttpResponse(run_csv(run), content_type="text/csv; charset=utf-8"), f"run-{run.pk}-probes.csv")
+
+
+@require_safe
+def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
+    """A chart of a result as a picture that stands alone, in colours for paper."""
+    run = _run(run_id)
+    drawing = chart_file(run, key)
+    if drawing is None:
+        raise Http404
+    response = render(request, drawing.template, drawing.context, content_type="image/svg+xml")
+    return _as_file(response, f"run-{run.pk}-{key}.svg")
+
+
+def _run(run_id: int) -> Run:
+    return get_object_or_404(Run.objects.with_places(), pk=run_id)
+
+
+def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    if run.state != State.FINISHED or not run.result:
+        return "analysis/run_ended.html", run_page.ended_context(run)
+    if run.is_estimate:
+        return "analysis/run_estimate.html", estimate_context.estimate_context(run)
+    result = read_result(run.result)
+    return "analysis/run_result.html", run_page.result_context(run, result, assumptions(result, request.GET))
+
+
+def _as_file(response: HttpResponse, name: str) -> HttpResponse:
+    response.headers["Content-Disposition"] = f'attachment; filename="memorymark-{name}"'
+    return response

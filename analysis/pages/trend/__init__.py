@@ -1,0 +1,1 @@
+"""One kind of run over time: where its figures jump, and what changed there."""

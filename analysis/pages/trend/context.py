@@ -1,0 +1,114 @@
+"""What the trend page is given, put together from rows that the view has read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.models import Run, TrendAcknowledgement
+from analysis.pages.compare.context import plots_context
+from analysis.pages.compare.environment import changed
+from analysis.pages.compare.query import TrendQuery
+from analysis.pages.trend.plots import percent_words, trend_plot
+from analysis.pages.trend.series import Sample, Series, series_of, version_marks
+from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD, Step
+from analysis.presentation import labels
+from analysis.presentation.formatting import percent, round_bytes
+
+Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
+
+
+@dataclass(frozen=True, slots=True)
+class StepFound:
+    """A step with its words, what changed around it, and what somebody said of it."""
+
+    series: Series
+    step: Step
+    acknowledgement: TrendAcknowledgement | None
+
+    @property
+    def before(self) -> Sample:
+        return self.series.samples[self.step.index - 1]
+
+    @property
+    def after(self) -> Sample:
+        return self.series.samples[self.step.index]
+
+    @property
+    def is_worse(self) -> bool:
+        return (self.step.fraction > 0) != (self.series.better == "higher")
+
+    @property
+    def sentence(self) -> str:
+        verb = "rose" if self.step.fraction > 0 else "fell"
+        size = percent_words(self.step).lstrip("+−")
+        was, now = self.series.text(self.step.before), self.series.text(self.step.after)
+        return f"{self.series.title} {verb} by {size}, from {was} to {now}."
+
+    @property
+    def changes(self) -> list[tuple[str, str, str]]:
+        return changed(self.before.facts, self.after.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSeries:
+    """A series that can be looked at: where it is and how many of the newest runs belong to it."""
+
+    address: str
+    model_name: str
+    place: str
+    settings: tuple[str, ...]
+    run_count: int
+
+
+def trend_context(
+    query: TrendQuery, samples: Sequence[Sample], acknowledgements: Acknowledgements, *, is_cut: bool
+) -> dict[str, Any]:
+    """`samples` oldest first; `is_cut`: there are older ones that are not shown."""
+    series, marks = series_of(samples), version_marks(samples)
+    steps = [_found(one, step, acknowledgements) for one in series for step in one.steps]
+    return {
+        "query": query,
+        "model_name": labels.model_name(query.model),
+        "place": labels.short_device_name(query.gpu),
+        "settings": settings_of(query),
+        "samples": samples,
+        "newest_first": samples[::-1],
+        "is_cut": is_cut,
+        "left_out": [sample for sample in samples if sample.left_out],
+        "marks": marks,
+        "steps": sorted(steps, key=lambda found: found.after.at, reverse=True),
+        "points_needed": POINTS_PER_SIDE_MIN,
+        "can_have_steps": any(len(one.values) >= 2 * POINTS_PER_SIDE_MIN for one in series),
+        "threshold": percent(THRESHOLD).replace(".0 ", " "),
+        **plots_context([trend_plot(one, marks) for one in series]),
+    }
+
+
+def settings_of(query: TrendQuery) -> list[str]:
+    """The series in words, as a run's settings are said."""
+    field = {"image_size": query.input_size, "sequence_length": query.input_size}
+    spec = {name: getattr(query, name) for name in query.__slots__} | field
+    limit = query.memory_limit_bytes
+    return [*labels.settings_words(spec), *([f"held to {round_bytes(limit)}"] if limit else [])]
+
+
+def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
+    """The series these runs make up, those with the most runs first."""
+    counts = Counter(TrendQuery.of_run(run.spec, run.device_name) for run in runs)
+    return [
+        KnownSeries(
+            query.address,
+            labels.model_name(query.model),
+            labels.short_device_name(query.gpu),
+            tuple(settings_of(query)),
+            count,
+        )
+        for query, count in counts.most_common()
+    ]
+
+
+def _found(series: Series, step: Step, acknowledgements: Acknowledgements) -> StepFound:
+    return StepFound(series, step, acknowledgements.get((series.samples[step.index].run_id, series.key)))

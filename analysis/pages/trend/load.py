@@ -1,0 +1,58 @@
+"""Reads the runs of a series out of the database, for the trend page and the API."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from django.db.models import F
+from django.db.models.fields.json import KeyTransform
+
+from analysis.models import Measurement, Run, State, TrendAcknowledgement
+from analysis.models.querysets import RunQuerySet
+from analysis.pages.compare.query import TrendQuery
+from analysis.pages.trend.series import Sample, sample_of
+
+SAMPLES_MAX = 200
+LOOKED_THROUGH_MAX = 2_000
+"""Runs of the model, card, precision and optimizer whose other settings are read, newest first."""
+
+
+def measured_runs() -> RunQuerySet:
+    """Finished measurements, newest first: an estimate has no place in a trend."""
+    return Run.objects.measuring().filter(state=State.FINISHED).order_by("-finished_at", "-id")
+
+
+def ids_of_series(query: TrendQuery) -> list[int]:
+    """The newest runs of the series, one more than is shown."""
+    same = measured_runs().filter(
+        model=query.model, device_name=query.gpu, precision=query.precision, optimizer=query.optimizer
+    )
+    rows = same.values_list("pk", "spec")[:LOOKED_THROUGH_MAX]
+    return [pk for pk, spec in rows if TrendQuery.of_run(spec, query.gpu) == query][: SAMPLES_MAX + 1]
+
+
+def samples_of(ids: Iterable[int]) -> list[Sample]:
+    """Oldest first, each with its measured probes; of the results only two small parts are read."""
+    ids = list(ids)
+    runs = Run.objects.filter(pk__in=ids).annotate(
+        environment=KeyTransform("environment", "result"), device_facts=KeyTransform("device", "result")
+    )
+    shown = runs.only("finished_at", "largest_batch_size", "certified", "is_shared").order_by("finished_at", "pk")
+    probes = _probes(ids)
+    return [sample_of(run, probes[run.pk], sum(probe.is_carried for probe in probes[run.pk])) for run in shown]
+
+
+def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:
+    """What people said of the steps that begin with one of these runs, by run and metric."""
+    rows = TrendAcknowledgement.objects.filter(run__in=ids).select_related("acknowledged_by")
+    return {(row.run_id, row.metric): row for row in rows}
+
+
+def _probes(ids: list[int]) -> dict[int, list[Measurement]]:
+    rows = Measurement.objects.filter(run__in=ids, attempt=F("run__attempt")).order_by("run", "sequence")
+    columns = ("run_id", "batch_size", "outcome", "purpose", "peak_allocated_bytes", "peak_reserved_bytes")
+    by_run: dict[int, list[Measurement]] = defaultdict(list)
+    for probe in rows.only(*columns, "is_carried"):
+        by_run[probe.run_id].append(probe)
+    return by_run

@@ -1,0 +1,47 @@
+"""The page that follows one workload on one card over time, and the note on a step of it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from analysis.http.csp import allow_inline_styles
+from analysis.pages.compare.query import BadQuery, TrendQuery
+from analysis.pages.trend.context import known_series, trend_context
+from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.pages.trend.series import METRICS
+from analysis.runs import services
+
+CHOICE_FROM_MAX = 500
+
+
+@allow_inline_styles
+@require_safe
+def trend(request: HttpRequest) -> HttpResponse:
+    """One series; without a query the series that the newest runs make up."""
+    if not request.GET:
+        series = known_series(measured_runs().only("spec", "device_name")[:CHOICE_FROM_MAX])
+        return render(request, "analysis/trend_choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
+    try:
+        query = TrendQuery.of(request.GET)
+    except BadQuery as error:
+        return render(request, "analysis/trend_refused.html", {"error": error}, status=400)
+    ids = ids_of_series(query)
+    samples = samples_of(ids[:SAMPLES_MAX])
+    context = trend_context(query, samples, acknowledgements_of(ids), is_cut=len(ids) > SAMPLES_MAX)
+    return render(request, "analysis/trend.html", context)
+
+
+@require_POST
+def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """Say what the step is that begins with this run."""
+    run = get_object_or_404(measured_runs(), pk=run_id)
+    metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
+    if metric not in METRICS or not note:
+        messages.error(request, "Nothing was noted: say in a few words what the step is.")
+    elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=request.user):
+        messages.error(request, "Nothing was noted: the note there is somebody else’s; she or a manager replaces it.")
+    return redirect(reverse("analysis:trend") + TrendQuery.of_run(run.spec, run.device_name).address)

@@ -1,0 +1,57 @@
+"""What a reader of a result may assume otherwise: price, hours, runs. The money follows; nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django import forms
+
+from analysis.presentation.stored_result import StoredResult
+from engine.result import Savings
+from engine.savings import savings_assuming
+from engine.spec import RANGES
+
+
+def _within(field: str) -> dict[str, float]:
+    low, high = RANGES[field]
+    return {"min_value": low, "max_value": high}
+
+
+class AssumptionsForm(forms.Form):
+    """The three assumptions, as short words of an address: `?price=2.5&hours=8&runs=40`."""
+
+    price = forms.FloatField(label="Price per hour, US$", **_within("price_per_hour_usd"))
+    hours = forms.FloatField(label="Hours per run today", **_within("hours_per_run"))
+    runs = forms.IntegerField(label="Runs per year", **_within("runs_per_year"))
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """The form as it stands and the money that follows. `is_changed`: not what the run itself was stored with."""
+
+    form: AssumptionsForm
+    savings: Savings
+    is_changed: bool
+
+
+def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
+    """The run's own assumptions, with those that an address names in their place. A wrong one changes nothing."""
+    own = result.savings
+    stored = {
+        "price": f"{own.price_per_hour_usd:.10g}",
+        "hours": f"{own.hours_per_run:.10g}",
+        "runs": str(own.runs_per_year),
+    }
+    asked = {name: query[name] for name in stored if query.get(name)}
+    form = AssumptionsForm(stored | asked)
+    if not asked or not form.is_valid():
+        return Assumptions(form, own, is_changed=False)
+    given = form.cleaned_data
+    savings = savings_assuming(
+        result.speedup,
+        price_per_hour_usd=given["price"],
+        hours_per_run=given["hours"],
+        runs_per_year=given["runs"],
+    )
+    return Assumptions(form, savings, is_changed=savings != own)

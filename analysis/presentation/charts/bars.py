@@ -1,0 +1,136 @@
+"""Memory bars, in percent of the device, so that one SVG without a view box fits every width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from engine.result import MemoryByKind, Point, Waste
+
+LABEL_FITS_BELOW = 0.7
+"""Above this share of the bar the words stand inside the used part: beside it there is no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBar:
+    """One bar: what a batch size uses of the device, what it leaves. `used_bytes` None: `unknown` says why."""
+
+    key: str
+    title: str
+    batch_size: int
+    used_bytes: int | None
+    capacity_bytes: int
+    is_refused: bool = False
+    unknown: str = "not measured"
+
+    @property
+    def unused_bytes(self) -> int | None:
+        return None if self.used_bytes is None else max(0, self.capacity_bytes - self.used_bytes)
+
+    @property
+    def used_fraction(self) -> float:
+        return min(1.0, (self.used_bytes or 0) / self.capacity_bytes)
+
+    @property
+    def used_percent(self) -> str:
+        return f"{self.used_fraction * 100:.2f}%"
+
+    @property
+    def label(self) -> str:
+        if self.used_bytes is None:
+            return "✕ does not fit" if self.is_refused else self.unknown
+        return f"{percent(1 - self.used_fraction)} unused"
+
+    @property
+    def has_room_for_label(self) -> bool:
+        return self.used_fraction < LABEL_FITS_BELOW
+
+    @property
+    def sentence(self) -> str:
+        if self.used_bytes is None:
+            verb = "does not fit into" if self.is_refused else f"was {self.unknown} against"
+            return f"Batch {self.batch_size} {verb} {round_bytes(self.capacity_bytes)}."
+        return (
+            f"Batch {self.batch_size} uses {bytes_text(self.used_bytes)} of {round_bytes(self.capacity_bytes)}; "
+            f"{percent(1 - self.used_fraction)} is unused."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One kind of memory in the stacked bar."""
+
+    css_class: str
+    name: str
+    size_bytes: int
+    x_percent: str
+    width_percent: str
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What held the memory at the peak of one batch size, and in which phase of the step that was."""
+
+    batch_size: int
+    phase: str
+    slices: tuple[Slice, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(piece.size_bytes for piece in self.slices)
+
+    @property
+    def sentence(self) -> str:
+        parts = ", ".join(f"{piece.name} {bytes_text(piece.size_bytes)}" for piece in self.slices)
+        return f"Memory at the peak of batch {self.batch_size}: {parts}."
+
+
+def memory_bars(
+    *, waste: Waste, current_batch_size: int, current_is_refused: bool, recommended: Point | None
+) -> list[MemoryBar]:
+    """Today's bar, and the recommended one where there is one."""
+    at_current = waste.at_current_bytes
+    used_today = None if at_current is None else waste.capacity_bytes - at_current
+    bars = [MemoryBar("today", "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
+    if recommended is not None:
+        used = recommended.memory_bytes
+        bars.append(MemoryBar("recommended", "Recommended", recommended.batch_size, used, waste.capacity_bytes))
+    return bars
+
+
+_KINDS = (
+    ("parameters", "parameters"),
+    ("gradients", "gradients"),
+    ("optimizer_state", "optimizer state"),
+    ("activations", "activations"),
+    ("other", "other"),
+)
+
+
+def memory_stack(
+    batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
+) -> Stack | None:
+    """The kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
+    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _KINDS]
+    return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
+
+
+def stack_of(
+    batch_size: int,
+    kinds: Iterable[tuple[str, str, int]],
+    *,
+    peak_phase: str | None = None,
+    whole_bytes: int | None = None,
+) -> Stack | None:
+    """Kinds (CSS class, name, bytes) in their order and colour; None where nothing was held."""
+    sizes = [(css, name, max(0, size)) for css, name, size in kinds]
+    total, start, slices = sum(size for *_, size in sizes), 0.0, []
+    if not total:
+        return None
+    for css, name, size in sizes:
+        share = size / max(total, whole_bytes or 0)
+        slices.append(Slice(f"kind-{css}", name, size, f"{start * 100:.3f}%", f"{share * 100:.3f}%", share))
+        start += share
+    return Stack(batch_size, (peak_phase or "").replace("_", " "), tuple(slices))

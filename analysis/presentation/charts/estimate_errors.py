@@ -1,0 +1,66 @@
+"""How far estimates were off over time, as a plot: one trace for each GPU and family of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.presentation.charts.axes import change_axis, time_axis
+from analysis.presentation.charts.plots import Dot, Look, Plot, Table, Trace
+from analysis.presentation.estimate_error import Group, difference_words
+
+_TRACES = 8
+"""As many as the palette has colours that are told apart; the table has all."""
+
+
+def error_plot(groups: Sequence[Group]) -> Plot | None:
+    """None where nothing was graded yet."""
+    shown = groups[:_TRACES]
+    if not shown:
+        return None
+    traces = tuple(_trace(group, number) for number, group in enumerate(shown))
+    dots = [dot for trace in traces for dot in trace.dots]
+    return Plot(
+        key="errors",
+        title="Estimated peak memory against the measured one",
+        sentence=_sentence(groups),
+        x=time_axis(dot.x for dot in dots),
+        y=change_axis((dot.y for dot in dots), title="estimate against measurement"),
+        traces=traces,
+        table=_table(groups),
+    )
+
+
+def _trace(group: Group, number: int) -> Trace:
+    dots = tuple(
+        Dot(
+            grade.finished_at.timestamp(),
+            grade.peak_error,
+            f"run {grade.run_id}: {difference_words(grade.peak_error)}",
+        )
+        for grade in sorted(group.grades, key=lambda grade: grade.finished_at)
+    )
+    return Trace(f"{group.gpu}, {group.family}", Look.of(number), dots, has_line=False)
+
+
+def _sentence(groups: Sequence[Group]) -> str:
+    grades = [grade for group in groups for grade in group.grades]
+    worst = max(grades, key=lambda grade: abs(grade.peak_error))
+    runs = "1 measured run had" if len(grades) == 1 else f"{len(grades)} measured runs had"
+    return f"{runs} an estimate; the one farthest off was run {worst.run_id}: {difference_words(worst.peak_error)}."
+
+
+def _table(groups: Sequence[Group]) -> Table:
+    grades = sorted((grade for group in groups for grade in group.grades), key=lambda g: g.finished_at, reverse=True)
+    rows = tuple(
+        (
+            f"run {grade.run_id}",
+            f"{grade.finished_at:%Y-%m-%d %H:%M}",
+            grade.gpu,
+            grade.model,
+            difference_words(grade.peak_error),
+            difference_words(grade.boundary_error),
+            "calibrated" if grade.is_calibrated else "not calibrated",
+        )
+        for grade in grades
+    )
+    return Table(("Run", "Finished (UTC)", "GPU", "Model", "Peak memory", "Largest batch size", "Card"), rows)

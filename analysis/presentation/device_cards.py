@@ -1,0 +1,67 @@
+"""A device on the home page: how full its memory is, how old that reading is, what it is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from analysis.models import Device
+from analysis.presentation.formatting import bytes_text
+from analysis.presentation.run_state import Chip
+from analysis.runs.placement import card_of
+
+STALE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCard:
+    """One device. `is_stale`: the reading is too old to be called live, or there is none."""
+
+    device: Device
+    chip: Chip
+    running_id: int | None
+    is_stale: bool
+    note: str
+
+
+def device_cards(devices: Iterable[Device], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
+    """Of devices that carry `running_id` and `takes_runs`; how many runs wait for each, by its number."""
+    return [_card(device, waiting_by_device.get(device.pk, 0)) for device in devices]
+
+
+def _card(device: Device, waiting: int) -> DeviceCard:
+    chip = _chip(device.running_id, waiting, _kept_back(device))
+    return DeviceCard(device, chip, device.running_id, _is_stale(device), _note(device))
+
+
+def _kept_back(device: Device) -> str:
+    """Why it takes no new run; empty when it does."""
+    if device.takes_runs:
+        return ""
+    return "drained" if device.drained or device.host.drained else "maintenance"
+
+
+def _note(device: Device) -> str:
+    """What people wrote about its maintenance, and whether other processes hold too much of it."""
+    maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
+    foreign = device.foreign_used_bytes
+    is_shared = card_of(device).is_shared and foreign is not None
+    shared = f"other processes hold {bytes_text(foreign)}: only runs that accept this start" if is_shared else ""
+    return "; ".join(words for words in (maintenance, shared) if words)
+
+
+def _chip(running: int | None, waiting: int, kept_back: str) -> Chip:
+    queue = "".join(f", {part}" for part in (f"{waiting} waiting" if waiting else "", kept_back) if part)
+    if running is not None:
+        return Chip("◐", f"run {running}{queue}", "chip-run")
+    if kept_back:
+        return Chip("⊘", f"{kept_back}{f', {waiting} waiting' if waiting else ''}", "chip-plain")
+    return Chip("○", f"{waiting} waiting", "chip-plain") if waiting else Chip("●", "idle", "chip-ok")
+
+
+def _is_stale(device: Device) -> bool:
+    if device.memory_read_at is None or device.memory_used_bytes is None:
+        return True
+    return (timezone.now() - device.memory_read_at).total_seconds() > STALE_SECONDS

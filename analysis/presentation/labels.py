@@ -1,0 +1,138 @@
+"""Names and phrases that several pages share: the model, its settings, the place it ran, why a search ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Device, Run, State
+from analysis.presentation.formatting import duration, round_bytes
+from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
+from engine.catalog import WORKLOADS
+from engine.result import Boundary, DeviceFacts, Reason
+
+PRECISIONS = {
+    "fp32": "fp32",
+    "tf32": "tf32 (matrix products in TensorFloat-32)",
+    "bf16": "bf16 autocast",
+    "fp16": "fp16 autocast with gradient scaling",
+}
+OPTIMIZERS = {
+    "none": "none (forward and backward only)",
+    "sgd": "SGD",
+    "momentum": "SGD with momentum",
+    "adamw": "AdamW",
+}
+_KINDS = {"cuda": "GPU", "cpu": "CPU"}
+_FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
+MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
+
+
+def model_name(model: str) -> str:
+    """ "bert" -> "BERT base"; a model no longer offered keeps its id."""
+    return WORKLOADS[model].name if model in WORKLOADS else model
+
+
+def family_name(model: str) -> str:
+    """Models whose estimates err alike, as the engine groups them."""
+    return _FAMILIES[WORKLOADS[model].architecture] if model in WORKLOADS else model
+
+
+def settings_words(spec: Mapping[str, Any]) -> list[str]:
+    """The settings of a run, short, in the order a reader asks for them."""
+    words = [spec["precision"], _optimizer_words(spec["optimizer"]), input_words(spec)]
+    if spec.get("gradient_checkpointing"):
+        words.append("gradient checkpointing")
+    if spec.get("mode") == "eval":
+        words.append("eval mode")
+    if spec.get("pretrained"):
+        words.append("pretrained weights")
+    return [word for word in words if word]
+
+
+def input_words(spec: Mapping[str, Any]) -> str:
+    """ "128 tokens" or "224 px"."""
+    workload = WORKLOADS.get(spec["model"])
+    if workload is None:
+        return ""
+    size = spec.get(workload.input_field) or workload.default_input_size
+    return f"{size} tokens" if workload.is_text else f"{size} px"
+
+
+def trains(spec: Mapping[str, Any]) -> str:
+    """The verb for what was run: without an optimizer it is no training."""
+    return "runs forward and backward" if spec["optimizer"] == "none" else "trains"
+
+
+def place(device: DeviceFacts, limit_bytes: int) -> str:
+    """ "On this A100-SXM4-40GB,", with the limit where the run was held below the device."""
+    name = "CPU" if device.kind == "cpu" else short_device_name(device.name)
+    held = f" held to {round_bytes(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
+    return f"On this {name},{held}"
+
+
+def short_device_name(name: str) -> str:
+    """Without the maker where the rest says enough: "A100-SXM4-40GB"."""
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def run_place(run: Run) -> str:
+    """Where a run runs or ran; of a waiting one, where it asks to; of an estimate, the card it is for."""
+    if run.is_estimate:
+        return short_device_name(gpu_name(run.gpu))
+    if device := _device_of(run):
+        return short_device_name(device.name)
+    return f"any {run.asks_device_class or _KINDS.get(run.asks_kind, run.asks_kind.upper())}"
+
+
+def run_place_bytes(run: Run) -> int | None:
+    """The memory of that device; None while any would do."""
+    if run.is_estimate:
+        return gpu_total_bytes(run.gpu)
+    device = _device_of(run)
+    return device.capacity_bytes if device else None
+
+
+def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None:
+    """Why no larger size is known to fail, in a sentence; None where the boundary is certified."""
+    if boundary.certified:
+        return None
+    spent = f"Not certified: the time budget of {duration(spec['time_budget_seconds'])} was spent"
+    still_open = "the size had run for longer" if boundary.refused_batch_size else "the limit was found"
+    return {
+        Reason.TIME_BUDGET: (
+            f"{spent} before {still_open}.{'' if boundary.refused_batch_size else ' Larger sizes may fit.'}"
+        ),
+        Reason.MAX_BATCH_SIZE: (
+            f"Not certified: {spec['max_batch_size']:,} was the largest size allowed, and memory did not run out."
+        ),
+        Reason.ERROR: "Not certified: the next size failed twice, and not for lack of memory.",
+        Reason.FOREIGN_MEMORY: (
+            "Not certified: other processes held memory of the device when the next size was refused. "
+            "Run it again when the device is free."
+        ),
+        Reason.SIZE_LIMIT: (
+            "Not certified by memory: larger sizes hit a limit of the library, not of the device, and memory did "
+            "not run out."
+        ),
+    }.get(boundary.reason, "Not certified: the next size was not refused in a fresh process.")
+
+
+def unsteady_words(batch_sizes: list[int]) -> str | None:
+    """What to think of a speed-up whose timings were still moving; None where they were steady."""
+    if not batch_sizes:
+        return None
+    which = " and ".join(f"batch {size:,}" for size in batch_sizes)
+    return (
+        f"The step times of {which} were still moving when the timed pass ended, so the speed-up is rough. "
+        "Run it again when nothing else is busy on this machine."
+    )
+
+
+def _device_of(run: Run) -> Device | None:
+    """One that was given back waits again, for what it asked."""
+    return run.asks_device if run.state == State.QUEUED else run.device or run.asks_device
+
+
+def _optimizer_words(optimizer: str) -> str:
+    return "no optimizer" if optimizer == "none" else OPTIMIZERS.get(optimizer, optimizer)

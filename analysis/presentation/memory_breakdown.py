@@ -1,0 +1,61 @@
+"""Where the memory goes: by kind at the recommended size, by kind over all sizes, and what each counter saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.presentation.charts import Stack, memory_stack
+from analysis.presentation.stored_result import StoredResult
+from engine.result import Probe
+from engine.stats import decisive_probes
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What one counter saw at the peak, as a share of what the run was allowed. `text` says what is counted."""
+
+    name: str
+    text: str
+    size_bytes: int
+    width_percent: str
+
+
+def stack_probe(result: StoredResult) -> Probe | None:
+    """Whose memory is shown: the recommended size's, else none."""
+    wanted = result.recommended.batch_size if result.recommended else None
+    fitting = (p for p in result.probes if p.batch_size == wanted and p.memory_by_kind is not None)
+    return next(fitting, None)
+
+
+def stack(result: StoredResult) -> Stack | None:
+    """The kinds at the peak of the recommended size."""
+    probe = stack_probe(result)
+    if probe is None or probe.memory_by_kind is None:
+        return None
+    return memory_stack(probe.batch_size, probe.memory_by_kind, peak_phase=probe.peak_phase)
+
+
+def stacks(result: StoredResult) -> list[Stack]:
+    """The kinds of every size that fits, all on one scale: the limit of the run."""
+    probes = [probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_by_kind]
+    drawn = (
+        memory_stack(probe.batch_size, kinds, peak_phase=probe.peak_phase, whole_bytes=result.limit_bytes)
+        for probe in probes
+        if (kinds := probe.memory_by_kind) is not None
+    )
+    return [each for each in drawn if each is not None]
+
+
+def levels(result: StoredResult) -> list[Level]:
+    """Allocated, reserved, device-used and the limit, at the recommended size; what was not measured is left out."""
+    probe = stack_probe(result)
+    if probe is None:
+        return []
+    told = (
+        ("allocated", "by tensors", probe.peak_allocated_bytes),
+        ("reserved", "by PyTorch's allocator", probe.peak_reserved_bytes),
+        ("device used", "all processes, the context too", probe.device_used_bytes),
+        ("limit", "what this run was allowed", result.limit_bytes),
+    )
+    whole = max(size for *_, size in told if size is not None)
+    return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in told if size is not None]

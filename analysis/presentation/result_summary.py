@@ -1,0 +1,192 @@
+"""The parts of an answer: three figures, the certificate, the setting to paste, where the seconds went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.presentation.estimate_error import beside
+from analysis.presentation.formatting import factor, number, rate, round_bytes, times, usd
+from analysis.presentation.labels import trains
+from analysis.presentation.stored_estimate import StoredEstimate
+from analysis.presentation.stored_result import StoredResult
+from engine.catalog import WORKLOADS
+from engine.result import Outcome, Probe, Purpose, Reason, Savings
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One large number: its kind (measured, derived, empty where unknown), the words under it, what it assumes."""
+
+    title: str
+    value: str
+    kind: str
+    text: str
+    assumption: str = ""
+    is_gain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line of the certificate. `outcome` is fits, refused, open or estimate."""
+
+    outcome: str
+    word: str
+    text: str
+
+
+def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
+    """Speed-up, cost per run, saving per year; the money under the run's own assumptions or the reader's."""
+    savings = savings or result.savings
+    return [_speedup(result), _cost_per_run(savings), _saved_per_year(savings)]
+
+
+def _speedup(result: StoredResult) -> Figure:
+    title = "Speed-up"
+    if result.speedup is None or result.current is None or result.recommended is None:
+        return Figure(title, factor(None), "", _why_no_speedup(result))
+    text = f"{rate(result.current.samples_per_second)} → {rate(result.recommended.samples_per_second)} samples/s."
+    ratio = result.batch_size_ratio
+    if ratio is not None and ratio > 1:
+        text += f" The batch is {times(ratio)} as large; speed is what counts."
+    return Figure(title, factor(result.speedup), "measured", text, is_gain=result.speedup > 1)
+
+
+def _why_no_speedup(result: StoredResult) -> str:
+    if result.recommended is None:
+        return "No size was measured to compare."
+    if result.current_is_refused:
+        return f"Your {result.current_batch_size:,} does not run here, so there is no speed to compare with."
+    if result.current is None and result.current_batch_size > result.spec["max_batch_size"]:
+        return f"Your {result.current_batch_size:,} is above the maximum of this run, so it was not measured."
+    return "The speed of one of the two sizes was not measured."
+
+
+def _cost_per_run(savings: Savings) -> Figure:
+    today = savings.hours_per_run * savings.price_per_hour_usd
+    assumption = f"{number(savings.hours_per_run)} h a run today, {usd(savings.price_per_hour_usd)} an hour"
+    if savings.per_run_usd is None:
+        return Figure("Cost per run", usd(today), "derived", "today; what it would become is not known.", assumption)
+    return Figure("Cost per run", usd(today - savings.per_run_usd), "derived", f"was {usd(today)}.", assumption)
+
+
+def _saved_per_year(savings: Savings) -> Figure:
+    per_year = savings.per_year_usd
+    formula = "hours × price × (1 − 1 / speed-up) × runs."
+    text = "Not known without a measured speed-up." if per_year is None else formula
+    assumption = f"{savings.runs_per_year:,} runs a year on one device"
+    kind = "" if per_year is None else "derived"
+    return Figure("Saved per year", usd(per_year), kind, text, assumption, is_gain=(per_year or 0) > 0)
+
+
+def certificate(result: StoredResult) -> list[Evidence]:
+    """What ran, what was refused, and what is still open."""
+    boundary, lines = result.boundary, []
+    if boundary.largest_batch_size:
+        lines.append(Evidence("fits", "fits", _fits_words(result)))
+    if boundary.refused_batch_size:
+        lines.append(Evidence("refused", "refused", _refused_words(result)))
+    if not boundary.certified and not boundary.refused_batch_size:
+        lines.append(Evidence("open", "open", "No larger size is known to run out of memory."))
+    if boundary.note:
+        lines.append(Evidence("open", "note", boundary.note))
+    return lines
+
+
+def _fits_words(result: StoredResult) -> str:
+    boundary = result.boundary
+    if boundary.soak_steps:
+        steps = f"{boundary.soak_steps} {'step' if boundary.soak_steps == 1 else 'steps'} in a fresh process"
+        return f"Batch {boundary.largest_batch_size:,} {_did(result)} {steps}."
+    return f"Batch {boundary.largest_batch_size:,} {_did(result)}; it was not run again for longer."
+
+
+def _did(result: StoredResult) -> str:
+    return "ran forward and backward" if trains(result.spec) != "trains" else "trained"
+
+
+def _refused_words(result: StoredResult) -> str:
+    size, probe = result.boundary.refused_batch_size, refusing_probe(result)
+    cause = _CAUSES.get(probe.outcome if probe else Outcome.OUT_OF_MEMORY, "out of memory")
+    where = f" in {probe.failed_phase.replace('_', ' ')}" if probe and probe.failed_phase else ""
+    fresh = ", in a fresh process" if probe and probe.fresh_process else ""
+    return f"Batch {size:,}: {cause}{where}{fresh}."
+
+
+_CAUSES = {Outcome.SIZE_LIMIT: "a limit of the library", Outcome.ERROR: "failed for another reason"}
+
+
+def refusing_probe(result: StoredResult) -> Probe | None:
+    """The probe that refused the next size: the one in a fresh process where there are two."""
+    refused = [
+        probe
+        for probe in result.probes
+        if probe.batch_size == result.boundary.refused_batch_size and probe.outcome is not Outcome.FITS
+    ]
+    return max(refused, key=lambda probe: (probe.fresh_process, probe.purpose is Purpose.CONFIRM), default=None)
+
+
+def suggestions(result: StoredResult) -> list[str]:
+    """What may make a model fit that does not; empty where something fits."""
+    if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
+        return []
+    spec, workload = result.spec, WORKLOADS.get(result.spec["model"])
+    tries = [f"A higher memory limit: this run was allowed {round_bytes(result.limit_bytes)}."]
+    if workload and workload.has_gradient_checkpointing and not spec.get("gradient_checkpointing"):
+        tries.append("Gradient checkpointing: fewer activations are kept, each step computes more.")
+    if workload:
+        tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
+    if spec["optimizer"] == "adamw":
+        tries.append("An optimizer with less state: AdamW keeps two extra copies of the parameters.")
+    return tries
+
+
+def paste(result: StoredResult) -> str | None:
+    """The setting to paste, in the words of the library the model comes from."""
+    if result.recommended is None:
+        return None
+    size, today = result.recommended.batch_size, result.current_batch_size
+    # a smaller size than today's keeps the batch the optimizer sees by adding up gradients
+    accumulation = -(-today // size)
+    workload = WORKLOADS.get(result.spec["model"])
+    if workload is not None and workload.library == "torchvision":
+        return f"DataLoader(dataset, batch_size={size}, shuffle=True)\naccumulation_steps = {accumulation}"
+    lines = [f"per_device_train_batch_size={size}", f"gradient_accumulation_steps={accumulation}"]
+    lines += [f"{result.spec['precision']}=True"] if result.spec["precision"] != "fp32" else []
+    lines += ["gradient_checkpointing=True"] if result.spec.get("gradient_checkpointing") else []
+    return "\n".join(["TrainingArguments(", *(f"    {line}," for line in lines), ")"])
+
+
+def paste_note(result: StoredResult) -> str | None:
+    """What changes for the optimizer when the setting is pasted."""
+    if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
+        return None
+    size, today = result.recommended.batch_size, result.current_batch_size
+    if size < today:
+        steps = -(-today // size)
+        total = f"{steps} x {size:,} = {steps * size:,} samples make one optimizer step"
+        return f"{total}, as today." if steps * size == today else f"{total}; today it is {today:,}."
+    return (
+        f"Each optimizer step then sees {size:,} samples instead of {today:,}: review the learning rate. If you "
+        f"accumulate gradients today, divide those steps by {times(size / today).removesuffix('x')} instead."
+    )
+
+
+def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:
+    """What was predicted before the run, as a line under the certificate."""
+    said, row = estimate.largest_batch_size, beside(estimate, result)[0]
+    size = "no size fits" if not said else f"up to {said:,}"
+    return Evidence("estimate", "estimate", f"Said {size} before anything was run: {row.difference}.")
+
+
+def timings(result: StoredResult) -> list[tuple[str, float]]:
+    """Where the seconds went, the largest parts as the engine names them."""
+    parts = result.timings
+    return [
+        ("Imports", parts.import_seconds),
+        ("Building the model", parts.model_seconds),
+        ("Estimating first", parts.estimate_seconds),
+        ("Search", parts.search_seconds),
+        ("Long run of the largest size", parts.soak_seconds),
+        ("Smaller sizes for the curve", parts.curve_seconds),
+        ("Whole run", parts.total_seconds),
+    ]

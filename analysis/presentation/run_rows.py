@@ -1,0 +1,52 @@
+"""Rows of the list of runs: what one line says of each run, from columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from analysis.models import Run
+from analysis.presentation import labels, run_state
+from analysis.runs.queue_forecast import Turn
+from engine.result import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One run of the list."""
+
+    run: Run
+    model_name: str
+    device_name: str
+    settings: str
+    chip: run_state.Chip
+    took_seconds: float | None
+    turn: str
+
+    @property
+    def does_not_fit(self) -> bool:
+        return self.run.boundary_reason == Reason.DOES_NOT_FIT
+
+    @property
+    def used_percent(self) -> str | None:
+        """How much of the limit the recommended size takes, for the small bar."""
+        used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
+        return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
+
+
+def history_rows(runs: Iterable[Run], turns: Mapping[int, Turn]) -> list[HistoryRow]:
+    """In the order given."""
+    return [_row(run, turns.get(run.pk)) for run in runs]
+
+
+def _row(run: Run, turn: Turn | None) -> HistoryRow:
+    ended = run.finished_at and run.started_at
+    return HistoryRow(
+        run=run,
+        model_name=labels.model_name(run.model),
+        device_name=labels.short_device_name(run.device_name) or labels.run_place(run),
+        settings=" · ".join(labels.settings_words(run.spec)),
+        chip=run_state.chip(run),
+        took_seconds=(run.finished_at - run.started_at).total_seconds() if ended else None,
+        turn=run_state.turn_words(turn) if turn else "",
+    )

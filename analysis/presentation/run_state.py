@@ -1,0 +1,178 @@
+"""Each state of a run in icon, word and colour, and what the page says when a run ended without a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils import timezone
+
+from analysis.models import Run, State
+from analysis.presentation.formatting import duration
+from analysis.presentation.labels import model_name, run_place
+from analysis.runs.queue_forecast import Turn
+from analysis.runs.remaining_time import TimeLeft
+from analysis.runs.retry_policy import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A state as a small label: never by colour alone."""
+
+    icon: str
+    word: str
+    css_class: str
+
+
+_CHIPS = {
+    State.QUEUED: Chip("○", "queued", "chip-plain"),
+    State.RUNNING: Chip("◐", "running", "chip-run"),
+    State.FINISHED: Chip("●", "finished", "chip-ok"),
+    State.FAILED: Chip("✕", "failed", "chip-bad"),
+    State.CANCELLED: Chip("⊘", "cancelled", "chip-plain"),
+    State.INTERRUPTED: Chip("▲", "interrupted", "chip-run"),
+}
+_STOPPING = Chip("◐", "stopping", "chip-run")
+
+_SOON_SECONDS = 5
+_PHASES = {
+    "": "The worker is starting the engine.",
+    "preparing": "Preparing: importing libraries and building the model.",
+    "searching": "Searching for the largest batch size that trains.",
+    "soaking": "Running the largest size for longer, in a fresh process.",
+    "curve": "Measuring smaller sizes for the curve.",
+    "finished": "Storing the result.",
+    "estimating": "Estimating first, so that the search starts near the boundary.",
+    "tracing": "Tracing training steps on tensors without data: no device is used.",
+    "predicting": "Replaying the trace for each card.",
+}
+
+_ENDINGS = {
+    State.FAILED: (
+        "{} on {}: the analysis failed.",
+        "The engine gave no result.",
+    ),
+    State.CANCELLED: (
+        "{} on {}: the analysis was cancelled.",
+        "It gives no result.",
+    ),
+    State.INTERRUPTED: (
+        "{} on {}: the analysis was interrupted.",
+        "Its worker stopped before the end; the analysis itself did nothing wrong.",
+    ),
+}
+_ESTIMATE_ENDINGS = {
+    State.FAILED: ("{} on {}: no estimate could be made.", "The predictor gave no figures. It says why below."),
+    State.CANCELLED: ("{} on {}: the estimate was cancelled.", "It gives no figures."),
+    State.INTERRUPTED: (
+        "{} on {}: the estimate was interrupted.",
+        "Its worker stopped before the end; the estimate itself did nothing wrong. Ask for it again.",
+    ),
+}
+
+
+def chip(run: Run) -> Chip:
+    """The state's label; a running run that was asked to stop says so."""
+    if run.state == State.RUNNING and run.cancel_requested:
+        return _STOPPING
+    return _CHIPS[State(run.state)]
+
+
+def phase_words(run: Run, turn: Turn | None = None) -> str:
+    """What happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
+    if run.state == State.QUEUED and run.is_estimate:
+        return "Waiting for a free worker; an estimate needs no device."
+    if run.state == State.QUEUED:
+        return f"Waiting: {turn_words(turn)}." if turn else f"Waiting for {run_place(run)}; when is not known."
+    if run.cancel_requested:
+        return "Stopping the engine."
+    if run.is_estimate and run.phase == "":
+        return "The worker is starting the predictor."
+    return _PHASES.get(run.phase, f"{run.phase.capitalize()}.")
+
+
+def turn_words(turn: Turn) -> str:
+    """ "next, in about 4 min" or "number 3"."""
+    number = "next" if turn.position == 1 else f"number {turn.position:,}"
+    if turn.start_at is None:
+        return number
+    seconds = (turn.start_at - timezone.now()).total_seconds()
+    return f"{number}, in about {duration(seconds)}" if seconds >= _SOON_SECONDS else f"{number}, expected now"
+
+
+def is_silent(run: Run) -> bool:
+    """It runs, and its worker has not been heard of for so long that it may be gone."""
+    return run.state == State.RUNNING and (_silent_seconds(run) or 0.0) > settings.RUN_SUSPECT_SECONDS
+
+
+def silence_words(run: Run) -> str:
+    """That what the page shows may be out of date, and what follows; empty while the worker is heard of."""
+    if not is_silent(run):
+        return ""
+    return (
+        f"No sign of life from its worker for {duration(_silent_seconds(run))}: what stands here may be out of date. "
+        f"After {duration(settings.RUN_LEASE_SECONDS)} or a little more the run is given to another attempt."
+    )
+
+
+def _silent_seconds(run: Run) -> float | None:
+    return None if run.heartbeat_at is None else (timezone.now() - run.heartbeat_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeftWords:
+    """How long it may still take, and what that is read off; `left` tells the page's clock when to count to."""
+
+    left: TimeLeft
+    text: str
+    source: str
+
+
+def time_left_words(left: TimeLeft) -> TimeLeftWords:
+    """ "1 m 10 s to 2 m left", as 4 earlier runs like it took 2 m to 3 m."""
+    now = timezone.now()
+    soonest, latest = ((moment - now).total_seconds() for moment in (left.soonest_at, left.latest_at))
+    took = f"{duration(left.shortest_seconds)} to {duration(left.longest_seconds)}"
+    source = f"{left.runs} earlier runs with these settings on such a device took {took}"
+    if latest <= 0:
+        return TimeLeftWords(left, "longer than before", source)
+    text = f"{duration(soonest)} to {duration(latest)} left" if soonest > 0 else f"up to {duration(latest)} left"
+    return TimeLeftWords(left, text, source)
+
+
+def ending(run: Run) -> tuple[str, str]:
+    """Headline and explanation of a run that ended without a result."""
+    title, explanation = (_ESTIMATE_ENDINGS if run.is_estimate else _ENDINGS)[State(run.state)]
+    return title.format(model_name(run.model), run_place(run)), explanation
+
+
+def measured_words(probes: int) -> str:
+    """Whether there is anything to look at below."""
+    return "What was measured until then is below." if probes else "Nothing had been measured by then."
+
+
+def advice(run: Run) -> list[str]:
+    """What can be done now about a run that ended without a result."""
+    if run.state == State.CANCELLED:
+        return ["Start it again: this page stays as it is, and a new run measures anew."]
+    if run.state == State.INTERRUPTED:
+        return [
+            "Look whether its host is up: the fleet page says when each device was last heard of.",
+            "Then run it again; nothing about the settings has to change.",
+        ]
+    return [_ADVICE.get(run.error_code, _ADVICE_OF_ANY), _ADVICE_LOG]
+
+
+_ADVICE_LOG = "Read the end of the log below: it holds the engine’s own last words."
+_ADVICE_OF_ANY = "Run it again; if it fails in the same way, change the settings it names."
+_ADVICE = {
+    "time_out": "Give it a larger time budget, or a smaller workload: change and run.",
+    "bad_spec": "Change what the message names, and run that.",
+    "device_unavailable": "Look on the fleet page whether the device is there, or choose another one.",
+    "weights_unavailable": "The weights could not be loaded: leave pretrained out, random ones need as much memory.",
+    "estimate_impossible": "Nothing is predicted for this: measure it instead.",
+    "engine_not_started": "The worker cannot start the engine: have a look at its installation.",
+    Cause.ENGINE_KILLED: "Something killed it, often the host’s memory running out: leave it more, or lower the limit.",
+    Cause.ENGINE_CRASHED: "A library or a driver crashed: run it again, or on another device or with other settings.",
+    Cause.STALLED: "Nothing moved for too long: the device may hang. Look at it before running again.",
+}

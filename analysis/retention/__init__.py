@@ -1,1 +1,0 @@
-"""What is thrown away when, and what is kept for ever."""

@@ -1,0 +1,1 @@
+"""What happens to a run, and the rules it follows. `services` lists everything that may change one."""

@@ -1,0 +1,34 @@
+"""Steps of a trend: somebody says what one is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from analysis.audit.record import record
+from analysis.models import Run, TrendAcknowledgement
+from analysis.models.trend import NOTE_LENGTH
+from analysis.permissions import may_manage
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User) -> bool:
+    """Store the note on the step that begins with this run. An earlier one is replaced by its author and by GPU
+    managers alone: False, it is somebody else's."""
+    with transaction.atomic():
+        list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one at a time says what it is
+        earlier = TrendAcknowledgement.objects.select_related("acknowledged_by").filter(run=run, metric=metric).first()
+        if earlier is not None and earlier.acknowledged_by_id != acknowledged_by.pk and not may_manage(acknowledged_by):
+            return False
+        said = {"note": note.strip()[:NOTE_LENGTH], "acknowledged_by": acknowledged_by}
+        TrendAcknowledgement.objects.update_or_create(run=run, metric=metric, defaults=said)
+        record(
+            "run.acknowledge",
+            target=run,
+            before={"note": earlier.note, "acknowledged_by": str(earlier.acknowledged_by or "")} if earlier else None,
+            after={"metric": metric, "note": said["note"]},
+        )
+    return True

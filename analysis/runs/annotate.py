@@ -1,0 +1,203 @@
+"""What people do with runs that are stored: name, note, tags, baseline, delete and restore. One run or many.
+
+A person changes her own runs; GPU managers, all. What was not done is counted, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
+from analysis.audit.record import record, record_many
+from analysis.models import OVER, Run, RunWord, State, Tag
+from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
+from analysis.models.querysets import RunQuerySet
+from analysis.runs.create import run_create, runs_cancel
+from analysis.runs.estimates import estimate_create
+from analysis.runs.matrix_store import cells_renew
+from analysis.runs.placement import placement_of
+from analysis.runs.result_columns import storable_text
+from analysis.runs.search_terms import words_stored
+from engine.errors import SpecError
+from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+NOTE_LENGTH = 10_000
+TAGS_PER_RUN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How many runs something was done to, how many are somebody else's or gone, and how many it cannot be done to."""
+
+    done: int
+    not_allowed: int = 0
+    not_possible: int = 0
+    reason: str = ""
+
+
+def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collection[str]) -> Answer:
+    """Replace a run's name, note and tags. Raises ValidationError for a tag that is none."""
+    rows = [_tag(tag) for tag in dict.fromkeys(tags)][:TAGS_PER_RUN]
+    name, note = storable_text(name.strip(), NAME_LENGTH), storable_text(note.strip(), NOTE_LENGTH)
+    with transaction.atomic():
+        run = Run.objects.changeable_by(by).filter(pk=run_id).only("pk", "model", "state", "name", "note").first()
+        if run is None:
+            return Answer(0, not_allowed=1)
+        _record_written(run, {"name": name, "note": note, "tags": sorted(row.name for row in rows)})
+        Run.objects.filter(pk=run.pk).update(name=name, note=note)
+        run.tags.set(rows)
+        RunWord.objects.filter(run=run).delete()
+        RunWord.objects.bulk_create(RunWord(run=run, word=word) for word in words_stored(name, note))
+    return Answer(1)
+
+
+def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
+    """Put a tag on these. Raises ValidationError when it is none."""
+    mine = _changeable(run_ids, by)
+    row = _tag(tag)
+    through = Run.tags.through
+    with transaction.atomic():
+        through.objects.bulk_create((through(run_id=pk, tag_id=row.pk) for pk in mine), ignore_conflicts=True)
+        record_many("run.tag", _named(mine), after={"tag": row.name})
+    return Answer(len(mine), not_allowed=len(run_ids) - len(mine))
+
+
+def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
+    """Take a tag off these; a tag that no run has any more goes, too."""
+    mine = _changeable(run_ids, by)
+    through = Run.tags.through.objects.filter(tag__name=tag)
+    with transaction.atomic():
+        had = list(through.filter(run__in=mine).values_list("run", flat=True))
+        done, _ = through.filter(run__in=had).delete()
+        record_many("run.untag", _named(had), before={"tag": tag})
+    if not through.exists():
+        Tag.objects.filter(name=tag).delete()
+    reason = "did not have the tag"
+    return Answer(done, len(run_ids) - len(mine), len(mine) - done, reason)
+
+
+def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) -> Answer:
+    """Pin these, or unpin them. A baseline is a finished measurement on a card of its own."""
+    mine = Run.objects.changeable_by(by).filter(pk__in=run_ids)
+    count = mine.count()
+    fit = mine.filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT).exclude(is_shared=True) if is_baseline else mine
+    with transaction.atomic():
+        changed = _ids(fit.exclude(is_baseline=is_baseline))
+        done = fit.update(is_baseline=is_baseline)
+        told = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
+        record_many("run.baseline", _named(changed), **told)
+    reason = "no finished measurement on a card of its own"
+    return Answer(done, len(run_ids) - count, count - done, reason)
+
+
+def runs_delete(*, run_ids: Collection[int], by: User) -> Answer:
+    """Out of every list; the rows stay, and can be restored. What still goes on has to be cancelled first."""
+    mine = _changeable(run_ids, by)
+    with transaction.atomic():
+        over = _ids(Run.objects.filter(pk__in=mine, state__in=OVER, is_baseline=False))
+        done = Run.objects.filter(pk__in=over).update(deleted_at=Now())
+        record_many("run.delete", _named(over))
+    cells_renew(run_ids=mine)
+    return Answer(done, len(run_ids) - len(mine), len(mine) - done, "not over yet, or a baseline")
+
+
+def runs_restore(*, run_ids: Collection[int], by: User) -> Answer:
+    """Back into the lists."""
+    mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
+    count = mine.count()
+    with transaction.atomic():
+        gone = _ids(mine.filter(deleted_at__isnull=False).select_for_update(of=("self",)))
+        done = Run.all_runs.filter(pk__in=gone).update(deleted_at=None, restored_at=Now())
+        record_many("run.restore", _named(gone))
+    cells_renew(run_ids=run_ids)
+    return Answer(done, len(run_ids) - count, count - done, "not deleted")
+
+
+def runs_cancel_by(*, run_ids: Collection[int], by: User) -> Answer:
+    """Waiting ones at once; running ones are asked to stop."""
+    mine = _changeable(run_ids, by)
+    done = runs_cancel(run_ids=mine)
+    return Answer(done, len(run_ids) - len(mine), len(mine) - done, "over already")
+
+
+def runs_retry(*, run_ids: Collection[int], by: User) -> Answer:
+    """The same again as new runs of this person, as many as her allowance has left.
+
+    Everybody may: it changes nothing of the run it repeats.
+    """
+    runs = Run.objects.filter(pk__in=run_ids).select_related("asks_device__host").order_by("pk")
+    over = [run for run in runs.defer("result") if run.is_over]
+    done, reason = 0, "not over yet"
+    for run in over:
+        try:
+            throttle_refuse(CREATE, by)
+            run_again(run=run, requested_by=by)
+            done += 1
+        except SpecError as error:
+            reason = str(error)
+        except TooOften as error:
+            reason = str(error).removesuffix(".")
+            break
+    return Answer(done, not_possible=len(run_ids) - done, reason=reason)
+
+
+def run_again(*, run: Run, requested_by: User | None) -> Run:
+    """The same spec in the same place, as a new run. Raises SpecError when that cannot run any more."""
+    with transaction.atomic():
+        again = _run_again(run, requested_by)
+        record("run.retry", target=run, after={"run": again.pk})
+    return again
+
+
+def _run_again(run: Run, requested_by: User | None) -> Run:
+    spec = RunSpec.from_dict(run.spec)
+    if run.is_estimate:
+        return estimate_create(spec=spec, gpu=run.gpu, requested_by=requested_by)
+    return run_create(
+        spec=spec,
+        place=placement_of(run),
+        requested_by=requested_by,
+        priority=min(run.priority, Run.Priority.NORMAL),
+        accepts_shared_device=run.accepts_shared_device,
+        uses_device_price=run.uses_device_price,
+    )
+
+
+def _changeable(run_ids: Collection[int], by: User) -> list[int]:
+    return _ids(Run.objects.changeable_by(by).filter(pk__in=run_ids))
+
+
+def _ids(runs: RunQuerySet) -> list[int]:
+    return list(runs.values_list("pk", flat=True))
+
+
+def _named(run_ids: Collection[int]) -> list[tuple[str, str]]:
+    """As the audit log names runs that were not read."""
+    return [("run", str(pk)) for pk in run_ids]
+
+
+def _record_written(run: Run, after: dict[str, Any]) -> None:
+    """Of name, note and tags those that are not the same any more."""
+    before = {"name": run.name, "note": run.note, "tags": sorted(run.tags.values_list("name", flat=True))}
+    changed = [name for name in after if before[name] != after[name]]
+    if changed:
+        told = [{name: values[name] for name in changed} for values in (before, after)]
+        record("run.annotate", target=run, before=told[0], after=told[1])
+
+
+def _tag(name: str) -> Tag:
+    """The row of this tag, made on its first use."""
+    row = Tag(name=name.strip().lower()[: TAG_LENGTH + 1])
+    found = Tag.objects.filter(name=row.name).first()
+    if found is None:
+        row.full_clean(validate_unique=False)
+        found, _ = Tag.objects.get_or_create(name=row.name)
+    return found

@@ -1,0 +1,107 @@
+"""queued -> running: how a worker gets its next run. Whose turn it is, is decided in `analysis.runs.scheduling`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+from uuid import uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models import Min
+from django.db.models.functions import Now
+
+from analysis.models import Attempt, Device, Run, State
+from analysis.models.querysets import RunQuerySet
+from analysis.runs.scheduling import Standing, turn_order
+
+
+def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
+    """Make the run whose turn it is (or the one named) this owner's, with a new attempt, in one transaction.
+
+    None: nothing waits that may start here, or the device is busy, disabled, drained or in maintenance.
+    """
+    try:
+        with transaction.atomic():
+            ready = Device.objects.taking_runs().idle().filter(pk=device.pk).first()
+            run = _next_on(ready, run_id) if ready else None
+            if ready is None or run is None or not _start(run, ready, owner[:250]):
+                return None
+    except IntegrityError:  # one_running_run_per_device: another claim was quicker
+        return None
+    return Run.objects.with_places().get(pk=run.pk)
+
+
+def estimate_claim(*, owner: str) -> Run | None:
+    """The same for the next estimate, which needs no device: whoever serves the default queue may take it."""
+    with transaction.atomic():
+        run = _next(Run.objects.waiting_estimates(), Run.objects.estimating())
+        if run is None or not _start(run, None, owner[:250]):
+            return None
+    return Run.objects.with_places().get(pk=run.pk)
+
+
+def _next_on(device: Device, run_id: int | None) -> Run | None:
+    waiting = Run.objects.waiting_for(device)
+    if run_id is not None:
+        return _locked(waiting.filter(pk=run_id))
+    return _next(waiting, Run.objects.measuring())
+
+
+def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
+    """The row, locked. One that another claim holds is passed over, not waited for.
+
+    `peers` are the runs that count for whose turn it is: nobody waits longer for a card because of estimates.
+    """
+    for turn in turn_order(_standings(waiting, peers)):
+        run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
+        if run is not None:
+            return run
+    return None
+
+
+def _locked(waiting: RunQuerySet) -> Run | None:
+    found = waiting.values_list("pk", flat=True).select_for_update(skip_locked=True, of=("self",)).first()
+    return None if found is None else Run.objects.get(pk=found)
+
+
+def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[Standing]:
+    """Who has something that may start here, and how she stands: one row per person and priority."""
+    groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
+    if len(groups) < 2:
+        return [Standing(*group) for group in groups]
+    # counted here: grouped by the database, SQLite walks the whole history for it
+    running = Counter(peers.running().order_by().values_list("requested_by", flat=True))
+    last_started = peers.last_started({person for person, *_ in groups})
+    return [
+        Standing(person, priority, oldest, running[person], last_started.get(person))
+        for person, priority, oldest in groups
+    ]
+
+
+def _start(run: Run, device: Device | None, owner: str) -> bool:
+    number = run.attempt + 1
+    still_waiting = Run.objects.queued().filter(pk=run.pk, cancel_requested=False)
+    started = still_waiting.update(
+        state=State.RUNNING,
+        device=device,
+        device_name=device.name if device else run.device_name,
+        spec=_spec_on(run, device) if device else run.spec,
+        attempt=number,
+        token=uuid4().hex,
+        owner=owner,
+        phase="",
+        started_at=Now(),
+        heartbeat_at=Now(),
+        suspect_at=None,
+    )
+    if started:
+        Attempt.objects.create(run_id=run.pk, number=number, device=device, owner=owner, started_at=Now())
+    return bool(started)
+
+
+def _spec_on(run: Run, device: Device) -> dict[str, Any]:
+    """The spec as it is run: on this device and, where none was asked for, at its price."""
+    spec = {**run.spec, "device": device.device}
+    if run.uses_device_price and device.price_per_hour_usd is not None:
+        spec["price_per_hour_usd"] = device.price_per_hour_usd
+    return spec

@@ -1,0 +1,155 @@
+"""How runs come into the queue, who is told, and how many at once are taken out of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+from django_q.tasks import async_task
+
+from analysis.accounts.quotas import quota_refuse
+from analysis.audit.record import record, record_changes
+from analysis.models import Device, Run, State
+from analysis.permissions import may_manage
+from analysis.runs.placement import Placement, ask_of, card_of
+from analysis.runs.scheduling import Card, has_capability, has_memory, is_wanted, may_run
+from engine.errors import SpecError
+from engine.spec import RunSpec
+from engine.units import format_bytes
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+_WOKEN_DEVICES_MAX = 3  # for a run that any of many could take: the first to claim has it
+_AMPERE = 8.0  # the first compute capability with bfloat16 and TensorFloat-32
+
+
+def run_create(
+    *,
+    spec: RunSpec,
+    place: Placement,
+    requested_by: User | None = None,
+    priority: int = Run.Priority.NORMAL,
+    accepts_shared_device: bool = False,
+    uses_device_price: bool = False,
+) -> Run:
+    """Store a queued run and wake who may take it. Both commit together: the queue is in the same database.
+
+    Raises SpecError when no device of that placement can ever run it, or it asks for more than it may, and
+    QuotaExceeded when the person has too much in the queue by now.
+    """
+    run = Run(
+        model=spec.model,
+        requested_by=requested_by,
+        spec=replace(spec, device=place.device.device if place.device else place.kind).to_dict(),
+        precision=spec.precision,
+        optimizer=spec.optimizer,
+        current_batch_size=spec.current_batch_size,
+        priority=priority,
+        accepts_shared_device=accepts_shared_device,
+        uses_device_price=uses_device_price,
+        asks_device=place.device,
+        asks_kind=place.device.kind if place.device else place.kind,
+        asks_device_class=place.device_class,
+        needs_bytes=spec.memory_limit_bytes,
+    )
+    if run.asks_kind == "cuda" and spec.precision in ("bf16", "tf32"):
+        run.needs_compute_capability = _AMPERE
+    refuse_what_is_too_much(run)
+    with transaction.atomic():
+        quota_refuse(run)
+        _refuse_what_cannot_run(run, place)
+        run.save(force_insert=True)
+        record("run.create", target=run, after=asked_for(run))
+        wake_for(run=run)
+    return run
+
+
+def wake_for(*, run: Run) -> None:
+    """Tell the worker of the device that a queued run asks for; or a few of those who could start it now."""
+    if run.is_estimate:
+        estimator_wake()
+        return
+    if run.asks_device is not None:
+        worker_wake(device=run.asks_device)
+        return
+    idle = Device.objects.taking_runs().seen_lately().idle().allowing(run.requested_by).best_first()
+    ask = ask_of(run)
+    ready = [device for device in idle.filter(kind=run.asks_kind) if may_run(ask, card_of(device), None)]
+    for device in ready[:_WOKEN_DEVICES_MAX]:
+        worker_wake(device=device)
+
+
+def worker_wake(*, device: Device) -> None:
+    """Tell the device's worker to look. The message carries nothing: the rows are the truth."""
+    async_task("analysis.workers.tasks.wake", cluster=device.queue_name, ack_failure=True)
+
+
+def estimator_wake() -> None:
+    """Tell those who serve the default queue that estimates wait."""
+    async_task("analysis.workers.tasks.estimate", cluster=settings.Q_CLUSTER["name"], ack_failure=True)
+
+
+def runs_cancel(*, run_ids: Collection[int]) -> int:
+    """Cancel these: waiting ones at once, running ones are asked to stop. Returns how many were not over yet."""
+    runs = Run.objects.filter(pk__in=run_ids)
+    going_on = runs.filter(state__in=(State.QUEUED, State.RUNNING)).order_by().select_for_update()
+    with transaction.atomic():
+        found = list(going_on.values_list("pk", "state", "cancel_requested"))
+        now_over = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
+        asked_to_stop = runs.running().update(cancel_requested=True)
+        record_changes(
+            ("run.cancel", ("run", str(pk)), {"state": state}, None) for pk, state, is_asked in found if not is_asked
+        )
+    return now_over + asked_to_stop
+
+
+def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
+    """For accounts that are closed or deleted: no device works for them any more. What runs is left to end."""
+    waiting = Run.objects.queued().filter(requested_by__in=[person.pk for person in people])
+    return runs_cancel(run_ids=list(waiting.order_by().values_list("pk", flat=True)))
+
+
+def asked_for(run: Run) -> dict[str, Any]:
+    """What the audit log keeps of a new run; the rest is in the run."""
+    place = run.asks_device_id or run.asks_device_class or run.asks_kind or run.gpu
+    told = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
+    return {**told, "precision": run.precision, "optimizer": run.optimizer}
+
+
+def refuse_what_is_too_much(run: Run) -> None:
+    """More of the queue than this person may ask for. Raises SpecError."""
+    longest = settings.RUN_TIME_BUDGET_MAX_SECONDS
+    if run.spec["time_budget_seconds"] > longest:
+        raise SpecError("time_budget_seconds", f"this server allows at most {longest:,.0f}")
+    if run.priority not in Run.Priority.values:
+        raise SpecError("priority", f"must be one of {', '.join(map(str, Run.Priority.values))}")
+    if run.priority == Run.Priority.HIGH and run.requested_by is not None and not may_manage(run.requested_by):
+        raise SpecError("priority", "high is for GPU managers; ask for normal or low")
+
+
+def _refuse_what_cannot_run(run: Run, place: Placement) -> None:
+    """Each reason by itself, so that the field that would have to change is named."""
+    ask = ask_of(run)
+    if place.device is not None and not Device.objects.enabled().filter(pk=place.device.pk).exists():
+        raise SpecError("device", f"{place} takes no runs: it is disabled")
+    offered = map(card_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.asks_kind))
+    wanted = [card for card in offered if is_wanted(ask, card)]
+    if not wanted:
+        raise SpecError("device", f"there is no enabled {place} that you may use")
+    roomy = [card for card in wanted if has_memory(ask, card)]
+    if not roomy:
+        raise SpecError("memory_limit_bytes", _too_large(ask.needs_bytes or 0, wanted, place))
+    if not any(has_capability(ask, card) for card in roomy):
+        best = max(card.compute_capability or 0 for card in roomy)
+        precision = run.precision
+        raise SpecError("precision", f"{precision} needs compute capability {_AMPERE} or later; {place} has {best}")
+
+
+def _too_large(needs_bytes: int, wanted: list[Card], place: Placement) -> str:
+    capacity = format_bytes(max(card.capacity_bytes for card in wanted))
+    return f"{format_bytes(needs_bytes)} is above what {place} has ({capacity})"

@@ -1,0 +1,39 @@
+"""What GPU managers do to many devices or hosts at once: enable, disable, drain, take back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db import models, transaction
+from django.db.models import Q
+
+from analysis.audit.record import record_changes
+from analysis.models import Device, Host
+from analysis.runs.create import worker_wake
+
+
+def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:
+    """Returns how many were not so already. Those that take runs again look at the queue at once."""
+    return _set(Device, device_ids, "enabled", enabled)
+
+
+def upkeep_set_drained(*, model: type[Device] | type[Host], ids: Collection[int], drained: bool) -> int:
+    """Of devices or of whole hosts: drained ones take no new run, and what runs is left to end."""
+    return _set(model, ids, "drained", drained)
+
+
+def _set(model: type[models.Model], ids: Collection[int], column: str, value: bool) -> int:
+    with transaction.atomic():
+        changed = list(model._default_manager.filter(pk__in=ids, **{column: not value}).select_for_update())
+        model._default_manager.filter(pk__in=[row.pk for row in changed]).update(**{column: value})
+        kind = model._meta.model_name
+        record_changes((f"{kind}.change", row, {column: not value}, {column: value}) for row in changed)
+        if value == (column == "enabled"):
+            _wake(model, [row.pk for row in changed])
+    return len(changed)
+
+
+def _wake(model: type[models.Model], ids: Collection[int]) -> None:
+    is_one_of_them = Q(host__in=ids) if model is Host else Q(pk__in=ids)
+    for device in Device.objects.enabled().filter(is_one_of_them):
+        worker_wake(device=device)

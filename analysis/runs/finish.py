@@ -1,0 +1,116 @@
+"""How an attempt ends: with a result, with none, or with the run back in the queue for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+
+from analysis.models import Attempt, Run, State
+from analysis.runs.create import runs_cancel, wake_for
+from analysis.runs.matrix_store import cells_keep
+from analysis.runs.result_columns import result_columns, storable_text
+from analysis.runs.retry_policy import Cause, verdict
+
+_MESSAGE_LENGTH = 10_000
+_INTERRUPTED = "Its worker or host died {} times. Last: {}"
+
+
+def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
+    """running -> finished, with the figures that lists sort on copied out of the result."""
+    columns = result_columns(result)
+    with transaction.atomic():
+        run = _held(run_id, token)
+        if run is None:
+            return False
+        is_ended = _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
+        cells_keep(run=run, result=result)
+        return is_ended
+
+
+def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:
+    """The attempt gave no result. What becomes of the run follows from `analysis.runs.retry_policy`."""
+    message = storable_text(message, _MESSAGE_LENGTH)
+    with transaction.atomic():
+        run = _held(run_id, token)
+        if run is None:
+            return False
+        earlier = list(run.attempts.filter(number__lt=run.attempt, counted=True).values_list("cause", flat=True))
+        follows = verdict(code, earlier, cancel_requested=run.cancel_requested)
+        told = {"cause": code[:40], "message": message, "counted": follows.counted}
+        if follows.state == State.QUEUED:
+            return _give_back(run, exit_status, told)
+        if follows.state == State.INTERRUPTED:
+            message = _INTERRUPTED.format(len(earlier) + 1, message)
+        if follows.state == State.CANCELLED:
+            return _end(run, State.CANCELLED, exit_status, told)
+        return _end(run, follows.state, exit_status, told, error_code=code[:40], error_message=message)
+
+
+def run_mark_cancelled(*, run_id: int, token: str, message: str = "") -> bool:
+    """running -> cancelled, once its engine is dead."""
+    with transaction.atomic():
+        run = _held(run_id, token)
+        return run is not None and _end(run, State.CANCELLED, None, {"message": message}, error_message=message)
+
+
+def run_cancel(*, run_id: int) -> bool:
+    """queued -> cancelled at once; a running one is asked to stop. False: it was over already."""
+    return bool(runs_cancel(run_ids=[run_id]))
+
+
+def run_wants_cancel(*, run_id: int) -> bool:
+    """Whether somebody asked for this run to stop."""
+    return Run.objects.filter(pk=run_id, cancel_requested=True).exists()
+
+
+def runs_reap() -> int:
+    """Take runs from owners that gave no sign of life; returns how many were taken.
+
+    By the database's clock and in two passes: a missing heartbeat makes a run suspect, and only one that is
+    still suspect after a while is taken. So an outage of the database, in which nobody could write, takes nothing.
+    """
+    silent = Run.objects.running().filter(heartbeat_at__lt=_ago(settings.RUN_LEASE_SECONDS))
+    lost = silent.filter(suspect_at__lt=_ago(settings.RUN_SUSPECT_SECONDS)).values_list("pk", "token", "owner")
+    taken = [
+        run_fail(run_id=run_id, token=token, code=Cause.HOST_LOST, message=f"No sign of life from {owner}.")
+        for run_id, token, owner in list(lost)
+    ]
+    silent.filter(suspect_at=None).update(suspect_at=Now())
+    return sum(taken)
+
+
+def _ago(seconds: float) -> Any:
+    return Now() - timedelta(seconds=seconds)
+
+
+def _held(run_id: int, token: str) -> Run | None:
+    """The running run, its row locked until the transaction ends; None when the lease is lost."""
+    held = Run.objects.held_by(run_id, token)
+    return held.defer("result").first() if held.update(token=token) else None
+
+
+def _end(run: Run, state: State, exit_status: int | None, told: dict[str, Any] | None = None, **columns: Any) -> bool:
+    ended = {"state": state, "finished_at": Now(), "suspect_at": None, "exit_status": exit_status, **columns}
+    Run.objects.filter(pk=run.pk).update(**ended)
+    return _end_attempt(run, state, exit_status, told or {})
+
+
+def _give_back(run: Run, exit_status: int | None, told: dict[str, Any]) -> bool:
+    """running -> queued: the next claim is another attempt, with another token."""
+    waiting = {"state": State.QUEUED, "token": "", "owner": "", "phase": "", "heartbeat_at": None, "suspect_at": None}
+    if not run.is_estimate:
+        waiting["device_name"] = ""
+    Run.objects.filter(pk=run.pk).update(**waiting)
+    wake_for(run=run)
+    return _end_attempt(run, State.INTERRUPTED, exit_status, told)
+
+
+def _end_attempt(run: Run, outcome: State, exit_status: int | None, told: dict[str, Any]) -> bool:
+    attempt = Attempt.objects.filter(run_id=run.pk, number=run.attempt)
+    attempt.update(ended_at=Now(), outcome=outcome, exit_status=exit_status, **told)
+    return True

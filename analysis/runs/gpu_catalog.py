@@ -1,0 +1,77 @@
+"""The cards an estimate can be asked for: the engine's catalogue, and what the lab pays for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+
+from analysis.models import Device, GpuPrice
+from analysis.runs.estimates import ALL_GPUS
+from engine.errors import SpecError
+from engine.estimate.gpus import Gpu, find, gpus, match
+from engine.units import format_bytes
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD"}
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What an hour of a card costs, and who says so."""
+
+    per_hour_usd: float
+    source: str
+    date: str
+    is_of_lab: bool
+
+
+def gpu_name(gpu_id: str) -> str:
+    """As the vendor calls it; a card that is no longer in the catalogue keeps its id."""
+    if gpu_id == ALL_GPUS:
+        return "all cards"
+    known = gpus().get(gpu_id)
+    return known.name if known else gpu_id
+
+
+def gpu_total_bytes(gpu_id: str) -> int | None:
+    known = gpus().get(gpu_id)
+    return known.total_bytes if known else None
+
+
+def gpu_choices() -> list[tuple[str, object]]:
+    """For a select: all cards, then each, by vendor."""
+    by_vendor: dict[str, list[tuple[str, str]]] = {}
+    for gpu in gpus().values():
+        by_vendor.setdefault(_VENDORS.get(gpu.vendor, gpu.vendor), []).append((gpu.id, _label(gpu)))
+    return [(ALL_GPUS, f"All {len(gpus())} cards of the catalogue"), *by_vendor.items()]
+
+
+def gpu_of(device: Device) -> Gpu | None:
+    """The catalogue's entry of a device; None where it has none, as for a CPU."""
+    return match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
+
+
+def prices() -> dict[str, Price]:
+    """Card -> price: the lab's own where there is one, else the catalogue's first value. Others have none."""
+    first = {
+        gpu.id: Price(gpu.price_per_hour_usd, gpu.price_source or "", str(gpu.price_date or ""), False)
+        for gpu in gpus().values()
+        if gpu.price_per_hour_usd is not None
+    }
+    of_lab = {
+        row.gpu: Price(row.price_per_hour_usd, row.source, row.valid_from.isoformat(), True)
+        for row in GpuPrice.objects.all()
+    }
+    return first | of_lab
+
+
+def validate_gpu(gpu_id: str) -> None:
+    """For forms: an id of the catalogue, or the nearest names."""
+    try:
+        find(gpu_id)
+    except SpecError as error:
+        raise ValidationError(str(error).removeprefix("gpu: ")) from error
+
+
+def _label(gpu: Gpu) -> str:
+    return f"{gpu.name} · {format_bytes(gpu.total_bytes)}"

@@ -1,0 +1,92 @@
+"""The cells of the matrix: kept when a run ends, renewed when one is deleted or comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from analysis.models import MatrixCell, Run, State
+from analysis.runs.matrix_cells import KEY, MEASURED, Cell, cells_of, settings_key
+
+_LOOKED_THROUGH_MAX = 500
+"""Runs looked through for the next newest of a cell: they agree in all but the less usual settings."""
+_READ_AT_ONCE = 500
+
+Key = tuple[Any, ...]
+
+# what may have cells: the rest, such as whether a card was held to a limit, stands in the result
+_MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
+    Q(kind="estimate") | Q(kind="measurement", certified=True, is_shared=False)
+)
+
+
+def cells_keep(*, run: Run, result: Mapping[str, Any]) -> None:
+    """Of a run that has just finished: whatever it says of a card is the newest."""
+    run.result = dict(result)
+    if cells := cells_of(run):
+        run.refresh_from_db(fields=["finished_at"])
+        _store(run, cells, run.finished_at)
+
+
+def cells_renew(*, run_ids: Collection[int]) -> None:
+    """After runs were deleted or restored: each cell they have part in becomes that of the newest run there is."""
+    cards = {
+        tuple(getattr(cell, name) for name in KEY): cell.card_name
+        for cell in MatrixCell.objects.filter(run__in=run_ids)
+    }
+    for run in Run.objects.filter(_MAY_HAVE_CELLS, pk__in=run_ids).iterator(_READ_AT_ONCE):
+        cards |= {_key(cell): cell["card_name"] for cell in cells_of(run)}
+    with transaction.atomic():
+        for key, card_name in cards.items():
+            _renew(dict(zip(KEY, key, strict=True)), card_name)
+
+
+def cells_rebuild() -> None:
+    """Build all of them anew, the newest runs first.
+
+    A run that could only repeat what a newer one said is passed over without its result.
+    """
+    MatrixCell.objects.all().delete()
+    runs = Run.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
+    columns = ("kind", "gpu", "device_name", "capacity_bytes", "limit_bytes", "model", "precision", "optimizer")
+    told: set[Key] = set()
+    stored: set[Key] = set()
+    for pk, spec, *rest in runs.values_list("pk", "spec", *columns).iterator(_READ_AT_ONCE):
+        sizes = (spec.get("sequence_length"), spec.get("image_size"), spec.get("memory_limit_bytes"))
+        if (says := (*rest, *sizes, settings_key(spec))) not in told:
+            told.add(says)
+            run = Run.objects.get(pk=pk)
+            fresh = [cell for cell in cells_of(run) if _key(cell) not in stored]
+            stored.update(map(_key, fresh))
+            _store(run, fresh, run.finished_at)
+
+
+def _renew(key: Cell, card_name: str) -> None:
+    MatrixCell.objects.filter(**key).delete()
+    same = {name: key[name] for name in ("model", "precision", "optimizer")}
+    if key["kind"] == MEASURED:
+        runs = Run.objects.measuring().filter(**same, device_name=card_name)
+    else:
+        runs = Run.objects.estimating().filter(**same, gpu__in=(key["card"], "all"))
+    newest = runs.filter(_MAY_HAVE_CELLS).order_by("-finished_at", "-pk").values_list("pk", "spec")
+    for pk, spec in newest[:_LOOKED_THROUGH_MAX]:
+        if settings_key(spec) != key["settings"]:
+            continue
+        run = Run.objects.get(pk=pk)
+        if found := [cell for cell in cells_of(run) if _key(cell) == tuple(key.values())]:
+            _store(run, found, run.finished_at)
+            return
+
+
+def _store(run: Run, cells: list[Cell], answered_at: Any) -> None:
+    rows = [MatrixCell(run_id=run.pk, answered_at=answered_at, **cell) for cell in cells]
+    if rows:
+        replaced = ["run", "answered_at", *(name for name in cells[0] if name not in KEY)]
+        MatrixCell.objects.bulk_create(rows, update_conflicts=True, unique_fields=KEY, update_fields=replaced)
+
+
+def _key(cell: Cell) -> Key:
+    return tuple(cell[name] for name in KEY)

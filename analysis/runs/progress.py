@@ -1,0 +1,81 @@
+"""What the owner of a running run stores while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from analysis.models import Attempt, Measurement, Run, RunLog
+from analysis.runs.lease import LogLine
+from analysis.runs.result_columns import probe_columns, storable_text
+from engine.result import Probe
+
+LOG_LINES_PER_ATTEMPT = 5_000
+LOG_MESSAGE_LENGTH = 2_000
+
+
+def run_heartbeat(*, run_id: int, token: str, phase: str) -> bool:
+    """Say that the owner lives, and what the engine is doing."""
+    held = Run.objects.held_by(run_id, token)
+    return bool(held.update(heartbeat_at=Now(), suspect_at=None, phase=phase[:20]))
+
+
+def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) -> bool:
+    """Store what this attempt measures with, which a later attempt compares, and the estimate it begins with."""
+    with transaction.atomic():
+        attempt = _held_attempt(run_id, token)
+        if attempt is not None:
+            Attempt.objects.filter(run_id=run_id, number=attempt).update(environment=dict(environment))
+    return attempt is not None
+
+
+def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_carried: bool = False) -> bool:
+    """Store a probe as soon as it is known. Safe to repeat: what is stored under this number already stays."""
+    with transaction.atomic():
+        attempt = _held_attempt(run_id, token)
+        if attempt is None:
+            return False
+        place = {"run_id": run_id, "attempt": attempt, "sequence": sequence}
+        row = Measurement(**place, is_carried=is_carried, **probe_columns(probe))
+        Measurement.objects.bulk_create([row], ignore_conflicts=True)
+    return True
+
+
+def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence: int) -> bool:
+    """Store log lines in one transaction; safe to repeat. The last line there is room for says that it is the last."""
+    with transaction.atomic():
+        attempt = _held_attempt(run_id, token)
+        if attempt is None:
+            return False
+        rows = [
+            RunLog(
+                run_id=run_id,
+                attempt=attempt,
+                sequence=sequence,
+                level=line.level,
+                message=storable_text(line.message, LOG_MESSAGE_LENGTH),
+            )
+            for sequence, line in enumerate(_lines_with_room(lines, first_sequence - 1), start=first_sequence)
+        ]
+        RunLog.objects.bulk_create(rows, ignore_conflicts=True)
+    return True
+
+
+def _held_attempt(run_id: int, token: str) -> int | None:
+    """The attempt this token owns, its row locked until the transaction ends; None when the lease is lost."""
+    held = Run.objects.held_by(run_id, token)
+    # the UPDATE takes the row's lock on PostgreSQL and moves updated_at, which pollers compare
+    return held.values_list("attempt", flat=True).first() if held.update(token=token) else None
+
+
+def _lines_with_room(lines: Sequence[LogLine], stored: int) -> list[LogLine]:
+    room = LOG_LINES_PER_ATTEMPT - stored
+    if len(lines) < room:
+        return list(lines)
+    if room <= 0:
+        return []
+    last = LogLine("warning", f"The log is full: {LOG_LINES_PER_ATTEMPT:,} lines are kept, later ones are dropped.")
+    return [*lines[: room - 1], last]

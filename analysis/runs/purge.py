@@ -1,0 +1,93 @@
+"""What retention does to runs, a bounded number at once: old ones deleted, deleted ones purged, logs thinned.
+
+Baselines are passed over by all three. Each call is one transaction, short enough for others to write between two.
+Runs are locked before anything of theirs goes, and one that somebody restores or pins just then is passed over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from analysis.models import OVER, MatrixCell, Run, RunLog
+from analysis.models.querysets import RunQuerySet
+from analysis.runs.matrix_store import cells_renew
+
+LINES_KEPT_EACH_END = 20
+_IDS_AT_ONCE = 500
+
+
+def runs_old(before: datetime) -> RunQuerySet:
+    """Over since then, in no list's way yet. One that was restored is as old as that."""
+    ended = Run.objects.filter(finished_at__isnull=False, finished_at__lt=before, state__in=OVER, is_baseline=False)
+    return ended.filter(Q(restored_at=None) | Q(restored_at__lt=before)).order_by("finished_at")
+
+
+def runs_deleted(before: datetime) -> RunQuerySet:
+    """Deleted before then: nobody restored them."""
+    return Run.all_runs.filter(deleted_at__isnull=False, deleted_at__lt=before, is_baseline=False).order_by()
+
+
+def runs_with_old_logs(after: datetime | None, before: datetime) -> RunQuerySet:
+    """Those that ended between the two moments: what ended earlier was seen to."""
+    ended = Run.all_runs.filter(finished_at__isnull=False, finished_at__lt=before).order_by("finished_at", "pk")
+    return ended if after is None else ended.filter(finished_at__gt=after)
+
+
+def runs_age(*, before: datetime, limit: int) -> int:
+    """Delete the oldest, as people do: they can be restored. The matrix gets its next newest answers."""
+    with transaction.atomic():
+        ids = _locked(runs_old(before), limit)
+        Run.objects.filter(pk__in=ids).update(deleted_at=Now())
+        shown = MatrixCell.objects.filter(run__in=ids).values_list("run", flat=True)
+        cells_renew(run_ids=set(shown))
+    return len(ids)
+
+
+def runs_purge(*, before: datetime, limit: int) -> int:
+    """For good, with all that belongs to them."""
+    with transaction.atomic():
+        ids = _locked(runs_deleted(before), limit)
+        shown = set(MatrixCell.objects.filter(run__in=ids).values_list("run", flat=True))
+        if shown:
+            cells_renew(run_ids=shown)
+        Run.all_runs.filter(pk__in=ids).only("pk").delete()
+    return len(ids)
+
+
+def logs_thin(*, after: datetime | None, before: datetime, limit: int) -> tuple[int, datetime | None]:
+    """Of so many runs; returns how many lines went, and when the last of these runs ended (None: there was none)."""
+    with transaction.atomic():
+        found = list(runs_with_old_logs(after, before).values_list("pk", "finished_at", "is_baseline")[:limit])
+        if not found:
+            return 0, None
+        reached = found[-1][1]
+        # all that ended in the very same moment belong to this batch: the next one begins after it
+        found += (
+            runs_with_old_logs(after, before)
+            .filter(finished_at=reached)
+            .values_list("pk", "finished_at", "is_baseline")
+        )
+        gone = _lines_between({pk for pk, _, is_baseline in found if not is_baseline})
+        for first in range(0, len(gone), _IDS_AT_ONCE):
+            RunLog.objects.filter(pk__in=gone[first : first + _IDS_AT_ONCE]).delete()
+    return len(gone), reached
+
+
+def _locked(runs: RunQuerySet, limit: int) -> list[int]:
+    return list(runs.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
+
+
+def _lines_between(run_ids: Iterable[int]) -> list[int]:
+    """Of each attempt those that are neither among its first or last, nor a warning or an error."""
+    lines = RunLog.objects.filter(run__in=run_ids).order_by("run", "attempt", "sequence")
+    by_attempt: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
+    for pk, run_id, attempt, level in lines.values_list("pk", "run_id", "attempt", "level").iterator():
+        by_attempt[run_id, attempt].append((pk, level))
+    keep = LINES_KEPT_EACH_END
+    return [pk for told in by_attempt.values() for pk, level in told[keep:-keep] if level == RunLog.Level.INFO]

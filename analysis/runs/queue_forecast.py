@@ -1,0 +1,118 @@
+"""Reads the queue and the devices, and asks `analysis.runs.scheduling` when waiting runs may start."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from analysis.models import Device, Run, State
+from analysis.runs.placement import ask_of, card_of
+from analysis.runs.scheduling import BusyCard, WaitingRun, forecast
+
+POSITIONS_MAX = 1_000
+"""With more runs than this in the queue nobody is told a position: that would read every one of them, each time."""
+
+_RUNS_OF_A_MODEL = 20
+_READ = (
+    "requested_by_id",
+    "priority",
+    "created_at",
+    "model",
+    "asks_device_id",
+    "asks_kind",
+    "asks_device_class",
+    "needs_bytes",
+    "needs_compute_capability",
+    "accepts_shared_device",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a waiting run stands: 1 starts next. `start_at` is None when that cannot be known."""
+
+    position: int
+    start_at: datetime | None
+
+
+def turns(runs: Iterable[Run]) -> dict[int, Turn]:
+    """Of those among these that wait for a device. One that none may take, or very far back, has none.
+
+    With more than POSITIONS_MAX in the queue none has.
+    """
+    wanted = {run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate}
+    if not wanted:
+        return {}
+    now = timezone.now()
+    queue = Run.objects.measuring().queued().filter(cancel_requested=False)
+    waiting = list(queue.order_by().only(*_READ)[: POSITIONS_MAX + 1])
+    if len(waiting) > POSITIONS_MAX:
+        return {}
+    running_now = Run.objects.measuring().running().only("device_id", "requested_by_id", "model", "started_at")
+    running = {run.device_id: run for run in running_now}
+    typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
+    expected = forecast(
+        [_waiting(run, typical) for run in waiting],
+        _cards(running, typical, now),
+        now=now,
+        last_started=Run.objects.measuring().last_started({run.requested_by_id for run in waiting}),
+        wanted=wanted,
+    )
+    return {
+        run_id: Turn(at.position, None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds))
+        for run_id, at in expected.items()
+        if run_id in wanted
+    }
+
+
+def typical_seconds(model: str) -> float | None:
+    """The median of this model's last finished runs; None when there is none."""
+    finished = Run.objects.measuring().filter(
+        model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False
+    )
+    times = finished.newest_first().values_list("started_at", "finished_at")[:_RUNS_OF_A_MODEL]
+    took = [(ended - started).total_seconds() for started, ended in times if started and ended]
+    return median(took) if took else None
+
+
+def _waiting(run: Run, typical: Mapping[str, float | None]) -> WaitingRun:
+    return WaitingRun(run.pk, run.requested_by_id, run.priority, run.created_at, ask_of(run), typical[run.model])
+
+
+def _cards(running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime) -> list[BusyCard]:
+    """Devices that take runs; when one whose worker is silent will be free, nobody knows."""
+    is_up = Exists(Device.objects.seen_lately().filter(pk=OuterRef("pk")))
+    allowed = _allow_lists()
+    cards = []
+    devices: QuerySet[Any] = Device.objects.taking_runs().annotate(is_up=is_up)
+    for device in devices:
+        card, run = card_of(device, allowed.get(device.pk)), running.get(device.pk)
+        left = _seconds_left(run, typical, now) if device.is_up else None
+        cards.append(BusyCard(card, run is not None, run.requested_by_id if run else None, left))
+    return cards
+
+
+def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: datetime) -> float | None:
+    if run is None:
+        return 0.0
+    took, started_at = typical[run.model], run.started_at
+    if took is None or started_at is None:
+        return None
+    return max(0.0, took - (now - started_at).total_seconds())
+
+
+def _allow_lists() -> dict[int, set[int]]:
+    """Who may use each device that has an allow-list."""
+    allowed: dict[int, set[int]] = defaultdict(set)
+    by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")
+    by_group = Device.objects.filter(allowed_groups__isnull=False).order_by().values_list("pk", "allowed_groups__user")
+    for device_id, user_id in (*by_name, *by_group):
+        allowed[device_id] |= {user_id} - {None}  # a group may have nobody in it, and still keeps others out
+    return allowed

@@ -1,0 +1,99 @@
+"""PURE: what is copied out of the engine's answers into columns.
+
+What was measured and what was estimated go into columns of their own, so that no list can mix the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from analysis.runs.history_columns import history_columns
+from engine.result import Probe
+
+_TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")
+_LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "failed_phase": 40}
+
+
+def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a `RunResult.to_dict()` that lists filter and sort on. A missing part gives None."""
+    if "estimates" in result:
+        return _estimates_columns(result["estimates"])
+    device, boundary, waste, savings = (result[name] for name in ("device", "boundary", "waste", "savings"))
+    recommended = result["recommended"] or {}
+    return {
+        "device_name": str(device["name"])[:200],
+        "capacity_bytes": device["capacity_bytes"],
+        "is_shared": device.get("is_shared"),
+        "largest_batch_size": boundary["largest_batch_size"],
+        "certified": boundary["certified"],
+        "boundary_reason": boundary["reason"],
+        "recommended_batch_size": recommended.get("batch_size"),
+        "recommended_samples_per_second": recommended.get("samples_per_second"),
+        "recommended_memory_bytes": recommended.get("memory_bytes"),
+        "current_waste_bytes": waste["at_current_bytes"],
+        "speedup": result["speedup"],
+        "saving_per_run_usd": savings["per_run_usd"],
+        "saving_per_year_usd": savings["per_year_usd"],
+        **history_columns(result),
+        **_graded_estimate_columns(result),
+    }
+
+
+def _estimates_columns(estimates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of an estimate for one card; one for all cards has no single figure."""
+    if not estimates:
+        raise ValueError("an estimate without any card")
+    columns = [_estimate_columns(estimate) for estimate in estimates]
+    return columns[0] if len(columns) == 1 else {"gpu": "all"}
+
+
+def _estimate_columns(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    gpu = estimate["gpu"]
+    return {
+        "gpu": str(gpu["id"])[:40],
+        "device_name": str(gpu["name"])[:200],
+        "capacity_bytes": gpu["total_bytes"],
+        "estimated_largest_batch_size": estimate["largest_batch_size"],
+        "estimated_safe_batch_size": estimate["safe_batch_size"],
+        "estimate_is_calibrated": bool(gpu["calibrated"]),
+    }
+
+
+def _graded_estimate_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the estimate that was made before a measurement, and how far it was off.
+
+    One that cannot be read is left out: a measurement is worth keeping without it.
+    """
+    estimate, error = result.get("estimate"), result.get("estimate_error") or {}
+    try:
+        columns = _estimate_columns(estimate) if estimate else {}
+    except (KeyError, TypeError):
+        return {}
+    measured = ("device_name", "capacity_bytes")
+    return {name: value for name, value in columns.items() if name not in measured} | {
+        "estimate_peak_error": _finite(error.get("peak")),
+        "estimate_boundary_error": _finite(error.get("boundary")),
+    }
+
+
+def _finite(value: object) -> float | None:
+    is_figure = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_figure else None  # type: ignore[arg-type]
+
+
+def probe_columns(probe: Probe) -> dict[str, Any]:
+    """The columns of a `Measurement`. Text that the engine has not got is stored empty."""
+    stored = probe.to_dict()
+    columns = {field.name: stored[field.name] for field in fields(Probe)}
+    columns["timed_step_seconds"] = list(probe.timed_step_seconds)
+    for name in _TEXT_COLUMNS:
+        columns[name] = storable_text(columns[name] or "", _LENGTHS[name])
+    return columns
+
+
+def storable_text(text: str, length: int) -> str:
+    """At most `length` characters, without what a database refuses: NUL and lone surrogates."""
+    return text[:length].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,197 @@
+"""Applies the rules of retention, batch by batch, for as long as it may; and the housekeeping that needs no rule.
+
+Nothing here holds the database for long: each batch is a transaction of its own, and others write in the pauses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from axes.models import AccessAttempt
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django_q.models import Task
+
+from analysis.audit.context import acting
+from analysis.audit.record import record
+from analysis.models import AuditEntry, IdempotencyKey, RetentionRule, Throttle
+from analysis.runs import purge, services
+from analysis.workers.health import database_now
+
+What = RetentionRule.What
+DAYS: Mapping[str, int | None] = {
+    What.DELETED_RUNS: 30,
+    What.LOG_LINES: 90,
+    What.OLD_RUNS: None,
+    What.AUDIT_ENTRIES: None,
+    What.IDEMPOTENCY_KEYS: 1,
+}
+"""Where nobody said otherwise."""
+
+EVERY = timedelta(days=1)
+ACTOR = "retention"
+_RUNS_AT_ONCE, _LOGS_AT_ONCE, _ROWS_AT_ONCE = 100, 50, 1_000
+_PAUSE_SECONDS = 0.02
+_TRACES = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one rule. `count` of rows that went, or would go; None: it keeps everything."""
+
+    rule: RetentionRule
+    count: int | None
+    is_complete: bool = True
+
+
+class _Clock:
+    """How long the work may take, and who wants to know that it goes on."""
+
+    def __init__(self, seconds: float | None, beat: Callable[[], None]) -> None:
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._beat = beat
+
+    def has_time(self) -> bool:
+        self._beat()
+        return self._until is None or time.monotonic() < self._until
+
+
+def rules() -> list[RetentionRule]:
+    """All of them; one whose row is missing gets it, with the days that hold where nobody said otherwise."""
+    for what, days in DAYS.items():
+        RetentionRule.objects.get_or_create(what=what, defaults={"days": days})
+    return list(RetentionRule.objects.filter(what__in=DAYS))
+
+
+def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: None) -> list[Applied]:
+    """Apply every rule now."""
+    clock = _Clock(seconds, beat)
+    applied = [_apply(rule, clock) for rule in rules()]
+    _tidy(clock)
+    return applied
+
+
+def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) -> list[Applied]:
+    """Once a day each, by whichever worker is first to claim it; what was not done in time goes on at the next call.
+
+    So does a rule that fails, and the others do not wait for it.
+    """
+    due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY)
+    clock, applied, failed = _Clock(seconds, beat), [], []
+    for rule in RetentionRule.objects.filter(due, what__in=DAYS):
+        if RetentionRule.objects.filter(due, pk=rule.pk).update(applied_at=Now()):
+            try:
+                applied.append(_apply(rule, clock))
+            except Exception as error:  # noqa: BLE001  (raised below)
+                RetentionRule.objects.filter(pk=rule.pk).update(applied_at=None)
+                failed.append(error)
+            if rule.what == What.DELETED_RUNS:
+                _tidy(clock)
+    if failed:
+        raise ExceptionGroup("rules of retention failed", failed)
+    return applied
+
+
+def would_retain() -> list[Applied]:
+    """How much each rule would throw away now. Of logs: of how many runs they would be looked through."""
+    return [Applied(rule, None if rule.days is None else _due(rule, _before(rule))) for rule in rules()]
+
+
+def _apply(rule: RetentionRule, clock: _Clock) -> Applied:
+    if rule.days is None:
+        return Applied(rule, None)
+    before, count, is_complete = _before(rule), 0, False
+    while clock.has_time():
+        done, is_complete = _BATCHES[rule.what](rule, before)
+        count += done
+        if is_complete:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    if count:
+        with acting(ACTOR):
+            record("retention", target=rule, after={"done": count, "older_than": before, "is_complete": is_complete})
+    RetentionRule.objects.filter(pk=rule.pk).update(applied_at=Now() if is_complete else None)
+    return Applied(rule, count, is_complete)
+
+
+def _before(rule: RetentionRule) -> datetime:
+    return database_now() - timedelta(days=rule.days_kept or 0)
+
+
+def _due(rule: RetentionRule, before: datetime) -> int:
+    waiting: dict[What, Callable[[], QuerySet[Any]]] = {
+        What.DELETED_RUNS: lambda: purge.runs_deleted(before),
+        What.OLD_RUNS: lambda: purge.runs_old(before),
+        What.LOG_LINES: lambda: purge.runs_with_old_logs(rule.reached_at, before),
+        What.AUDIT_ENTRIES: lambda: AuditEntry.objects.filter(recorded_at__lt=before),
+        What.IDEMPOTENCY_KEYS: lambda: IdempotencyKey.objects.filter(created_at__lt=before),
+    }
+    return waiting[What(rule.what)]().order_by().count()
+
+
+def _purge_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    return _fewer(services.runs_purge(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
+
+
+def _age_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    return _fewer(services.runs_age(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
+
+
+def _purge_entries(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    return _fewer(AuditEntry.objects.all().purge_before(before, limit=_ROWS_AT_ONCE), _ROWS_AT_ONCE)
+
+
+def _purge_keys(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    return IdempotencyKey.objects.filter(created_at__lt=before).delete()[0], True
+
+
+def _thin_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    """How far it came is kept, so that no run's log is looked through twice."""
+    count, reached = services.logs_thin(after=rule.reached_at, before=before, limit=_LOGS_AT_ONCE)
+    if reached is None:
+        return count, True
+    rule.reached_at = reached
+    RetentionRule.objects.filter(pk=rule.pk).update(reached_at=reached)
+    return count, False
+
+
+def _fewer(done: int, limit: int) -> tuple[int, bool]:
+    return done, done < limit
+
+
+_BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = {
+    What.DELETED_RUNS: _purge_runs,
+    What.OLD_RUNS: _age_runs,
+    What.LOG_LINES: _thin_logs,
+    What.AUDIT_ENTRIES: _purge_entries,
+    What.IDEMPOTENCY_KEYS: _purge_keys,
+}
+
+
+def _tidy(clock: _Clock) -> None:
+    """Traces that nobody looks for any more, and the statistics by which SQLite chooses its indexes."""
+    now = database_now()
+    _delete(Session.objects.filter(expire_date__lt=now), clock)
+    _delete(AccessAttempt.objects.filter(attempt_time__lt=now - _TRACES), clock)
+    _delete(Throttle.objects.filter(free_at_seconds__lt=(now - EVERY).timestamp()), clock)
+    # only their keys are read: their arguments and results are pickles
+    _delete(Task.objects.filter(success=False, stopped__lt=now - _TRACES), clock)
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA analysis_limit=2000")
+            cursor.execute("PRAGMA optimize")
+
+
+def _delete(rows: QuerySet[Any], clock: _Clock) -> None:
+    while clock.has_time():
+        keys = list(rows.order_by().values_list("pk", flat=True)[:_ROWS_AT_ONCE])
+        if not keys:
+            return
+        rows.model._default_manager.filter(pk__in=keys).only("pk").delete()
+        time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,35 @@
+"""Saved views of the history: who keeps one, and who takes it away again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.models import SavedView
+from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
+from analysis.permissions import may_manage
+from analysis.runs.result_columns import storable_text
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+VIEWS_PER_PERSON = 100
+
+
+def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> SavedView | None:
+    """Keep this view under this name, in place of an earlier one of it. None: too long, nameless, or too many."""
+    name = storable_text(name.strip(), NAME_LENGTH)
+    theirs = SavedView.objects.filter(owner=owner)
+    if not name or len(query) > QUERY_LENGTH or theirs.exclude(name=name).count() >= VIEWS_PER_PERSON:
+        return None
+    kept, _ = SavedView.objects.update_or_create(
+        owner=owner, name=name, defaults={"query": query, "is_shared": is_shared}
+    )
+    return kept
+
+
+def saved_view_delete(*, view_id: int, by: User) -> bool:
+    """Its owner may, and GPU managers. False: there is no such view, or it is somebody else's."""
+    views = SavedView.objects.filter(pk=view_id)
+    if not may_manage(by):
+        views = views.filter(owner=by)
+    return bool(views.delete()[0])

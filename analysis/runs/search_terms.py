@@ -1,0 +1,25 @@
+"""PURE: the words of a text, as they are stored and as they are looked for."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from analysis.models.annotations import WORD_LENGTH
+
+WORDS_PER_RUN = 200
+"""Of a long note the first so many different words are found."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def words_of(text: str) -> list[str]:
+    """Letters and digits in small letters without accents, each word once: "Café run_7" -> cafe, run, 7."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return list(dict.fromkeys(word[:WORD_LENGTH] for word in _WORD.findall(kept)))
+
+
+def words_stored(name: str, note: str) -> list[str]:
+    """What a run is found by."""
+    return words_of(f"{name} {note}")[:WORDS_PER_RUN]

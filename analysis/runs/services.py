@@ -1,0 +1,95 @@
+"""The only writer of runs and of what belongs to them. Pages, API, admin and commands call these.
+
+A running run is written by its owner alone: every such write says WHERE id AND token AND running, and
+answers False when that found no row. False means the lease is lost: kill the engine, write nothing more.
+The transitions are drawn in `analysis.models.Run`.
+"""
+
+from analysis.runs.acknowledge import step_acknowledge
+from analysis.runs.annotate import (
+    Answer,
+    run_again,
+    run_annotate,
+    runs_cancel_by,
+    runs_delete,
+    runs_restore,
+    runs_retry,
+    runs_set_baseline,
+    runs_tag,
+    runs_untag,
+)
+from analysis.runs.claim import estimate_claim, run_claim
+from analysis.runs.create import (
+    estimator_wake,
+    run_create,
+    runs_cancel,
+    runs_cancel_waiting_of,
+    wake_for,
+    worker_wake,
+)
+from analysis.runs.device_admin import devices_set_enabled, upkeep_set_drained
+from analysis.runs.estimates import calibration_set, estimate_create
+from analysis.runs.finish import (
+    run_cancel,
+    run_fail,
+    run_finish,
+    run_mark_cancelled,
+    run_wants_cancel,
+    runs_reap,
+)
+from analysis.runs.lease import Lease, LogLine
+from analysis.runs.progress import (
+    LOG_LINES_PER_ATTEMPT,
+    LOG_MESSAGE_LENGTH,
+    environment_set,
+    log_add,
+    measurement_add,
+    run_heartbeat,
+)
+from analysis.runs.purge import logs_thin, runs_age, runs_purge
+from analysis.runs.saved_views import saved_view_delete, saved_view_set
+
+__all__ = [
+    "LOG_LINES_PER_ATTEMPT",
+    "LOG_MESSAGE_LENGTH",
+    "Answer",
+    "Lease",
+    "LogLine",
+    "calibration_set",
+    "devices_set_enabled",
+    "environment_set",
+    "estimate_claim",
+    "estimate_create",
+    "estimator_wake",
+    "log_add",
+    "logs_thin",
+    "measurement_add",
+    "run_again",
+    "run_annotate",
+    "run_cancel",
+    "run_claim",
+    "run_create",
+    "run_fail",
+    "run_finish",
+    "run_heartbeat",
+    "run_mark_cancelled",
+    "run_wants_cancel",
+    "runs_age",
+    "runs_cancel",
+    "runs_cancel_by",
+    "runs_cancel_waiting_of",
+    "runs_delete",
+    "runs_purge",
+    "runs_reap",
+    "runs_restore",
+    "runs_retry",
+    "runs_set_baseline",
+    "runs_tag",
+    "runs_untag",
+    "saved_view_delete",
+    "saved_view_set",
+    "step_acknowledge",
+    "upkeep_set_drained",
+    "wake_for",
+    "worker_wake",
+]

@@ -1,0 +1,1 @@
+"""The processes that execute runs: worker, supervisor, engine, and what survives their death."""

@@ -1,0 +1,51 @@
+"""What a card of this host takes for itself, measured by the engine in a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from analysis.models import Device
+from analysis.runs.estimates import ALL_GPUS
+from analysis.workers.engine_env import engine_environment
+from engine.errors import DeviceUnavailable, EngineError
+from engine.estimate.calibration import Calibration
+
+_CALIBRATE_SECONDS = 300
+
+
+def calibrations(gpu: str) -> list[dict[str, Any]]:
+    """The newest of each class of cards, measured on whatever host; of one card of the catalogue, or of all."""
+    calibrated = Device.objects.filter(calibration__isnull=False).order_by("calibrated_at", "pk")
+    newest = {calibration["gpu_id"]: calibration for calibration in calibrated.values_list("calibration", flat=True)}
+    return [found for gpu_id, found in newest.items() if gpu_id is not None and gpu in (gpu_id, ALL_GPUS)]
+
+
+def calibration_measure(device: Device, command: Sequence[str] | None = None) -> Calibration:
+    """The engine's answer for this card alone. Raises EngineError with what it says. The caller holds the card."""
+    name, environment = device.device, engine_environment(os.environ)
+    if device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
+        name, environment = "cuda:0", environment | {"CUDA_VISIBLE_DEVICES": device.uuid}
+    try:
+        answer = subprocess.run(
+            [*(command or settings.ENGINE_COMMAND), "calibrate", name, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=_CALIBRATE_SECONDS,
+            start_new_session=True,
+            env=environment,
+            cwd=settings.BASE_DIR,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise DeviceUnavailable(f"it could not be calibrated: {exc}") from exc
+    if answer.returncode != 0:
+        raise EngineError(f"it could not be calibrated: {answer.stderr.strip()[-2000:] or 'no reason was given'}")
+    try:
+        return Calibration.from_dict(json.loads(answer.stdout))
+    except (AttributeError, TypeError, ValueError) as exc:
+        raise EngineError(f"its calibration cannot be read: {exc!r}") from exc

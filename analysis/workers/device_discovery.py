@@ -1,0 +1,140 @@
+"""The devices of this host: what the engine finds, kept as rows; and how much of their memory is in use.
+
+The engine is asked in a child process, for finding devices means importing torch. Memory in use comes from
+the driver (NVML) and from the kernel, read by one process per host: `manage.py up`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pynvml
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from analysis.models import Device, Host
+from analysis.workers.engine_env import engine_environment
+from engine.errors import DeviceUnavailable
+from engine.result import DeviceFacts
+
+logger = logging.getLogger(__name__)
+
+_FIND_SECONDS = 120
+_MEMINFO = Path("/proc/meminfo")
+
+
+def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
+    """Ask the engine what this host has. Raises DeviceUnavailable when it cannot say."""
+    try:
+        answer = subprocess.run(
+            [*(command or settings.ENGINE_COMMAND), "devices", "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_FIND_SECONDS,
+            start_new_session=True,
+            env=engine_environment(os.environ),
+            cwd=settings.BASE_DIR,
+        )
+        return [DeviceFacts.from_dict(facts) for facts in json.loads(answer.stdout)]
+    except subprocess.CalledProcessError as exc:
+        raise DeviceUnavailable(f"The engine cannot list this host's devices: {exc.stderr.strip()[-2000:]}") from exc
+    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as exc:
+        raise DeviceUnavailable(f"The engine cannot list this host's devices: {exc}") from exc
+
+
+def accelerators_or_cpu(found: Iterable[DeviceFacts]) -> list[DeviceFacts]:
+    """What a host offers by itself: its accelerators; the CPU where there is none."""
+    devices = list(found)
+    return [facts for facts in devices if facts.kind != "cpu"] or devices
+
+
+def devices_register(found: Iterable[DeviceFacts]) -> list[Device]:
+    """Keep a row per device of this host. Price and `enabled` belong to people and stay as they are."""
+    return [_register(facts) for facts in found]
+
+
+def device_of_this_host(name: str) -> Device:
+    """The row of `cuda:0`, `cpu`, ... or of a UUID here; registered when there is none. Raises DeviceUnavailable."""
+    known = Device.objects.on_host(settings.HOST_NAME).filter(Q(device=name) | Q(uuid=name)).first()
+    return known or device_register(name)
+
+
+def device_register(name: str) -> Device:
+    """Look for this device, by the engine's name or by UUID, and keep its row. Raises DeviceUnavailable."""
+    found = devices_find()
+    for facts in found:
+        if name in (facts.device, facts.uuid):
+            return _register(facts)
+    there_are = ", ".join(f"{facts.device} {facts.uuid or ''}".strip() for facts in found)
+    raise DeviceUnavailable(f"{name} is not a device of this host; it has {there_are or 'none'}")
+
+
+def devices_refresh(devices: Iterable[Device]) -> None:
+    """Note that these devices are up, and what their memory holds now; unknown stays None."""
+    for device in devices:
+        used = memory_used_bytes(device)
+        read_at = None if used is None else Now()
+        Device.objects.filter(pk=device.pk).update(last_seen_at=Now(), memory_used_bytes=used, memory_read_at=read_at)
+
+
+def memory_used_bytes(device: Device) -> int | None:
+    """What all processes together hold, or None where nothing can say."""
+    if device.kind == "cuda":
+        return _card_used_bytes(device)
+    return host_used_bytes() if device.kind == "cpu" else None
+
+
+def host_used_bytes(meminfo: Path = _MEMINFO) -> int | None:
+    """`MemTotal - MemAvailable`, as `free` counts what programs could not get."""
+    with suppress(OSError, KeyError, ValueError):
+        lines = (line.split() for line in meminfo.read_text().splitlines())
+        kib = {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) >= 2}
+        return (kib["MemTotal"] - kib["MemAvailable"]) * 1024
+    return None
+
+
+def foreign_use_read(device: Device) -> None:
+    """Note what others hold of a card that this host is about to use. The caller holds its lock: none of it is ours."""
+    used = _card_used_bytes(device) if device.kind == "cuda" else None
+    if used != device.foreign_used_bytes:
+        device.foreign_used_bytes = used
+        device.save(update_fields=["foreign_used_bytes"])
+
+
+def _card_used_bytes(device: Device) -> int | None:
+    """As `nvidia-smi --query-gpu=memory.used` says."""
+    try:
+        pynvml.nvmlInit()
+        uuid = device.uuid if device.uuid.startswith(("GPU-", "MIG-")) else f"GPU-{device.uuid}"
+        return int(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(uuid)).used)
+    except pynvml.NVMLError as exc:
+        logger.debug("no memory figure for %s: %s", device, exc)
+        return None
+
+
+def _register(facts: DeviceFacts) -> Device:
+    """A card is found by its UUID, and its row moves with it; what has none is found by host and name."""
+    host, _ = Host.objects.get_or_create(name=settings.HOST_NAME)
+    place = {"host": host, "device": facts.device}
+    identity = {"uuid": facts.uuid} if facts.uuid else {**place, "uuid": ""}
+    device, _ = Device.objects.update_or_create(
+        **identity,
+        defaults={
+            **place,
+            "kind": facts.kind,
+            "name": facts.name,
+            "capacity_bytes": facts.capacity_bytes,
+            "driver": facts.driver or "",
+            "compute_capability": facts.compute_capability or "",
+            "last_seen_at": Now(),
+        },
+    )
+    return device

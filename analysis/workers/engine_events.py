@@ -1,0 +1,80 @@
+"""PURE: the engine's lines -> events, and events -> what a person reads in the run's log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from analysis.runs.services import LogLine
+from engine.result import Outcome, Probe
+from engine.units import format_bytes
+
+EVENTS = ("started", "phase", "device", "probe_started", "progress", "probe", "estimate", "log", "result", "error")
+_SHOWN_OF_GARBAGE = 200
+
+
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """The event on this line, or None when it is none. NaN is refused: PostgreSQL has no JSON for it."""
+    try:
+        event = json.loads(line.replace(b"\\u0000", b""), parse_constant=_refuse)
+        json.dumps(event, ensure_ascii=False).encode()  # a lone surrogate cannot be stored
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and event.get("event") in EVENTS else None
+
+
+def garbage_event(line: bytes) -> dict[str, Any]:
+    """A log event in place of a line that is none."""
+    shown = line[:_SHOWN_OF_GARBAGE].decode(errors="replace").strip()
+    return {"event": "log", "level": "warning", "message": f"Skipped a line that is no event: {shown}"}
+
+
+def log_line(event: dict[str, Any]) -> LogLine | None:
+    """What the log says about an event; None where it would add nothing."""
+    match event:
+        case {"event": "log", "message": message}:
+            return LogLine("warning" if event.get("level") == "warning" else "info", str(message))
+        case {"event": "phase", "phase": phase}:
+            return LogLine("info", f"Phase: {phase}")
+        case {"event": "device", "device": {"name": name, "capacity_bytes": int(capacity)}}:
+            return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
+        case {"event": "probe", "probe": dict(probe)}:
+            return LogLine("info", describe_probe(Probe.from_dict(probe)))
+        case {"event": "estimate", "estimate": dict(estimate)}:
+            return LogLine("info", describe_estimate(estimate))
+        case {"event": "error", "error": {"message": message}}:
+            return LogLine("error", str(message))
+    return None
+
+
+def describe_probe(probe: Probe) -> str:
+    """`batch 16 fits: 1.7 GiB, 9.8 samples/s`."""
+    start = f"batch {probe.batch_size}"
+    if probe.outcome is Outcome.FITS:
+        figures = ", ".join(_figures(probe))
+        return f"{start} fits: {figures}" if figures else f"{start} fits"
+    words = str(probe.outcome).replace("_", " ")
+    reason = (probe.error_message or "").removeprefix(f"{words}: ").strip().splitlines()
+    return f"{start}: {words} ({reason[0][:300]})" if reason else f"{start}: {words}"
+
+
+def describe_estimate(estimate: dict[str, Any]) -> str:
+    """`estimated for NVIDIA A100 40GB: up to 508, safe 480`."""
+    where = estimate["gpu"]["name"] if estimate.get("gpu") else "this device"
+    largest, safe = estimate.get("largest_batch_size"), estimate.get("safe_batch_size")
+    return f"estimated for {where}: " + (f"up to {largest}, safe {safe or 'none'}" if largest else "no size fits")
+
+
+def _figures(probe: Probe) -> list[str]:
+    figures = []
+    if probe.memory_bytes is not None:
+        figures.append(format_bytes(probe.memory_bytes))
+    if probe.samples_per_second is not None:
+        figures.append(f"{probe.samples_per_second:.1f} samples/s")
+    if probe.steps:
+        figures.append(f"{probe.steps} steps")
+    return figures
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

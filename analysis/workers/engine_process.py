@@ -1,0 +1,158 @@
+"""The engine as a child process: how it is started, read and ended. Knows nothing of runs or the database.
+
+Its stdout is always drained by a thread, so a slow database never stalls a measurement; its stderr (what
+libraries print) is kept only in its last lines. Every process it started ends with it: it leads a session.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+from django.conf import settings
+
+from analysis.runs.services import LOG_LINES_PER_ATTEMPT
+from analysis.workers.engine_env import engine_environment
+from analysis.workers.engine_events import garbage_event, parse_event
+
+_LINE_BYTES_MAX = 1024 * 1024
+_LAST_WORDS = 50
+_OPEN_FILES_MAX = 16_384
+
+
+class EngineProcess:
+    """One child. `keep_open` are descriptors it inherits: the device's lock stays held while it lives."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        told: str = "",
+        environment: Mapping[str, str] | None = None,
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        """`told` is what it reads on standard input; `environment` comes on top of what it inherits."""
+        with tempfile.TemporaryFile("w+") as stdin:
+            stdin.write(told)
+            stdin.seek(0)
+            self._process = subprocess.Popen(
+                [*dies_with_its_parent(), *command],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=engine_environment(os.environ) | dict(environment or {}),
+                cwd=settings.BASE_DIR,
+                start_new_session=True,
+                pass_fds=keep_open,
+                umask=0o077,
+            )
+        _limit(self._process.pid)
+        self.progress: dict[str, Any] | None = None  # the newest one; older ones are of no use
+        self.heard_at = time.monotonic()
+        self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_words))
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it lives; negative: the signal that ended it."""
+        return self._process.poll()
+
+    @property
+    def last_words(self) -> list[str]:
+        return list(self._last_words)
+
+    def events(self, wait_seconds: float) -> Iterator[dict[str, Any]]:
+        """What it has said since the last call; waits for the first event, at most so long."""
+        with suppress(queue.Empty):
+            yield self._events.get(timeout=wait_seconds)
+            while True:
+                yield self._events.get_nowait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """To its whole group, so that its own children get it too."""
+        with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
+            os.killpg(self._process.pid, number)
+
+    def end(self, wait_seconds: float = 30.0) -> bool:
+        """Kill whatever is left of the group, and read to the end what it had said.
+
+        False: it is still there, held by the kernel in a driver call. It keeps the device's lock, too.
+        """
+        self.signal(signal.SIGKILL)
+        try:
+            self._process.wait(wait_seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        for reader in self._readers:
+            reader.join(timeout=2)
+        return True
+
+    def _read_with(self, target: Any) -> threading.Thread:
+        reader = threading.Thread(target=target, daemon=True)
+        reader.start()
+        return reader
+
+    def _read_events(self) -> None:
+        log_events = 0
+        for line in _lines(self._process.stdout):
+            event = parse_event(line)
+            if event is not None:
+                self.heard_at = time.monotonic()
+                if event["event"] == "progress":
+                    self.progress = event
+                    continue
+            event = event or garbage_event(line)
+            # what the log has no room for is dropped here, so that a flood cannot fill this process either
+            log_events += event["event"] == "log"
+            if event["event"] != "log" or log_events <= LOG_LINES_PER_ATTEMPT:
+                self._events.put(event)
+
+    def _read_last_words(self) -> None:
+        for line in _lines(self._process.stderr):
+            if text := line.decode(errors="replace").strip():
+                self._last_words.append(text)
+
+
+def dies_with_its_parent() -> tuple[str, ...]:
+    """Linux: the kernel kills the child when whoever started it is gone, even by kill -9."""
+    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    return (setpriv, "--pdeathsig", "KILL") if setpriv else ()
+
+
+def _limit(pid: int) -> None:
+    """Linux: no core dump, which would be as large as the engine's memory; open files as many as anyone needs.
+
+    Memory has its own guard in the engine, and a limit on address space would refuse what CUDA merely reserves.
+    """
+    if sys.platform != "linux":
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        files = min(hard, _OPEN_FILES_MAX)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (files, files))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
+def _lines(stream: IO[bytes] | None) -> Iterator[bytes]:
+    """Lines of at most 1 MiB; of a longer one the start is kept and the rest dropped."""
+    if stream is None:
+        return
+    with stream:
+        while line := stream.readline(_LINE_BYTES_MAX):
+            rest = line
+            while len(rest) == _LINE_BYTES_MAX and not rest.endswith(b"\n"):
+                rest = stream.readline(_LINE_BYTES_MAX)
+            yield line

@@ -1,0 +1,133 @@
+"""Whether this portal can do its work, read from the rows: the database answers, a worker lives, the queue moves.
+
+Nothing here writes. Times are compared by the database's clock, for the hosts' clocks may differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import DatabaseError, connection
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from analysis.models import Attempt, Device, Run
+from analysis.models.querysets import SEEN_LATELY
+
+logger = logging.getLogger(__name__)
+
+WAITS_TOO_LONG = timedelta(seconds=120)
+"""Four times what the slowest wake-up takes: a device that is free looks at the queue every 30 s."""
+
+_MOST_IDLE_DEVICES = 100  # each costs a query, and only those are asked that an old waiting run could want
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must hold, and in words what is wrong or right."""
+
+    ok: bool
+    message: str
+
+
+_UNKNOWN = Check(False, "Not known: the database does not answer.")
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """All checks of one moment."""
+
+    checks: dict[str, Check]
+
+    @property
+    def is_ready(self) -> bool:
+        return all(check.ok for check in self.checks.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        checks = {name: asdict(check) for name, check in self.checks.items()}
+        return {"status": "ready" if self.is_ready else "not ready", "checks": checks}
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAlarm:
+    """No worker lives. `since` is the last sign of life of any; None: there never was one."""
+
+    since: datetime | None
+
+
+def readiness() -> Readiness:
+    """Never raises for a database that is away: that is an answer."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return Readiness({"database": Check(True, "The database answers."), "worker": _worker(), "queue": _queue()})
+    except DatabaseError as exc:
+        logger.warning("not ready, the database does not answer: %s", exc)
+        away = Check(False, "The database does not answer; the web server's log says why.")
+        return Readiness({"database": away, "worker": _UNKNOWN, "queue": _UNKNOWN})
+
+
+def alarm_of_dead_workers() -> FleetAlarm | None:
+    """One query; None while some enabled device's worker lives."""
+    lives = Count("pk", filter=Q(last_seen_at__gte=Now() - SEEN_LATELY))
+    seen = Device.objects.enabled().aggregate(last=Max("last_seen_at"), living=lives)
+    return None if seen["living"] else FleetAlarm(seen["last"])
+
+
+def database_now() -> datetime:
+    """By the database's clock; SQLite's is this machine's."""
+    if connection.vendor != "postgresql":
+        return timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT STATEMENT_TIMESTAMP()")
+        return cursor.fetchone()[0]
+
+
+def run_left_lying() -> int | None:
+    """A run that waits too long although a device that may take it lives, and has done nothing meanwhile."""
+    old = Run.objects.measuring().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
+    is_asked_for = Q(pk__in=old.values("asks_device")) | Q(kind__in=old.filter(asks_device=None).values("asks_kind"))
+    for device in _idle_devices().filter(is_asked_for)[:_MOST_IDLE_DEVICES]:
+        waiting = Run.objects.waiting_for(device).filter(created_at__lt=Now() - WAITS_TOO_LONG)
+        if (run_id := waiting.values_list("pk", flat=True).first()) is not None:
+            return run_id
+    return None
+
+
+def estimate_left_lying() -> int | None:
+    """An estimate that waits too long although none is under way, and none ended meanwhile."""
+    busy = Attempt.objects.filter(device=None).filter(Q(ended_at=None) | Q(ended_at__gte=Now() - WAITS_TOO_LONG))
+    old = Run.objects.waiting_estimates().filter(created_at__lt=Now() - WAITS_TOO_LONG)
+    return old.filter(~Exists(busy)).values_list("pk", flat=True).first()
+
+
+def _idle_devices() -> QuerySet[Device]:
+    """Live, taking runs, nothing running, and nothing that ended lately: then its worker is about to look."""
+    ended_lately = Attempt.objects.filter(device=OuterRef("pk"), ended_at__gte=Now() - WAITS_TOO_LONG)
+    return Device.objects.taking_runs().seen_lately().idle().filter(~Exists(ended_lately))
+
+
+def _worker() -> Check:
+    living = Device.objects.enabled().seen_lately().count()
+    if living:
+        return Check(True, f"Devices with a live worker: {living}.")
+    seconds = SEEN_LATELY.total_seconds()
+    return Check(
+        False, f"No enabled device's worker gave a sign of life in the last {seconds:.0f} s: nothing will run."
+    )
+
+
+def _queue() -> Check:
+    """Without numbers of runs: everybody may read it."""
+    seconds = WAITS_TOO_LONG.total_seconds()
+    if estimate_left_lying() is not None:
+        told = f"An estimate has waited more than {seconds:.0f} s, and none is under way."
+        return Check(False, f"{told} Start a worker without a device: python manage.py worker.")
+    if run_left_lying() is None:
+        return Check(True, "No run waits for a device that could take it.")
+    told = f"A run has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
+    return Check(False, told)

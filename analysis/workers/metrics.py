@@ -1,0 +1,167 @@
+"""What /metrics says: read from the rows at scrape time, in a fixed number of queries, none over all history.
+
+Nothing is counted in this process: several web servers answer the same, and a restart loses nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Min
+from django.db.models.functions import Now
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from analysis.models import Attempt, Device, Run, State, Upkeep
+from analysis.workers.health import database_now
+
+_LAST_HOUR, _LAST_DAY = timedelta(hours=1), timedelta(days=1)
+_MOST_ENDED_RUNS = 20_000
+_QUANTILES = (0.5, 0.95, 1.0)
+_DEVICE_LABELS = ("host", "device", "uuid")
+_DEVICE_FIGURES = {
+    "memory_used_bytes": "Memory in use by all processes, as last read",
+    "foreign_used_bytes": "Memory that other processes held when a run last wanted to start",
+    "capacity_bytes": "Memory of the device",
+}
+_DEVICE_FLAGS = {
+    "enabled": "1: takes new runs, as far as the administrator is concerned",
+    "drained": "1: it or its host takes no new run",
+    "in_maintenance": "1: it or its host is in maintenance now",
+}
+
+
+class FleetCollector(Collector):
+    """Reads the database once per scrape; one registry is made for each."""
+
+    def collect(self) -> Iterator[Metric]:
+        now = database_now()
+        yield from _waiting(now)
+        yield from _estimates()
+        yield from _running(now)
+        yield from _ended(now)
+        yield _attempts()
+        yield from _devices(now)
+
+
+def metrics_text() -> bytes:
+    """In Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(FleetCollector())
+    return generate_latest(registry)
+
+
+def _waiting(now: datetime) -> Iterator[Metric]:
+    queued = GaugeMetricFamily("memorymark_runs_queued", "Runs that wait, by priority", labels=("priority",))
+    age = GaugeMetricFamily("memorymark_runs_queued_oldest_seconds", "How long the oldest of them has waited; 0: none")
+    rows = Run.objects.measuring().queued().order_by().values("priority")
+    found = {row["priority"]: row for row in rows.annotate(count=Count("pk"), oldest=Min("created_at"))}
+    for priority in Run.Priority:
+        queued.add_metric((priority.name.lower(),), found.get(priority, {"count": 0})["count"])
+    age.add_metric((), _age_seconds(min((row["oldest"] for row in found.values()), default=None), now))
+    yield from (queued, age)
+
+
+def _running(now: datetime) -> Iterator[Metric]:
+    running = Run.objects.measuring().running().aggregate(count=Count("pk"), oldest=Min("started_at"))
+    yield GaugeMetricFamily("memorymark_runs_running", "Runs that run now", running["count"])
+    age = _age_seconds(running["oldest"], now)
+    yield GaugeMetricFamily("memorymark_runs_running_oldest_seconds", "How long the oldest of them has run", age)
+
+
+def _ended(now: datetime) -> Iterator[Metric]:
+    """All over states are named, with 0 where nothing ended so: a series that comes and goes hides a rate."""
+    ended = GaugeMetricFamily("memorymark_runs_ended_last_hour", "Runs that ended, by state", labels=("state",))
+    seconds = GaugeMetricFamily(
+        "memorymark_run_duration_last_hour_seconds", "From last start to end", labels=("state", "quantile")
+    )
+    durations = _durations_seconds()
+    for state in (State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED):
+        counted, known = durations[state], sorted(value for value in durations[state] if value is not None)
+        ended.add_metric((state.value,), len(counted))
+        for quantile in _QUANTILES if known else ():
+            seconds.add_metric((state.value, f"{quantile:g}"), nearest_rank(known, quantile))
+    yield from (ended, seconds)
+
+
+def _durations_seconds() -> dict[str, list[float | None]]:
+    """By state; None for a run that was cancelled before it ever started."""
+    rows = Run.objects.measuring().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
+    durations: dict[str, list[float | None]] = defaultdict(list)
+    for state, started_at, finished_at in rows.values_list("state", "started_at", "finished_at")[:_MOST_ENDED_RUNS]:
+        durations[state].append((finished_at - started_at).total_seconds() if started_at else None)
+    return durations
+
+
+def _estimates() -> Iterator[Metric]:
+    """Estimates are no measurements and use no device: they are counted by themselves, in no other figure."""
+    open_now = Run.objects.estimating().filter(state__in=(State.QUEUED, State.RUNNING)).order_by()
+    counted = dict(open_now.values_list("state").annotate(count=Count("pk")))
+    yield GaugeMetricFamily("memorymark_estimates_queued", "Estimates that wait", counted.get(State.QUEUED, 0))
+    yield GaugeMetricFamily("memorymark_estimates_running", "Estimates under way", counted.get(State.RUNNING, 0))
+    ended = GaugeMetricFamily("memorymark_estimates_ended_last_hour", "Estimates that ended", labels=("state",))
+    rows = Run.objects.estimating().filter(finished_at__gte=Now() - _LAST_HOUR).order_by().values_list("state")
+    found = dict(rows.annotate(count=Count("pk")))
+    for state in (State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED):
+        ended.add_metric((state.value,), found.get(state, 0))
+    yield ended
+
+
+def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
+    """The smallest value that at least this share of the values does not exceed."""
+    return ordered[max(math.ceil(quantile * len(ordered)), 1) - 1]
+
+
+def _attempts() -> Metric:
+    attempts = GaugeMetricFamily(
+        "memorymark_attempts_last_day", "Attempts that began, by outcome and cause", labels=("outcome", "cause")
+    )
+    on_devices = Attempt.objects.filter(device__isnull=False)  # those of estimates have none
+    rows = on_devices.filter(started_at__gte=Now() - _LAST_DAY).order_by().values_list("outcome", "cause")
+    for outcome, cause, count in rows.annotate(count=Count("pk")):
+        attempts.add_metric((outcome or State.RUNNING.value, cause), count)
+    return attempts
+
+
+def _devices(now: datetime) -> Iterator[Metric]:
+    rows = [_device_row(device, now) for device in Device.objects.select_related("host").order_by("pk")]
+    texts = {"heartbeat_age_seconds": "Since the last sign of life of its worker", **_DEVICE_FIGURES, **_DEVICE_FLAGS}
+    yield from (_per_device(name, text, rows) for name, text in texts.items())
+
+
+def _device_row(device: Device, now: datetime) -> dict[str, Any]:
+    both: tuple[Upkeep, ...] = (device, device.host)
+    return {
+        "labels": (device.host.name, device.device, device.uuid),
+        "heartbeat_age_seconds": device.last_seen_at and _age_seconds(device.last_seen_at, now),
+        **{name: getattr(device, name) for name in _DEVICE_FIGURES},
+        "enabled": device.enabled,
+        "drained": any(upkeep.drained for upkeep in both),
+        "in_maintenance": any(is_in_maintenance(upkeep, now) for upkeep in both),
+    }
+
+
+def is_in_maintenance(upkeep: Upkeep, now: datetime) -> bool:
+    """Begun and not over. No beginning: begun already; no end: until further notice; neither: none is planned."""
+    begins, ends = upkeep.maintenance_from, upkeep.maintenance_until
+    if begins is None and ends is None:
+        return False
+    return (begins is None or begins <= now) and (ends is None or now < ends)
+
+
+def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
+    """Unknown is left out, never 0. The UUID is a label because a card that was replaced keeps its row."""
+    family = GaugeMetricFamily(f"memorymark_device_{name}", text, labels=_DEVICE_LABELS)
+    for row in rows:
+        if row[name] is not None:
+            family.add_metric(row["labels"], float(row[name]))
+    return family
+
+
+def _age_seconds(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else max((now - since).total_seconds(), 0.0)

@@ -1,0 +1,106 @@
+"""Keeps child processes alive: starts them, starts them again when they die, ends them all in time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from analysis.workers.engine_process import dies_with_its_parent
+
+logger = logging.getLogger(__name__)
+
+_BACK_OFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_STEADY_SECONDS = 60.0
+
+
+@dataclass
+class Child:
+    """One kept process. It leads its own session, so a Ctrl-C in the terminal reaches its keeper alone."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restart_at: float | None = None
+    deaths_in_a_row: int = 0
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        return None if self.process is None else self.process.returncode
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [*dies_with_its_parent(), *self.command],
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.started_at, self.restart_at = time.monotonic(), None
+
+    def send(self, number: signal.Signals) -> None:
+        """To its whole session when it is dead or must die, else to itself: it stops its own children in order."""
+        if self.process is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            if number == signal.SIGKILL:
+                os.killpg(self.process.pid, number)
+            else:
+                os.kill(self.process.pid, number)
+
+
+class Keeper:
+    """The children of `manage.py up`."""
+
+    def __init__(self) -> None:
+        self.children: list[Child] = []
+
+    def start(self, children: Iterable[Child]) -> None:
+        for child in children:
+            self.children.append(child)
+            child.start()
+
+    def look(self) -> None:
+        """Start again what died; the more often in a row, the later."""
+        now = time.monotonic()
+        for child in self.children:
+            if child.is_alive:
+                continue
+            if child.restart_at is None:
+                self._bury(child, now)
+            elif now >= child.restart_at:
+                child.start()
+
+    def stop(self, *, seconds: float) -> None:
+        """SIGTERM to each, SIGKILL to the sessions of those that are not gone in time."""
+        for child in self.children:
+            child.send(signal.SIGTERM)
+        until = time.monotonic() + seconds
+        while any(child.is_alive for child in self.children) and time.monotonic() < until:
+            time.sleep(0.05)
+        self.kill()
+
+    def kill(self) -> None:
+        for child in self.children:
+            child.send(signal.SIGKILL)
+        for child in self.children:
+            if child.process is not None:
+                child.process.wait()
+
+    def _bury(self, child: Child, now: float) -> None:
+        lived_long = now - child.started_at >= _STEADY_SECONDS
+        child.deaths_in_a_row = 1 if lived_long else child.deaths_in_a_row + 1
+        wait_seconds = _BACK_OFF_SECONDS[min(child.deaths_in_a_row, len(_BACK_OFF_SECONDS)) - 1]
+        child.restart_at = now + wait_seconds
+        logger.error("%s ended (%s); starting it again in %s s", child.name, child.exit_status, wait_seconds)
+        child.send(signal.SIGKILL)  # what it may have left of its session

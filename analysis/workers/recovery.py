@@ -1,0 +1,62 @@
+"""What a dead worker left: its finished result is taken, anything else goes back into the queue or ends."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from django.conf import settings
+
+from analysis.models import Device, Run
+from analysis.runs import services
+from analysis.runs.retry_policy import Cause
+from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, left_result
+
+logger = logging.getLogger(__name__)
+
+
+def device_recover(device: Device) -> int:
+    """End the attempts still marked running here; returns how many.
+
+    The caller holds the device's lock, so nobody works on it: no need to wait for a lease to run out.
+    """
+    left = list(Run.objects.running().filter(device=device))
+    for run in left:
+        _recover(run)
+    return len(left)
+
+
+def _recover(run: Run) -> None:
+    if not _take_result(run):
+        logger.warning("run %s: the owner of attempt %s died", run.pk, run.attempt)
+        message = f"The worker {run.owner} died before the run ended."
+        services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
+    attempt_folder_remove(run)
+
+
+def _take_result(run: Run) -> bool:
+    """Whether a finished result was there, and fit to be stored."""
+    left = left_result(run)
+    if left is None:
+        return False
+    logger.warning("run %s: taking the result that attempt %s had finished", run.pk, run.attempt)
+    try:
+        services.run_finish(run_id=run.pk, token=run.token, result=left.result, exit_status=left.exit_status)
+    except NOT_STORABLE as exc:
+        logger.warning("run %s: that result cannot be stored: %r", run.pk, exc)
+        return False
+    return True
+
+
+def folders_tidy() -> None:
+    """Remove the folders of attempts that are over; a result that nobody waits for any more is of no use."""
+    folders = list((Path(settings.DATA_DIR) / "runs").glob("*/*"))
+    # asked after the folders were listed: a claim is older than its folder
+    tokens = set(Run.objects.running().values_list("token", flat=True))
+    for folder in folders:
+        if folder.name not in tokens:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # other attempts of the run may lie there
+                folder.parent.rmdir()

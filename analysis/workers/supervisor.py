@@ -1,0 +1,312 @@
+"""Runs the engine for a claimed run and stores what it says, until one of them ends.
+
+    the engine gave a result                     -> finished (exit status 3 and 5 too: a result is a result)
+    it reported an error                         -> failed, its code and message
+    it ended without either, or stood still      -> as `analysis.runs.retry_policy` says: once more, or failed
+    cancel requested / time is up                -> SIGTERM, SIGKILL after a grace -> cancelled / failed
+    the worker stops                             -> the same, and the run goes back into the queue
+    the lease is lost                            -> killed, nothing written
+
+While the database is away the engine goes on: what it says is kept here, heartbeats are skipped, and the end
+is written as soon as it can be. Where even that fails, the result lies in the attempt's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+
+from analysis.database import DATABASE_AWAY, connections_let_go, written_in_time
+from analysis.models import Run
+from analysis.runs import services
+from analysis.runs.resume import known
+from analysis.runs.retry_policy import Cause
+from analysis.runs.services import Lease, LogLine
+from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
+from analysis.workers.engine_events import log_line
+from analysis.workers.engine_process import EngineProcess
+from analysis.workers.estimates import estimate_arguments
+from analysis.workers.event_buffer import Outbox
+from engine.estimate.hidden_devices import HIDDEN
+from engine.result import Probe
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often the supervisor looks and writes, and how long the engine may take to obey."""
+
+    tick_seconds: float = 0.1
+    check_seconds: float = 1.0
+    heartbeat_seconds: float = settings.RUN_HEARTBEAT_SECONDS
+    away_seconds: float = 2.0
+    grace_seconds: float = 5.0
+    stopping_grace_seconds: float = 0.4
+    stop_heard_seconds: float = 0.5
+    kill_seconds: float = 30.0
+    wall_grace_seconds: float = settings.RUN_GRACE_SECONDS
+    stall_seconds: float = settings.RUN_STALL_SECONDS
+    preparing_seconds: float = 1500.0  # the engine gives itself 1,200 for imports and the model
+    end_seconds: float = 900.0
+
+
+_TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
+
+
+class Stop(StrEnum):
+    """Why the supervisor ended the engine."""
+
+    CANCELLED = "cancelled"
+    TIME_OUT = "time_out"
+    STALLED = "stalled"
+    WORKER_STOPS = "worker_stops"
+    LEASE_LOST = "lease_lost"
+
+
+class GivenUp(Exception):
+    """The worker stops while the database is away: the end stays unwritten, and is recovered later."""
+
+
+def supervise(
+    run: Run,
+    *,
+    command: Sequence[str] | None = None,
+    keep_open: Sequence[int] = (),
+    should_stop: Callable[[], bool] = lambda: False,
+    on_line: Callable[[LogLine], None] = lambda line: None,
+    on_tick: Callable[[], None] = lambda: None,
+    pace: Pace | None = None,
+) -> int | None:
+    """Run the engine for this claimed run. Returns the engine's exit status, None when it never started."""
+    try:
+        process = start_engine(run, settings.ENGINE_COMMAND if command is None else command, keep_open)
+    except OSError as exc:
+        message = f"The engine could not be started: {exc}"
+        services.run_fail(run_id=run.pk, token=run.token, code="engine_not_started", message=message)
+        return None
+    watch = _Watch(run, process, should_stop, on_line, on_tick, pace or Pace())
+    try:
+        watch.until_it_ends()
+    except BaseException as exc:
+        process.end()
+        services.run_fail(run_id=run.pk, token=run.token, code="internal", message=f"The supervisor broke off: {exc!r}")
+        raise
+    watch.store_the_end()
+    attempt_folder_remove(run)
+    return process.exit_status
+
+
+def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
+    """The engine for this attempt, seeing its own card alone, and told what an earlier attempt measured."""
+    if run.is_estimate:  # runs without a card's lock, beside whoever has it: it must find no card
+        return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
+    device = run.device
+    spec, environment = dict(run.spec), {}
+    if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
+        spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
+    arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
+    measured = known(run) if run.attempt > 1 else None
+    told = "" if measured is None else json.dumps(measured)
+    arguments += ["--known", "-"] if told else []
+    if device.calibration is not None:
+        path = result_file(run).with_name("calibration.json")
+        path.write_text(json.dumps(device.calibration))
+        arguments += ["--calibration", str(path)]
+    return EngineProcess([*command, *arguments], told=told, environment=environment, keep_open=keep_open)
+
+
+class _Watch:
+    """One engine under watch: what it has said so far, and why it is being stopped, if it is."""
+
+    def __init__(
+        self,
+        run: Run,
+        process: EngineProcess,
+        should_stop: Callable[[], bool],
+        on_line: Callable[[LogLine], None],
+        on_tick: Callable[[], None],
+        pace: Pace,
+    ) -> None:
+        self._lease = Lease(run_id=run.pk, token=run.token)
+        self._process, self._should_stop, self._pace = process, should_stop, pace
+        self._on_line, self._on_tick = on_line, on_tick
+        self._outbox = Outbox(self._lease)
+        self._phase = ""
+        self._result: dict[str, Any] | None = None
+        self._error: dict[str, Any] | None = None
+        self._stop: Stop | None = None
+        now = time.monotonic()
+        self._wall_ends_at = now + run.spec["time_budget_seconds"] + pace.wall_grace_seconds
+        self._kill_at = self._write_at = self._beat_at = now
+        self._is_held_by_kernel = False
+
+    def until_it_ends(self) -> None:
+        """Listen, store and look, until the engine is dead and everything it said is taken in."""
+        while self._process.exit_status is None and not self._is_held_by_kernel:
+            self._listen(self._pace.tick_seconds)
+            self._look(time.monotonic())
+        self._is_held_by_kernel = not self._process.end(wait_seconds=1.0)
+        self._listen(0)
+        self._hear_of_a_stop()
+
+    def _hear_of_a_stop(self) -> None:
+        """A service manager says SIGTERM to all processes at once: the engine may be gone before this one knows why."""
+        until = time.monotonic() + self._pace.stop_heard_seconds
+        while self._stop is None and self._process.exit_status in _TERMINATED and time.monotonic() < until:
+            if self._should_stop():
+                self._stop = Stop.WORKER_STOPS
+            time.sleep(self._pace.tick_seconds)
+
+    def store_the_end(self) -> None:
+        """Write how it ended; every branch but a lost lease leaves the run in a true state."""
+        if self._stop is Stop.LEASE_LOST:
+            logger.warning("run %s: the lease is lost, what it measured since is discarded", self._lease["run_id"])
+            return
+        for words in self._process.last_words:
+            self._outbox.say(LogLine("info", f"stderr: {words}"))
+        written_in_time(self._write_the_end, seconds=self._pace.end_seconds, between=self._between)
+
+    def _between(self) -> None:
+        self._on_tick()
+        if self._should_stop():
+            raise GivenUp(f"run {self._lease['run_id']}: the database is away and the worker stops")
+
+    def _write_the_end(self) -> None:
+        self._outbox.store()
+        status = self._process.exit_status
+        if self._result is not None:
+            self._write_result(self._result)
+        elif self._stop is Stop.CANCELLED:
+            services.run_mark_cancelled(**self._lease, message=self._kernel_words().strip())
+        else:
+            code, message = self._failure()
+            services.run_fail(**self._lease, code=code, message=message + self._kernel_words(), exit_status=status)
+
+    def _write_result(self, result: dict[str, Any]) -> None:
+        status = self._process.exit_status
+        try:
+            services.run_finish(**self._lease, result=result, exit_status=status or 0)
+        except NOT_STORABLE as exc:
+            message = f"The engine's result is not what this portal can store: {exc!r}"
+            services.run_fail(**self._lease, code="bad_result", message=message, exit_status=status)
+
+    def _failure(self) -> tuple[str, str]:
+        """Code and message of an attempt that has no result and was not cancelled."""
+        status = self._process.exit_status
+        if self._stop is Stop.WORKER_STOPS:
+            return Cause.WORKER_STOPPED, "The worker was stopped while this run was under way."
+        if self._stop is Stop.TIME_OUT:
+            return "time_out", "The engine was stopped: it went on long after its time budget."
+        if self._stop is Stop.STALLED:
+            return Cause.STALLED, "The engine was stopped: nothing had moved for too long."
+        if self._error is not None:
+            code, message = self._error.get("code"), self._error.get("message")
+            return str(code or "engine_error")[:40], str(message or "no message")
+        return cause_of_death(status), describe_death(status, self._process.last_words)
+
+    def _kernel_words(self) -> str:
+        if not self._is_held_by_kernel:
+            return ""
+        return " The engine could not be killed, a driver call holds it; its device stays locked until it is gone."
+
+    def _listen(self, wait_seconds: float) -> None:
+        for event in self._process.events(wait_seconds):
+            try:
+                self._take_in(event)
+            except (KeyError, TypeError, ValueError) as exc:
+                self._say(LogLine("warning", f"Skipped a {event['event']} event this portal cannot read: {exc!r}"))
+
+    def _take_in(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "probe":
+                self._outbox.measured(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
+                self._write_at = min(self._write_at, time.monotonic())
+            case "device" if event.get("environment"):
+                self._outbox.learn(device=event["device"], environment=event["environment"])
+            case "estimate" if self._outbox.knows_device:
+                self._outbox.learn(estimate=dict(event["estimate"]))
+            case "phase":
+                self._phase, self._beat_at, self._write_at = str(event["phase"]), 0.0, 0.0
+            case "result":
+                self._result = dict(event["result"])
+            case "error":
+                self._error = dict(event["error"])
+        if line := log_line(event):
+            self._say(line)
+
+    def _say(self, line: LogLine) -> None:
+        self._outbox.say(line)
+        self._on_line(line)
+
+    def _look(self, now: float) -> None:
+        self._on_tick()
+        if now >= self._write_at:
+            self._write(now)
+        if self._should_stop():
+            self._end(Stop.WORKER_STOPS)
+        if now >= self._wall_ends_at:
+            self._end(Stop.TIME_OUT)
+        if now - self._process.heard_at >= self._patience_seconds:
+            self._end(Stop.STALLED)
+        if self._stop and now >= self._kill_at:
+            self._process.signal(signal.SIGKILL)
+            self._is_held_by_kernel = now >= self._kill_at + self._pace.kill_seconds
+
+    @property
+    def _patience_seconds(self) -> float:
+        is_preparing = self._phase in ("", "estimating", "preparing")
+        return max(self._pace.preparing_seconds, self._pace.stall_seconds) if is_preparing else self._pace.stall_seconds
+
+    def _write(self, now: float) -> None:
+        """Store what came, say that the run lives, see whether it shall end; later, if the database is away."""
+        try:
+            self._hold(self._outbox.store())
+            if now >= self._beat_at:
+                self._hold(services.run_heartbeat(**self._lease, phase=self._phase))
+                self._beat_at = now + self._pace.heartbeat_seconds
+            if services.run_wants_cancel(run_id=self._lease["run_id"]):
+                self._end(Stop.CANCELLED)
+            self._write_at = now + self._pace.check_seconds
+        except DATABASE_AWAY as exc:
+            logger.warning("run %s: the database is away: %s", self._lease["run_id"], str(exc).splitlines()[:1])
+            connections_let_go()
+            self._write_at = time.monotonic() + self._pace.away_seconds
+
+    def _hold(self, is_held: bool) -> None:
+        if not is_held:
+            self._end(Stop.LEASE_LOST)
+
+    def _end(self, why: Stop) -> None:
+        """Ask the engine to end, once; a worker that stops has no time to wait long."""
+        if self._stop is not None:
+            return
+        is_urgent = why in (Stop.WORKER_STOPS, Stop.LEASE_LOST)
+        grace_seconds = self._pace.stopping_grace_seconds if is_urgent else self._pace.grace_seconds
+        self._stop, self._kill_at = why, time.monotonic() + grace_seconds
+        self._process.signal(signal.SIGTERM)
+
+
+def cause_of_death(exit_status: int | None) -> str:
+    """Of an engine that ended without a word: by whose hand."""
+    if exit_status is None or exit_status >= 0:
+        return "engine_died"
+    return Cause.ENGINE_KILLED if exit_status == -signal.SIGKILL else Cause.ENGINE_CRASHED
+
+
+def describe_death(exit_status: int | None, last_words: Sequence[str]) -> str:
+    """`The engine was ended by signal 11 (Segmentation fault) and gave no result. Its last words: ...`."""
+    if exit_status is not None and exit_status < 0:
+        how = f"was ended by signal {-exit_status} ({signal.strsignal(-exit_status)})"
+    else:
+        how = f"ended with exit status {exit_status}"
+    words = f" Its last words: {' | '.join(last_words[-5:])}" if last_words else ""
+    return f"The engine {how} and gave no result.{words}"

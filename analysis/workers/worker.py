@@ -1,0 +1,190 @@
+"""One django-q2 cluster for one device, or for work that needs none: fails fast, stops fast.
+
+    main (this process) ── sentinel ── worker (runs analysis.workers.tasks.wake) ── engine
+                                   ├── pusher (reads the queue's table)
+                                   └── monitor (stores what tasks returned)
+
+Each dies with its parent, so kill -9 of any of them leaves nothing behind. A process that died by a signal
+may hold one of django-q2's locks for ever; then the whole cluster ends and its keeper starts a new one,
+which recovers what the old one left running. The same follows when the worker process stands still.
+
+The main process looks after what the queue cannot: it says that the worker lives, reads the memory in use,
+takes the runs of silent owners, and sends a wake-up every half minute, so that a lost message costs that much.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from multiprocessing.process import BaseProcess
+from types import FrameType
+
+from django.conf import settings
+from django.db import connections
+from django_q import cluster as q2
+from django_q.models import OrmQ
+from django_q.tasks import async_task
+
+from analysis.database import DATABASE_AWAY, connections_let_go
+from analysis.models import Device
+from analysis.runs import services
+from analysis.workers.device_discovery import devices_refresh
+from analysis.workers.device_lock import DeviceBusy, device_lock
+from analysis.workers.estimates import estimates_recover
+from analysis.workers.heartbeat import Pulse
+from analysis.workers.recovery import device_recover
+from analysis.workers.stop_pipe import Lifeline
+from analysis.workers.task_allowlist import guard_install
+from analysis.workers.tasks import Duty, take_up
+
+logger = logging.getLogger(__name__)
+
+DIED_EXIT_STATUS, FROZEN_EXIT_STATUS = 70, 71
+REFRESH_SECONDS = 5.0
+LOOK_SECONDS = 30.0
+FROZEN_SECONDS = 150.0  # several looks, each of which should have made the worker give a sign
+_TICK_SECONDS = 0.05
+_STOP_SECONDS = 2.5
+_PR_SET_PDEATHSIG = 1
+
+
+class FailFastSentinel(q2.Sentinel):
+    """Replaces processes that left in order; ends everything when one died or ran out of time."""
+
+    def start(self) -> None:
+        # the main process decides when the cluster ends; not SIG_IGN, which the engine would inherit
+        signal.signal(signal.SIGTERM, lambda number, frame: None)
+        super().start()
+
+    def reincarnate(self, process: BaseProcess) -> None:
+        left_in_order = process.exitcode is not None and process.exitcode >= 0
+        if left_in_order:
+            return super().reincarnate(process)
+        logger.error("worker process %s died or ran out of time: ending the cluster", process.pid)
+        os._exit(DIED_EXIT_STATUS)
+
+
+class Worker:
+    """The main process of a worker that serves the default queue; `DeviceWorker` serves a device's."""
+
+    queue_name: str = settings.Q_CLUSTER["name"]
+    task = "analysis.workers.tasks.housekeep"
+    device: Device | None = None
+
+    def __init__(self) -> None:
+        self._lifeline, self._pulse = Lifeline(), Pulse()
+        self._is_stopping = False
+        self._refresh_at = self._look_at = 0.0
+
+    def work(self) -> int:
+        """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
+        take_up(Duty(self.device and self.device.pk, self._lifeline, self._pulse))
+        self._recover(wait_seconds=5)
+        OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
+        connections.close_all()  # no connection may cross a fork
+        _forks_die_with_their_parent()
+        sentinel = self._start_cluster()
+        logger.info("worker for %s is ready", self.device or "work without a device")
+        while not self._is_stopping and sentinel.is_alive():
+            self._look_after(time.monotonic())
+            if self._pulse.age_seconds > FROZEN_SECONDS:
+                return self._end_frozen(sentinel)
+            time.sleep(_TICK_SECONDS)
+        return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
+
+    def _start_cluster(self) -> BaseProcess:
+        # guard, pulse and lifeline reach the cluster's processes by fork alone; Python 3.14 would not fork by itself
+        multiprocessing.set_start_method("fork", force=True)
+        guard_install()
+        q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
+        cluster = q2.Cluster()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_stop)  # after Cluster(), which sets its own
+        cluster.start()
+        return cluster.sentinel
+
+    def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        self._is_stopping = True
+
+    def _look_after(self, now: float) -> None:
+        """A database that is away for a while must not end what runs; then nobody can give a sign of life, either."""
+        try:
+            if now >= self._refresh_at:
+                self._refresh_at = now + REFRESH_SECONDS
+                self._refresh()
+            if now >= self._look_at:
+                self._look_at = now + LOOK_SECONDS
+                self._look()
+        except DATABASE_AWAY as exc:
+            logger.warning("the database is away: %s", str(exc).splitlines()[:1])
+            connections_let_go()
+            self._pulse.beat()
+
+    def _refresh(self) -> None:
+        """Nothing to read without a device."""
+
+    def _look(self) -> None:
+        services.runs_reap()
+        # a message that was sent before the clock was set back lies there unseen: it is replaced, not joined
+        OrmQ.objects.filter(key=self.queue_name).delete()
+        async_task(self.task, cluster=self.queue_name, ack_failure=True)
+
+    def _end_frozen(self, sentinel: BaseProcess) -> int:
+        logger.error("no sign of life from the worker for %.0f s: ending the cluster", self._pulse.age_seconds)
+        sentinel.kill()
+        sentinel.join()
+        return FROZEN_EXIT_STATUS
+
+    def _stop(self, sentinel: BaseProcess) -> int:
+        """Let the supervisor end its engine and give the run back; nothing is left running, in rows or processes."""
+        self._lifeline.cut()
+        self._recover(wait_seconds=_STOP_SECONDS)
+        sentinel.kill()
+        sentinel.join()
+        self._recover(wait_seconds=0.3)
+        return 0
+
+    def _recover(self, *, wait_seconds: float) -> None:
+        """Estimates of this host whose process is gone."""
+        try:
+            estimates_recover(wait_seconds=wait_seconds)
+        except DATABASE_AWAY as exc:
+            logger.warning("nothing can be recovered while the database is away: %s", exc)
+            connections_let_go()
+
+
+class DeviceWorker(Worker):
+    """The main process of one device's worker."""
+
+    task = "analysis.workers.tasks.wake"
+
+    def __init__(self, device: Device) -> None:
+        super().__init__()
+        self.device: Device = device
+        self.queue_name = device.queue_name
+
+    def _refresh(self) -> None:
+        devices_refresh([self.device])
+
+    def _recover(self, *, wait_seconds: float) -> None:
+        """Once the device is free, nobody runs what is still marked running here."""
+        try:
+            with device_lock(self.device, wait_seconds=wait_seconds):
+                device_recover(self.device)
+        except DeviceBusy:
+            logger.warning("%s is still in use by another process", self.device)
+        except DATABASE_AWAY as exc:
+            logger.warning("nothing can be recovered while the database is away: %s", exc)
+            connections_let_go()
+
+
+def _forks_die_with_their_parent() -> None:
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    os.register_at_fork(after_in_child=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))

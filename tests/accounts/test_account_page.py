@@ -1,0 +1,92 @@
+"""One's own account: roles, quotas, password, tokens."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from analysis.accounts.tokens import token_create, token_of
+from analysis.models import ApiToken, Quota
+from analysis.permissions import VIEWER
+from tests.factories import make_run, make_user
+from tests.factories.pages import words
+
+pytestmark = pytest.mark.django_db
+
+
+def make_token(client: Client, **fields: str):
+    return client.post("/account/tokens/", {"name": "CI", "scope": "read", "days": "90", **fields})
+
+
+def secret_on(html: str) -> str:
+    return re.search(r"mm_[rw]_[\w-]{43}", html)[0]
+
+
+def test_it_says_who_i_am_and_what_i_may(alice, alice_client):
+    text = words(alice_client.get("/account/").content.decode())
+    assert "alice Roles operator You may read, start runs, and change your own" in text
+
+
+def test_it_shows_the_quotas_with_their_use(alice, alice_client):
+    Quota.objects.create(user=alice, runs_waiting_max=3, time_budget_max_seconds=600)
+    make_run(requested_by=alice, time_budget_seconds=300)
+    text = words(alice_client.get("/account/").content.decode())
+    assert "Runs waiting 1 of 3 Measurements asked for in 24 hours 1 (no limit) Longest time budget 600 s" in text
+
+
+def test_a_new_token_is_shown_once_and_works(alice, alice_client):
+    answer = make_token(alice_client)
+    secret = secret_on(answer.content.decode())
+    assert token_of(secret).owner == alice
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert secret not in alice_client.get("/account/").content.decode()
+    assert secret not in str(dict(alice_client.session))
+
+
+def test_a_token_lasts_as_long_as_was_asked(alice_client):
+    make_token(alice_client)
+    make_token(alice_client, days="")
+    ends = [token.expires_at and round((token.expires_at - token.created_at).days) for token in ApiToken.objects.all()]
+    assert ends == [None, 89] or ends == [None, 90]
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "x" * 101}, {"scope": "all"}, {"days": "9999"}])
+def test_a_wrong_form_makes_no_token_and_is_shown_again(alice_client, wrong):
+    assert make_token(alice_client, **wrong).status_code == 422
+    assert not ApiToken.objects.exists()
+
+
+def test_a_viewer_is_offered_no_token_that_writes():
+    client = Client()
+    client.force_login(make_user("v", VIEWER))
+    assert make_token(client, scope="write").status_code == 422
+    assert 'value="write"' not in client.get("/account/").content.decode()
+
+
+def test_i_revoke_my_own_token_and_no_other(alice, alice_client):
+    mine, _ = token_create(owner=alice, name="mine", may_write=False, expires_at=None)
+    other, _ = token_create(owner=make_user("bob"), name="bobs", may_write=False, expires_at=None)
+    assert "is revoked" in alice_client.post(f"/account/tokens/{mine.pk}/revoke/", follow=True).content.decode()
+    assert "somebody else" in alice_client.post(f"/account/tokens/{other.pk}/revoke/", follow=True).content.decode()
+    assert list(ApiToken.objects.filter(revoked_at=None)) == [other]
+
+
+def test_i_change_my_password_and_stay_logged_in(alice, alice_client):
+    new = "correct horse battery"
+    data = {"old_password": "alice's password", "new_password1": new, "new_password2": new}
+    answer = alice_client.post("/account/password/", data, follow=True)
+    assert "Your password is changed" in words(answer.content.decode())
+    alice.refresh_from_db()
+    assert alice.check_password(new)
+
+
+def test_a_password_that_is_too_common_is_refused(alice, alice_client):
+    data = {"old_password": "alice's password", "new_password1": "password", "new_password2": "password"}
+    assert "too common" in alice_client.post("/account/password/", data).content.decode()
+
+
+def test_the_account_is_mine_alone_and_linked_on_every_page(alice_client):
+    assert Client().get("/account/").headers["Location"] == "/login/?next=/account/"
+    assert 'href="/account/"' in alice_client.get("/").content.decode()

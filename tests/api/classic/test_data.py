@@ -1,0 +1,121 @@
+"""The engine's result in the classic contract's words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from analysis.api.classic.data import analysis_data, health_data, models_data
+from analysis.models import Device
+from engine.result import Purpose
+from engine.units import GIB
+from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def test_a_result_is_told_in_the_contracts_words():
+    assert analysis_data(make_result().to_dict(), run_id=7) == {
+        "run_id": 7,
+        "model_name": "bert-tiny",
+        "device": "cpu",
+        "gpu_total_gb": 1.0,
+        "results": [
+            {"batch_size": 4, "memory_mb": 400.0, "memory_gb": 0.390625, "success": True, "error": None},
+            {"batch_size": 8, "memory_mb": 800.0, "memory_gb": 0.78125, "success": True, "error": None},
+            {"batch_size": 9, "memory_mb": None, "memory_gb": None, "success": False, "error": "over the limit"},
+        ],
+        "optimal_batch_size": 8,
+        "optimal_memory_gb": 0.78125,
+        "current_batch_size": 4,
+        "current_memory_gb": 0.390625,
+        "waste_gb": 0.21875,
+        "waste_percent": 21.875,
+        "current_waste_gb": 0.609375,
+        "current_waste_percent": 60.9375,
+        "speedup": 2.0,
+        "batch_size_ratio": 2.0,
+        "cost_savings_per_run": 0.6,
+        "cost_savings_annual": 60.0,
+        "certified": True,
+    }
+
+
+def test_what_was_not_measured_is_null_and_never_zero():
+    data = analysis_data(make_result_that_does_not_fit().to_dict(), run_id=7)
+    unknown = {name for name, value in data.items() if value is None}
+    assert unknown == {
+        "optimal_batch_size",
+        "optimal_memory_gb",
+        "current_memory_gb",
+        "waste_gb",
+        "waste_percent",
+        "current_waste_gb",
+        "current_waste_percent",
+        "speedup",
+        "batch_size_ratio",
+        "cost_savings_per_run",
+        "cost_savings_annual",
+    }
+    assert [size["success"] for size in data["results"]] == [False]
+
+
+def test_reserved_memory_is_what_a_training_took_where_it_is_known():
+    probe = make_probe(2, peak_reserved_bytes=GIB)
+    [size] = analysis_data(make_result(probes=(probe,)).to_dict(), run_id=1)["results"]
+    assert (size["memory_gb"], size["memory_mb"]) == (1.0, 1024.0)
+
+
+@pytest.mark.parametrize(
+    ("probes", "told"),
+    [
+        (
+            [make_probe(8), make_probe(1), make_probe(8, purpose=Purpose.SOAK, step_seconds=None)],
+            [(1, True), (8, True)],
+        ),
+        ([make_probe(8), make_refusal(8, purpose=Purpose.SOAK, fresh_process=True)], [(8, False)]),
+        ([make_refusal(8), make_probe(8, purpose=Purpose.CONFIRM, fresh_process=True)], [(8, True)]),
+    ],
+    ids=["once and smallest first", "a failed soak is a failure", "a fresh process has the last word"],
+)
+def test_each_size_is_told_by_its_decisive_probe(probes, told):
+    results = analysis_data(make_result(probes=tuple(probes)).to_dict(), run_id=1)["results"]
+    assert [(size["batch_size"], size["success"]) for size in results] == told
+
+
+def test_health_of_a_card():
+    card = Device(device="cuda:0", kind="cuda", name="A card", capacity_bytes=80 * GIB)
+    assert health_data(card, NOW) == {
+        "status": "healthy",
+        "gpu_available": True,
+        "gpu_name": "A card",
+        "gpu_memory_total_gb": 80.0,
+        "device": "cuda",
+        "timestamp": "2026-11-21T12:00:00+00:00",
+    }
+
+
+def test_health_of_a_cpu_names_no_gpu():
+    health = health_data(Device(device="cpu", kind="cpu", name="A CPU", capacity_bytes=GIB), NOW)
+    assert [health[key] for key in ("gpu_available", "gpu_name", "gpu_memory_total_gb", "device")] == [
+        False,
+        None,
+        None,
+        "cpu",
+    ]
+
+
+def test_health_before_any_device_is_known():
+    health = health_data(None, NOW)
+    assert (health["status"], health["gpu_available"], health["device"]) == ("healthy", False, None)
+
+
+def test_the_three_models_of_the_contract_come_first():
+    models = models_data()
+    assert [(m["id"], m["huggingface_id"]) for m in models[:3]] == [
+        ("bert", "google-bert/bert-base-uncased"),
+        ("gpt2", "openai-community/gpt2"),
+        ("resnet", "microsoft/resnet-50"),
+    ]
+    assert {tuple(model) for model in models} == {("id", "name", "description", "type", "huggingface_id")}

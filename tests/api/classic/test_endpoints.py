@@ -1,0 +1,245 @@
+"""The classic endpoints, word for word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.api.classic import views as classic
+from analysis.models import Device, Run, State
+from analysis.runs import services
+from tests.factories import make_card, make_device, make_result
+
+pytestmark = pytest.mark.django_db
+
+JSON = "application/json"
+
+
+def analyze(client: Client, body: Any, **headers: str) -> Any:
+    text = body if isinstance(body, str) else json.dumps(body)
+    return client.post("/analyze", text, content_type=JSON, headers=headers)
+
+
+def error(message: str) -> dict[str, str]:
+    return {"status": "error", "error": message}
+
+
+@pytest.fixture
+def device() -> Device:
+    return make_device()
+
+
+@pytest.fixture
+def work(device: Device, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Run], object]], None]:
+    """Let a worker claim the run, and end it as given, while the request waits."""
+
+    def set_up(end: Callable[[Run], object]) -> None:
+        def sleep(seconds: float) -> None:
+            run = services.run_claim(device=device, owner="worker")
+            assert run
+            end(run)
+
+        monkeypatch.setattr(classic, "sleep", sleep)
+
+    return set_up
+
+
+def finish(run: Run) -> None:
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
+
+
+def test_analyze_waits_for_the_run_and_answers_its_data(alice_client, work):
+    work(finish)
+    answer = analyze(alice_client, {"model_name": "bert"})
+    body = answer.json()
+    assert (answer.status_code, body["status"]) == (200, "success")
+    assert (body["data"]["run_id"], body["data"]["optimal_batch_size"]) == (Run.objects.get().pk, 8)
+
+
+def test_the_run_is_kept_with_who_asked_and_what_was_asked(alice_client, alice, work):
+    work(finish)
+    analyze(alice_client, {"model_name": "gpt2", "precision": "bf16", "memory_limit_bytes": "3GiB"})
+    run = Run.objects.get()
+    assert (run.model, run.precision, run.requested_by, run.state) == ("gpt2", "bf16", alice, State.FINISHED)
+    assert run.spec["memory_limit_bytes"] == 3 * 1024**3
+
+
+def test_a_limit_above_the_device_is_a_400_and_stores_nothing(alice_client):
+    make_device()
+    answer = analyze(alice_client, {"model_name": "gpt2", "memory_limit_bytes": "900GiB"})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("memory_limit_bytes: 900.0 GiB is above what")
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("", "Request body is required"),
+        ("  \n", "Request body is required"),
+        ("{", "Request body must be valid JSON"),
+        ("\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "Request body must be valid JSON"),
+        ("[" * 100_000, "Request body must be valid JSON"),
+        ([1], "Request body must be a JSON object"),
+        ("null", "Request body must be a JSON object"),
+        ({}, "model_name is required"),
+        ({"model_name": ""}, "model_name is required"),
+        ({"model_name": None}, "model_name is required"),
+        (
+            {"model_name": "bart"},
+            "Invalid model_name. Must be one of: bert, gpt2, resnet, resnet18, vit_b_16, bert-tiny, distilbert",
+        ),
+        (
+            {"model_name": ["bert"]},
+            "Invalid model_name. Must be one of: bert, gpt2, resnet, resnet18, vit_b_16, bert-tiny, distilbert",
+        ),
+        ({"model_name": "bert", "precision": "fp8"}, "precision: 'fp8' is not offered; one of fp32, tf32, bf16, fp16"),
+        ({"model_name": "bert", "current_batch_size": 0}, "current_batch_size: 0 is out of range; from 1 to 1,048,576"),
+        ({"model_name": "bert", "current_batch_size": "16"}, "current_batch_size: must be a whole number"),
+        ({"model_name": "bert", "device": "cuda"}, "device: no enabled device cuda; there are: cpu"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_told_and_nothing_is_stored(alice_client, device, body, message):
+    answer = analyze(alice_client, body)
+    assert (answer.status_code, answer.json()) == (400, error(message))
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["batchsize", "model"])
+def test_an_unknown_key_is_named_with_those_that_are_allowed(alice_client, device, key):
+    answer = analyze(alice_client, {"model_name": "bert", key: "bert"})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(f"{key}: unknown key; allowed are model_name, device, precision, ")
+
+
+def test_who_prefers_not_to_wait_gets_the_runs_address_at_once(alice_client, device):
+    answer = analyze(alice_client, {"model_name": "bert"}, prefer="return=minimal, respond-async")
+    run = Run.objects.get()
+    url = f"http://testserver/runs/{run.pk}/"
+    assert (answer.status_code, answer.headers["Location"]) == (202, url)
+    assert answer.json() == {"status": "accepted", "run_id": run.pk, "url": url}
+
+
+def test_when_the_wait_runs_out_the_runs_address_is_the_answer(alice_client, device, settings):
+    settings.ANALYZE_WAIT_SECONDS = 0.01
+    answer = analyze(alice_client, {"model_name": "bert"})
+    assert (answer.status_code, answer.json()["run_id"]) == (202, Run.objects.get().pk)
+
+
+def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, settings):
+    settings.ANALYZE_WAITING_REQUESTS = 1
+    with classic._room.place() as has_place:
+        assert has_place
+        assert analyze(alice_client, {"model_name": "bert"}).status_code == 202
+
+
+@pytest.mark.parametrize(("threads", "places"), [(None, 4), (16, 4), (8, 4), (3, 1), (2, 1), (1, 0)])
+def test_half_of_the_servers_threads_never_wait(settings, threads, places):
+    settings.WEB_THREADS = threads
+    assert classic.WaitingRoom.places() == places
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (lambda run: services.run_fail(run_id=run.pk, token=run.token, code="x", message="the loss"), "the loss"),
+        (lambda run: services.run_mark_cancelled(run_id=run.pk, token=run.token), "The run was cancelled"),
+    ],
+)
+def test_a_run_that_ends_without_a_result_is_a_500_that_says_why(alice_client, work, end, message):
+    work(end)
+    answer = analyze(alice_client, {"model_name": "bert"})
+    assert (answer.status_code, answer.json()) == (500, error(message))
+
+
+def test_the_devices_own_price_stands_in_where_none_is_given(alice_client, device):
+    Device.objects.update(price_per_hour_usd=3.5)
+    analyze(alice_client, {"model_name": "bert"}, prefer="respond-async")
+    analyze(alice_client, {"model_name": "bert", "price_per_hour_usd": 1}, prefer="respond-async")
+    prices = []
+    while run := services.run_claim(device=device, owner="worker"):
+        prices.append(run.spec["price_per_hour_usd"])
+        finish(run)
+    assert prices == [3.5, 1]
+
+
+def test_a_class_of_card_may_be_asked_for(alice_client):
+    make_card()
+    analyze(alice_client, {"model_name": "bert", "device_class": "A100"}, prefer="respond-async")
+    assert Run.objects.get().asks_device_class == "A100"
+    assert "device_class" in analyze(alice_client, {"model_name": "bert", "device_class": "H100"}).json()["error"]
+
+
+def test_health_answers_without_login_and_before_any_device_is_known(client):
+    body = client.get("/health").json()
+    assert list(body) == ["status", "gpu_available", "gpu_name", "gpu_memory_total_gb", "device", "timestamp"]
+    assert (body["status"], body["device"], body["timestamp"][-6:]) == ("healthy", None, "+00:00")
+
+
+def test_models_answers_without_login(client):
+    assert [model["id"] for model in client.get("/models").json()["models"]][:3] == ["bert", "gpt2", "resnet"]
+
+
+def test_the_root_answers_a_program_with_its_index(client):
+    answer = client.get("/", headers={"accept": JSON})
+    assert "POST /analyze" in answer.json()["endpoints"]
+    assert answer.headers["Vary"].startswith("Accept")
+
+
+@pytest.mark.parametrize("accept", ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "*/*", ""])
+def test_the_root_sends_a_browser_to_the_login_and_then_to_the_page(client, alice, accept):
+    headers = {"accept": accept} if accept else {}
+    assert client.get("/", headers=headers).headers["Location"] == "/login/?next=/"
+    client.force_login(alice)
+    answer = client.get("/", headers=headers)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("post", "/health"), ("delete", "/models"), ("get", "/analyze"), ("post", "/"), ("put", "/")]
+)
+def test_a_method_that_is_not_allowed_is_a_405_of_the_same_form(alice_client, method, path):
+    answer = getattr(alice_client, method)(path)
+    assert (answer.status_code, answer.json()) == (405, error(f'Method "{method.upper()}" not allowed.'))
+    assert answer.headers["Allow"]
+
+
+@pytest.mark.parametrize(("path", "accept"), [("/nowhere", JSON), ("/analyze/", "*/*"), ("/models/x", "*/*")])
+def test_an_unknown_address_is_a_404_of_the_same_form_to_a_program(client, path, accept):
+    answer = client.get(path, headers={"accept": accept})
+    assert (answer.status_code, answer.json()) == (404, error("Not found"))
+
+
+def test_a_body_that_is_too_large_is_refused(alice_client, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
+    answer = analyze(alice_client, {"model_name": "bert"})
+    assert answer.status_code == 413
+    assert answer.json()["error"].startswith("The body is larger than this server takes")
+
+
+def test_a_form_without_its_token_is_refused_with_a_page_of_ours(alice):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    answer = client.post("/runs/new/", {"model": "bert"})
+    assert answer.status_code == 403
+    assert "CSRF verification failed" not in answer.content.decode()
+    assert client.post("/").status_code == 405
+
+
+def test_an_unknown_address_is_a_page_to_a_browser(client):
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    assert client.get("/nowhere", headers=browser).headers["Content-Type"].startswith("text/html")
+    assert client.get("/nowhere", headers={"Accept": "*/*"}).json() == {"status": "error", "error": "Not found"}
+
+
+def test_a_bug_is_a_500_of_the_same_form_and_shows_nothing_of_it(monkeypatch):
+    def fall() -> None:
+        raise ZeroDivisionError("the secret")
+
+    monkeypatch.setattr(classic, "models_data", fall)
+    answer = Client(raise_request_exception=False).get("/models")
+    assert (answer.status_code, answer.json()) == (500, error("Internal server error"))

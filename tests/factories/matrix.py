@@ -1,0 +1,39 @@
+"""Stored runs for the matrix's tests, on made-up cards of the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.models import Device, Run
+from analysis.runs import services
+from engine.estimate.gpus import gpus
+from engine.result import DeviceFacts
+from tests.factories import make_card, make_claimed_estimate, make_claimed_run
+from tests.factories.results import result
+
+
+def card(gpu: str = "a100-40gb") -> Device:
+    """The device of this class, made on its first use."""
+    known = gpus()[gpu]
+    found = Device.objects.filter(name=known.torch_names[0]).first()
+    number = Device.objects.count()
+    return found or make_card(number, name=known.torch_names[0], capacity_bytes=known.total_bytes, uuid=f"GPU-{gpu}")
+
+
+def measured(gpu: str = "a100-40gb", largest: int = 20, speed: float = 100.0, **spec: Any) -> Run:
+    device = card(gpu)
+    facts = DeviceFacts(device.device, "cuda", device.name, device.capacity_bytes, foreign_used_bytes=0)
+    run = make_claimed_run(device, **spec)
+    answer = result(largest, speed=speed, card=facts)
+    services.run_finish(run_id=run.pk, token=run.token, result=answer.to_dict())
+    return run
+
+
+def estimated(*gpu_ids: str, largest: int = 50, **spec: Any) -> Run:
+    """One estimate for these cards."""
+    run = make_claimed_estimate("all" if len(gpu_ids) > 1 else gpu_ids[0], **spec)
+    known = [gpus()[gpu] for gpu in gpu_ids]
+    cards = [{"id": gpu.id, "name": gpu.name, "total_bytes": gpu.total_bytes, "calibrated": False} for gpu in known]
+    estimates = [{"gpu": each, "largest_batch_size": largest, "safe_batch_size": largest - 2} for each in cards]
+    services.run_finish(run_id=run.pk, token=run.token, result={"estimates": estimates})
+    return run

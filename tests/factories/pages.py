@@ -1,0 +1,59 @@
+"""Reading a page as its reader does, and runs to read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.test import Client
+
+from analysis.models import Device, Run
+from analysis.runs import services
+from engine.result import RunResult
+from engine.units import GIB
+from tests.factories import make_claimed_run, make_spec
+
+
+def page(client: Client, run: Run, query: str = "") -> str:
+    """The HTML of a run's page."""
+    response = client.get(run.get_absolute_url() + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def words(html: str) -> str:
+    """What a reader sees of the main part, on one line."""
+    main = re.search(r"<main.*</main>", html, re.DOTALL)
+    assert main is not None
+    return " ".join(re.sub(r"<script.*?</script>|<[^>]+>", " ", main[0], flags=re.DOTALL).split())
+
+
+def finished(result: RunResult, device: Device | None = None, **fields: Any) -> Run:
+    """A run with this result; `fields` of the spec it was asked for with."""
+    run = make_claimed_run(device, **fields)
+    services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
+    return run
+
+
+def poll(client: Client, run: Run, seen: str = "") -> Any:
+    return client.get(f"/runs/{run.pk}/live/", {"seen": seen})
+
+
+def seen_on(html: str) -> str:
+    """What the poller of a page says that it shows."""
+    seen = re.search(r"\?seen=([\d.]+)", html)
+    assert seen is not None
+    return seen[1]
+
+
+def prior_estimate(**bytes_at: int) -> dict[str, Any]:
+    """What an engine predicts before it measures: `at_4=...` bytes at batch 4; seven is safe, eight the largest."""
+    sizes = {int(name.removeprefix("at_")): size for name, size in bytes_at.items()}
+    return {
+        "spec": make_spec(memory_limit_bytes=GIB).to_dict(),
+        "gpu": {"id": "cpu", "name": "Test CPU", "total_bytes": 8 * GIB, "context_bytes": 0, "calibrated": True},
+        "largest_batch_size": 8,
+        "safe_batch_size": 7,
+        "limits": "memory",
+        "at": [{"batch_size": n, "fits": n <= 8, "peak_allocated_bytes": size} for n, size in sizes.items()],
+    }

@@ -1,0 +1,62 @@
+"""The headers that every answer carries."""
+
+from __future__ import annotations
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+
+from analysis.http.csp import ContentPolicyMiddleware, allow_inline_styles
+
+
+def policy_of(view) -> str:
+    def get_response(request):
+        middleware.process_view(request, view, (), {})
+        return view(request)
+
+    middleware = ContentPolicyMiddleware(get_response)
+    return middleware(RequestFactory().get("/")).headers["Content-Security-Policy"]
+
+
+def plain(request):
+    return HttpResponse()
+
+
+@allow_inline_styles
+def drawing(request):
+    return HttpResponse()
+
+
+def test_a_page_loads_its_own_hosts_files_only():
+    policy = policy_of(plain)
+    assert "default-src 'self'; script-src 'self'; style-src 'self';" in policy
+    assert "frame-ancestors 'none'; base-uri 'self'; form-action 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_a_page_that_draws_may_set_styles_but_runs_no_inline_script():
+    policy = policy_of(drawing)
+    assert "style-src 'self' 'unsafe-inline';" in policy
+    assert "script-src 'self';" in policy
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/health", "/login/", "/nowhere"])
+def test_every_answer_carries_the_security_headers(path):
+    headers = Client().get(path).headers
+    assert "script-src 'self';" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Referrer-Policy"] == "same-origin"
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+@pytest.mark.django_db
+def test_no_other_origin_may_read_answers_unless_named():
+    headers = Client().get("/health", headers={"Origin": "https://elsewhere.example"}).headers
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.django_db
+def test_a_host_name_that_is_not_allowed_is_refused():
+    assert Client().get("/health", headers={"Host": "evil.example"}).status_code == 400

@@ -1,0 +1,165 @@
+"""The compare page: what it says first, what it shows, what it refuses, how often it asks the database."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from analysis.runs import services
+from engine.units import GIB
+from tests.factories import make_claimed_run, make_run
+from tests.factories.results import estimate, finished, finished_estimate, result, the_card
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, *runs: Run, **query: Any) -> str:
+    response = client.get("/compare/", {"ids": ",".join(str(run.pk) for run in runs), **query})
+    assert response.status_code == 200, response.content
+    return response.content.decode()
+
+
+def words(html: str) -> str:
+    """What a reader sees of the main part, on one line."""
+    main = re.search(r"<main.*</main>", html, re.DOTALL)
+    assert main is not None
+    return " ".join(re.sub(r"<script.*?</script>|<[^>]+>", " ", main[0], flags=re.DOTALL).split())
+
+
+def test_different_surroundings_are_said_before_any_figure(alice_client: Client) -> None:
+    other = finished(result(environment={"torch": "2.12.1"}), carried=2)
+    text = words(page(alice_client, finished(), other))
+    assert text.index("Not made in the same surroundings.") < text.index("Results")
+    assert f"2.12.1 (run {other.pk})" in text
+    assert f"2 (run {other.pk})" in text
+
+
+def test_equal_surroundings_are_said_too(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(), finished()))
+    assert "Not made in the same surroundings" not in text
+    assert "Same GPU, driver, CUDA, torch" in text
+
+
+def test_figures_stand_beside_each_other_with_their_difference(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(), finished(result(12, speed=50.0))))
+    assert "Largest batch size 8 12 ▲ +50.0 % better +4" in text
+    assert "▼ −48.1 % worse" in text
+    assert "price per hour ÷ 3600 ÷ samples per second" in text
+
+
+def test_another_baseline_turns_the_differences_around(alice_client: Client) -> None:
+    first, second = finished(), finished(result(12))
+    assert "Largest batch size 8 ▼ −33.3 % worse −4 12" in words(page(alice_client, first, second, baseline=second.pk))
+
+
+def test_settings_that_are_equal_are_folded_away(alice_client: Client) -> None:
+    runs = finished(precision="fp32"), finished(precision="bf16")
+    html = page(alice_client, *runs)
+    differing, folded = html.split("<summary>", 1)[0], html.rsplit("facts are the same", 1)[1]
+    assert "Precision" in differing
+    assert "<dt>Optimizer</dt>" in folded
+    assert "Optimizer</th>" not in differing
+
+
+def test_a_run_without_a_result_is_listed_with_its_state(alice_client: Client) -> None:
+    failed = make_claimed_run(the_card())
+    services.run_fail(run_id=failed.pk, token=failed.token, code="workload_failed", message="no loss")
+    waiting = make_run(the_card())
+    text = words(page(alice_client, finished(), failed, waiting))
+    assert f"Without a result, so without figures: run {failed.pk} ✕ failed run {waiting.pk} ○ queued" in text
+
+
+def test_a_baseline_without_a_result_is_said(alice_client: Client) -> None:
+    waiting = make_run(the_card())
+    text = words(page(alice_client, waiting, finished(), baseline=waiting.pk))
+    assert f"Run {waiting.pk} is the baseline and has no figures" in text
+    assert "better" not in text
+
+
+def test_an_estimate_is_labelled_and_not_measured(alice_client: Client) -> None:
+    guess = finished_estimate()
+    html = page(alice_client, finished(), guess)
+    assert f"Run {guess.pk} is an estimate : its figures come from the predictor" in words(html)
+    assert "measured and estimated" in words(html)
+    assert html.count("≈</span> estimate</span>") == 3
+
+
+def test_an_estimate_of_many_cards_says_why_it_has_no_figures(alice_client: Client) -> None:
+    guess = finished_estimate(estimate(cards=3))
+    assert f"Run {guess.pk}: it estimates 3 cards at once" in words(page(alice_client, finished(), guess))
+
+
+def test_charts_are_drawn_on_the_server_and_told_to_plotly(alice_client: Client) -> None:
+    html = page(alice_client, finished(), finished(result(12)))
+    figures = json.loads(re.search(r'id="chart-data"[^>]*>(.*?)</script>', html, re.DOTALL)[1])
+    assert set(figures) == set(re.findall(r'data-chart="(\w+)"', html)) == {"memory", "throughput", "tradeoff"}
+    assert html.count('class="hollow-cross"') == 4  # two runs, wide and narrow
+
+
+def test_axes_are_kept_in_the_address(alice_client: Client) -> None:
+    runs = finished(), finished()
+    html = page(alice_client, *runs, x="linear", y="log")
+    assert "peak memory (log scale)" in html
+    assert "batch size (log scale)" not in html
+    ids = ",".join(str(run.pk) for run in runs)
+    assert f'href="?ids={ids}&amp;x=log&amp;y=log"' in html
+
+
+def test_more_than_eight_runs_are_a_table_only(alice_client: Client) -> None:
+    runs = [finished() for _ in range(9)]
+    html = page(alice_client, *runs)
+    assert "data-chart" not in html
+    assert [run.pk for run in runs if f">run {run.pk}</a>".replace(">run", "run") not in html] == []
+    assert "js/charts.js" not in html
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("", "name at least two"),
+        ("ids=1", "name at least two"),
+        ("ids=1,x", "is not the number of a run"),
+        ("ids=1,2", "there is no run 1, 2"),
+        ("ids=1,2&z=1", "is not a parameter here"),
+        ("ids=" + ",".join(map(str, range(1, 60))), "at most 50"),
+    ],
+)
+def test_a_wrong_address_gets_a_page_that_names_its_parameter(alice_client: Client, query: str, said: str) -> None:
+    response = alice_client.get(f"/compare/?{query}")
+    assert response.status_code == 400
+    assert said in response.content.decode()
+    assert f"<code>{'z' if 'z=' in query else 'ids'}</code>" in response.content.decode()
+
+
+def test_what_was_asked_wrongly_is_shown_without_running_it(alice_client: Client) -> None:
+    text = alice_client.get("/compare/", {"ids": '"><script>alert(1)</script>'}).content.decode()
+    assert "<script>alert" not in text
+
+
+def test_the_database_is_asked_as_often_for_eight_runs_as_for_two(
+    alice_client: Client, django_assert_num_queries: Any
+) -> None:
+    runs = [finished() for _ in range(8)]
+    with django_assert_num_queries(7):  # session, user, her rights (2), runs, carried probes, alarm
+        page(alice_client, *runs[:2])
+    with django_assert_num_queries(7):
+        page(alice_client, *runs)
+
+
+def test_only_the_owners_of_an_account_compare() -> None:
+    assert Client().get("/compare/?ids=1,2").status_code == 302
+
+
+def test_the_page_can_be_read_by_keyboard_and_screen_reader(alice_client: Client) -> None:
+    html = page(alice_client, finished(), finished(result(bytes_per_sample=2 * GIB)), finished_estimate())
+    assert html.count("<h1") == 1
+    assert re.findall(r"<th(?![^>]*scope=)[ >]", html) == []
+    assert re.findall(r"<svg(?![^>]*(?:role=\"img\"|aria-hidden|x=))", html.split("<main")[1]) == []
+    ids = re.findall(r'\sid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert re.findall(r"\sstyle=|<style|\son\w+=\"|<script(?![^>]*(?:src=|application/json))", html) == []

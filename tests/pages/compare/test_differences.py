@@ -1,0 +1,81 @@
+"""What differs between runs: settings, surroundings, and what spoils a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from analysis.models import Run
+from analysis.pages.compare.compared_run import subject_of
+from analysis.pages.compare.differences import mismatches, setting_rows, surrounding_rows
+from analysis.pages.compare.environment import changed, surroundings
+from engine.units import GIB
+from tests.factories import make_spec
+from tests.factories.results import CARD, ENVIRONMENT, estimate, result, subject
+
+
+def test_runs_of_one_environment_have_no_mismatch() -> None:
+    assert mismatches([subject(1), subject(2)]) == []
+
+
+def test_each_weighty_difference_is_said_with_the_runs_that_have_it() -> None:
+    other = result(environment={"torch": "2.12.1"})
+    (mismatch,) = mismatches([subject(3), subject(8), subject(9, other)])
+    assert mismatch.name == "torch"
+    assert mismatch.sentence == "2.13.0 (runs 3, 8) · 2.12.1 (run 9)"
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("GPU", result(card=replace(CARD, name="NVIDIA H100"))),
+        ("Driver", result(card=replace(CARD, driver="575.51"))),
+        ("CUDA", result(environment={"cuda": "12.8"})),
+        ("transformers", result(environment={"transformers": "5.22.0"})),
+        ("Allocator settings", result(environment={"allocator_settings": "expandable_segments:True"})),
+        ("Shared device", result(card=replace(CARD, foreign_used_bytes=GIB))),
+    ],
+)
+def test_what_may_move_the_figures_is_a_mismatch(name: str, other: object) -> None:
+    assert [mismatch.name for mismatch in mismatches([subject(1), subject(2, other)])] == [name]
+
+
+def test_carried_over_probes_are_a_mismatch() -> None:
+    plain = subject(1)
+    resumed = subject_of(replace_pk(plain.run, 2), carried_probes=3)
+    assert [mismatch.sentence for mismatch in mismatches([plain, resumed])] == ["none (run 1) · 3 (run 2)"]
+
+
+def replace_pk(run: Run, number: int) -> Run:
+    return Run(pk=number, state=run.state, model=run.model, spec=run.spec, result=run.result)
+
+
+def test_an_estimate_has_no_driver_to_differ_in() -> None:
+    guess = subject_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate()))
+    assert mismatches([subject(1), guess]) == []
+
+
+def test_only_settings_that_differ_differ() -> None:
+    other = result(spec=make_spec(precision="bf16", memory_limit_bytes=2**30))
+    rows = {row.name: row for row in setting_rows([subject(1, result(spec=make_spec())), subject(2, other)])}
+    assert [name for name, row in rows.items() if row.differs] == ["Precision", "Memory limit"]
+    assert rows["Memory limit"].values == ("none", "1 GiB")
+
+
+def test_a_setting_this_version_does_not_know_is_compared_as_well() -> None:
+    later = subject(2)
+    later.run.spec["attention"] = "flash"
+    row = next(row for row in setting_rows([subject(1), later]) if row.name == "Attention")
+    assert row.values == ("default", "flash")
+
+
+def test_what_was_not_recorded_is_no_difference() -> None:
+    waiting = subject_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
+    assert [row.name for row in surrounding_rows([subject(1), waiting]) if row.differs] == []
+
+
+def test_a_change_names_both_sides_the_weighty_ones_first() -> None:
+    before = surroundings(CARD, {**ENVIRONMENT, "python": "3.11"})
+    after = surroundings(replace(CARD, driver="590.1"), {**ENVIRONMENT, "python": "3.12"})
+    assert changed(before, after) == [("Driver", "580.65", "590.1"), ("python", "3.11", "3.12")]

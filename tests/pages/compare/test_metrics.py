@@ -1,0 +1,116 @@
+"""Figures beside each other: differences, verdicts, and the batch size that all have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from analysis.models import Run
+from analysis.pages.compare.compared_run import Outcome, Subject, subject_of
+from analysis.pages.compare.metrics import (
+    Cell,
+    Delta,
+    Metric,
+    common_batch_size,
+    delta,
+    metric_rows,
+    million_samples_usd,
+)
+from analysis.pages.compare.pareto import pareto_front
+from analysis.presentation.formatting import number
+from engine.result import Reason
+from engine.units import GIB
+from tests.factories import make_result_that_does_not_fit, make_spec
+from tests.factories.results import estimate, result, subject
+
+
+def metric(better: str, noise_fraction: float = 0.0) -> Metric:
+    return Metric("made_up", "made up", "measured", lambda outcome: None, number, better, noise_fraction)
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "verdict", "arrow", "word"),
+    [
+        ("higher", 110, "better", "▲", "better"),
+        ("higher", 90, "worse", "▼", "worse"),
+        ("lower", 110, "worse", "▲", "worse"),
+        ("lower", 90, "better", "▼", "better"),
+        ("", 110, "", "▲", "more"),
+        ("", 90, "", "▼", "less"),
+        ("higher", 100, "same", "=", "the same"),
+    ],
+)
+def test_a_difference_is_judged_by_its_metric(better: str, value: float, verdict: str, arrow: str, word: str) -> None:
+    found = delta(metric(better), value, 100)
+    assert (found.verdict, found.arrow, found.word) == (verdict, arrow, word)
+
+
+def test_a_difference_is_absolute_and_in_percent() -> None:
+    found = delta(metric("higher"), 88, 100)
+    assert (found.text, found.percent) == ("−12", "−12.0 %")
+
+
+def test_speeds_within_the_noise_are_about_the_same() -> None:
+    assert delta(metric("higher", 0.03), 102, 100).word == "about the same"
+    assert delta(metric("higher", 0.03), 104, 100).word == "better"
+
+
+def test_from_nothing_there_is_no_percentage() -> None:
+    assert delta(metric("higher"), 8, 0) == Delta(8, None, "better", "+8")
+
+
+def row(name: str, subjects: list[Subject]) -> tuple[Cell, ...]:
+    return next(row.cells for row in metric_rows(subjects, subjects[0]) if row.name == name)
+
+
+def test_the_baseline_has_figures_and_no_differences() -> None:
+    base, other = row("Largest batch size", [subject(1), subject(2, result(12))])
+    assert (base.text, base.delta) == ("8", None)
+    assert other.delta is not None
+    assert (other.text, other.delta.text, other.delta.percent) == ("12", "+4", "+50.0 %")
+
+
+def test_peaks_are_compared_at_the_largest_size_that_all_measured() -> None:
+    subjects = [subject(1, result(8)), subject(2, result(12, bytes_per_sample=2 * GIB))]
+    assert common_batch_size(subjects) == 8
+    base, other = row("Peak memory at batch 8", subjects)
+    assert (base.text, other.text) == ("8.0 GiB", "16.0 GiB")
+    assert other.delta is not None
+    assert other.delta.verdict == "worse"
+
+
+def test_without_a_common_size_no_peak_is_compared() -> None:
+    nothing = subject(2, make_result_that_does_not_fit())
+    assert common_batch_size([subject(1), nothing]) is None
+    assert "Peak" not in " ".join(row.name for row in metric_rows([subject(1), nothing], None))
+
+
+def test_a_limit_that_was_not_found_is_a_lower_bound() -> None:
+    answer = result()
+    open_ended = replace(answer, boundary=replace(answer.boundary, certified=False, reason=Reason.TIME_BUDGET))
+    assert row("Largest batch size", [subject(1, open_ended)])[0].text == "≥ 8"
+
+
+def test_a_million_samples_cost_their_time() -> None:
+    cost = million_samples_usd(Outcome(samples_per_second=1000.0, price_per_hour_usd=3.6))
+    assert cost == pytest.approx(1.0)
+    assert million_samples_usd(Outcome(price_per_hour_usd=3.6)) is None
+
+
+def test_an_estimate_is_neither_better_nor_worse_than_a_measurement() -> None:
+    guess = subject_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9)))
+    largest = row("Largest batch size", [subject(1), guess])[1]
+    assert largest.delta is not None
+    assert (largest.text, largest.delta.word) == ("9", "more")
+    assert row("Samples/s, fastest", [subject(1), guess])[1].text == "not estimated"
+
+
+def test_a_run_without_a_result_has_no_figures() -> None:
+    waiting = subject_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
+    assert {cell.text for cell in row("Largest batch size", [waiting])} == {"not measured"}
+    assert common_batch_size([subject(1), waiting]) == 8
+
+
+def test_nothing_on_the_pareto_line_is_beaten() -> None:
+    assert pareto_front([(3, 8), (1, 5), (2, 9), (2, 7), (1, 5)]) == ((1, 5), (2, 9))

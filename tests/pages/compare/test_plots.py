@@ -1,0 +1,137 @@
+"""Charts of several runs, as data: axes, looks, limits, refusals, labels that do not overlap, plotly's copy."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import pytest
+
+from analysis.models import Run
+from analysis.pages.compare.compared_run import subject_of
+from analysis.pages.compare.plots import compare_plots, memory_plot, tradeoff_plot
+from analysis.pages.compare.query import CompareQuery
+from analysis.presentation.charts.axes import batch_axis, bytes_axis, change_axis, rate_axis, time_axis
+from analysis.presentation.charts.drawing import NARROW, WIDE, Size
+from analysis.presentation.charts.labels import text_box
+from analysis.presentation.charts.plot_drawing import draw_plot
+from analysis.presentation.charts.plotly_figures import plotly_figure
+from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Look, Plot
+from engine.units import GIB
+from tests.factories import make_spec
+from tests.factories.results import CARD, estimate, result, subject
+
+DAY = 86_400
+
+
+def memory(*, is_log_x: bool = True, is_log_y: bool = False) -> Plot:
+    subjects = [subject(1), subject(2, result(12, bytes_per_sample=2 * GIB))]
+    plot = memory_plot(subjects, is_log_x=is_log_x, is_log_y=is_log_y)
+    assert plot is not None
+    return plot
+
+
+def test_a_run_keeps_its_look_and_no_two_near_each_other_share_it() -> None:
+    looks = [Look.of(number) for number in range(1, 281)]
+    assert len(set(looks)) == 280
+    assert Look.of(3) == looks[2]
+    assert all(look.colour < len(COLOURS) and look.marker < len(MARKERS) and look.dash < len(DASHES) for look in looks)
+
+
+def test_every_out_of_memory_is_a_cross_on_the_limit_of_its_run() -> None:
+    first, second = memory().traces
+    assert [(cross.x, cross.y) for cross in first.crosses] == [(9, 40 * GIB)]
+    assert second.crosses[0].text == "run 2, batch 13: out of memory"
+    drawing = draw_plot(memory(), WIDE)
+    assert {cross.y for trace in drawing.traces for cross in trace.crosses} == {drawing.levels[0].at}
+
+
+def test_runs_held_to_one_limit_share_its_line() -> None:
+    assert [level.text for level in memory().levels] == ["limit 40 GiB"]
+    smaller = subject(3, result(waste=result().waste.__class__(24 * GIB, None, None, None, None)))
+    plot = memory_plot([subject(1), subject(2), smaller], is_log_x=True, is_log_y=False)
+    assert plot is not None
+    assert [level.text for level in plot.levels] == ["40 GiB (1, 2)", "24 GiB (3)"]
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=lambda size: size.name)
+def test_words_of_limits_close_by_stand_beside_each_other(size: Size) -> None:
+    near = [
+        subject(number, result(waste=result().waste.__class__(limit, None, None, None, None)))
+        for number, limit in enumerate((40 * GIB, 39 * GIB, 41 * GIB), start=1)
+    ]
+    plot = memory_plot(near, is_log_x=True, is_log_y=False)
+    assert plot is not None
+    levels = draw_plot(plot, size).levels
+    boxes = [text_box(level.text, float(level.text_x), float(level.text_y), "start") for level in levels]
+    assert [pair for pair in combinations(boxes, 2) if pair[0].overlap(pair[1]) > 0] == []
+
+
+def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
+    guess = subject_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9)))
+    plot = memory_plot([subject(1), guess], is_log_x=True, is_log_y=False)
+    assert plot is not None
+    assert plot.kinds == "measured and estimated"
+    assert plot.traces[1].note == "would run out of memory at 10"
+    assert plotly_figure(plot)["data"][1]["marker"]["symbol"].endswith("-open")
+    assert "is-estimate" in draw_plot(plot, WIDE).traces[1].css_class
+
+
+def test_the_toggles_change_both_axes_of_the_curves() -> None:
+    plots = compare_plots([subject(1), subject(2)], CompareQuery((1, 2), x="linear", y="log"))
+    assert [(plot.key, plot.x.is_log, plot.y.is_log) for plot in plots] == [
+        ("memory", False, True),
+        ("throughput", False, True),
+        ("tradeoff", False, False),
+    ]
+
+
+def test_the_trade_off_has_a_point_for_each_size_of_which_both_are_known() -> None:
+    plot = tradeoff_plot([subject(1), subject(2, result(4, bytes_per_sample=2 * GIB))])
+    assert plot is not None
+    assert [len(trace.dots) for trace in plot.traces] == [4, 3]
+    assert all(speed <= 100 for _, speed in plot.front)
+    assert plot.sentence.endswith("it holds points of run 1.")
+
+
+def test_the_table_says_what_was_not_tried_and_what_ran_out_of_memory() -> None:
+    rows = {row[0]: row[1:] for row in memory().table.rows}
+    assert rows["8"] == ("8.0 GiB", "16.0 GiB")
+    assert rows["9"] == ("out of memory", "–")
+    assert rows["12"] == ("–", "24.0 GiB")
+
+
+def test_a_figure_is_plain_json_and_holds_the_same_points() -> None:
+    plot = memory(is_log_y=True)
+    figure = json.loads(json.dumps(plotly_figure(plot)))
+    assert figure["data"][0]["x"] == [dot.x for dot in plot.traces[0].dots]
+    assert [figure["layout"][axis]["type"] for axis in ("xaxis", "yaxis")] == ["log", "log"]
+    assert figure["layout"]["shapes"][0]["y0"] == CARD.capacity_bytes
+
+
+def test_without_a_measured_size_there_is_no_chart() -> None:
+    waiting = subject_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
+    assert compare_plots([waiting], CompareQuery((2, 3))) == []
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        batch_axis([1, 1000], is_log=True),
+        batch_axis([1, 1000], is_log=False),
+        batch_axis([7], is_log=True),
+        bytes_axis([GIB, 80 * GIB], is_log=True),
+        bytes_axis([GIB, 80 * GIB], is_log=False),
+        rate_axis([0.4, 3000.0], is_log=True),
+        rate_axis([180.0, 420.0], is_log=True),
+        change_axis([0.0, 0.062], title="change"),
+        time_axis([0.0, 40 * DAY]),
+        time_axis([0.0]),
+    ],
+    ids=lambda axis: f"{axis.quantity}-{axis.is_log}",
+)
+def test_ticks_lie_on_the_axis_are_few_and_read_differently(axis) -> None:
+    ticks = axis.ticks(7)
+    assert 1 <= len(ticks) <= 8
+    assert all(0 <= axis.fraction(value) <= 1 for value, _ in ticks)
+    assert len({text for _, text in ticks}) == len(ticks)

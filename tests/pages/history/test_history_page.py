@@ -1,0 +1,209 @@
+"""The page: what it shows, what it refuses, what its forms do, and how often it asks the database."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run, SavedView
+from analysis.runs import services
+from engine.units import GIB
+from tests.factories import make_claimed_run, make_device, make_result, make_result_that_does_not_fit, make_run
+from tests.factories.history import store
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, query: str = "", status: int = 200) -> str:
+    response = client.get(f"/runs/{query}", headers={"accept": "text/html"})
+    assert response.status_code == status, response.status_code
+    return response.content.decode()
+
+
+def numbers(text: str) -> list[int]:
+    return [int(pk) for pk in re.findall(r'<th scope="row"><a href="/runs/(\d+)/">', text)]
+
+
+def test_no_runs_yet_says_how_to_get_the_first(alice_client):
+    text = page(alice_client)
+    assert "Start the first analysis" in text
+    assert "curl -u alice" in text
+
+
+def test_no_match_says_which_filters_and_how_to_clear_them(alice_client):
+    store()
+    text = page(alice_client, "?state=failed&model=gpt2")
+    assert "No run matches <b>Model: GPT-2 small</b> and <b>State: Failed</b>" in text
+    assert 'href="/runs/">Clear filters' in text
+
+
+def test_a_mistyped_parameter_shows_no_runs_and_what_there_is(alice_client):
+    store()
+    text = page(alice_client, "?modell=bert", status=400)
+    assert "modell: there is no such parameter" in text
+    assert not numbers(text)
+
+
+def test_what_a_form_leaves_empty_is_left_out_of_the_address(alice_client):
+    response = alice_client.get("/runs/?model=&q=&state=failed&sort=-largest")
+    assert response.url == "/runs/?state=failed&sort=-largest"
+
+
+def test_the_links_to_further_pages_keep_filters_order_and_columns(alice_client):
+    store(60)
+    text = page(alice_client, "?model=bert-tiny&sort=created&columns=run,state")
+    following = re.search(r'href="(\?[^"]*after=\d+)" rel="next"', text)
+    assert following is not None
+    address = following.group(1).replace("&amp;", "&")
+    assert address.startswith("?model=bert-tiny&sort=created&columns=run,state&after=")
+    assert len(numbers(page(alice_client, address))) == 10
+
+
+def test_only_the_columns_that_are_asked_for_are_shown_in_their_order(alice_client):
+    store()
+    titles = re.findall(r'<th scope="col"[^>]*><a[^>]*>([^<]+)', page(alice_client, "?columns=run,optimizer,state"))
+    assert [title.strip() for title in titles] == ["Run", "Optimizer", "State"]
+
+
+def test_the_sorted_column_says_so_and_a_click_turns_it(alice_client):
+    store()
+    text = page(alice_client, "?sort=-largest")
+    assert re.search(r'aria-sort="descending"><a href="\?sort=largest">Largest', text)
+    assert 'href="?sort=-speedup"' in text
+
+
+def test_a_line_tells_a_result_from_what_does_not_fit(alice_client):
+    device = make_device()
+    for result in (make_result(), make_result_that_does_not_fit()):
+        run = make_claimed_run(device)
+        services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
+    text = page(alice_client)
+    assert "2.00x" in text
+    assert "does not fit" in text
+
+
+def test_a_line_draws_memory_against_the_runs_own_limit(alice_client):
+    store(memory_curve=[[1, GIB], [8, 2 * GIB]], limit_bytes=4 * GIB, recommended_memory_bytes=2 * GIB)
+    text = page(alice_client)
+    assert 'aria-label="1.0 GiB at batch 1, 2.0 GiB at 8"' in text
+    assert "of 4 GiB" in text
+
+
+def test_an_estimate_is_never_taken_for_a_measurement(alice_client):
+    store(kind="estimate", estimated_largest_batch_size=777)
+    text = page(alice_client)
+    assert 'chip-estimate">estimate<' in text
+    assert re.search(r'777<span class="settings">estimated', text)
+
+
+def test_what_people_wrote_is_escaped(alice_client, root):
+    run = store()[0]
+    services.run_annotate(run_id=run.pk, by=root, name="<b>x", note="<script>", tags=[])
+    text = page(alice_client, "?columns=run,note,name")
+    assert "<script>alert" not in text
+    assert "&lt;b&gt;x" in text
+    assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize("query", ["", "?sort=-largest", "?q=nightly", "?tag=nightly&sort=user"])
+def test_the_page_asks_the_database_as_often_for_50_runs_as_for_two(
+    alice_client, root, query, django_assert_max_num_queries: Any
+):
+    made = store(2, name="nightly", largest_batch_size=3)
+    services.runs_tag(run_ids=[run.pk for run in made], by=root, tag="nightly")
+    # session, user, GPUs, devices, views, tags offered, live workers; rows, their second part, their tags; the tag
+    # twice, its runs, or the words
+    with django_assert_max_num_queries(15):
+        page(alice_client, query)
+    more = store(48, name="nightly", largest_batch_size=4)
+    services.runs_tag(run_ids=[run.pk for run in more], by=root, tag="nightly")
+    with django_assert_max_num_queries(15):
+        page(alice_client, query)
+
+
+@pytest.mark.parametrize("never", ['"result"', "analysis_measurement", 'COUNT(*) AS "__count" FROM "analysis_run"'])
+def test_the_default_view_reads_no_result_no_probe_and_counts_nothing(
+    alice_client, never, django_assert_max_num_queries
+):
+    store(3, result={"probes": []})
+    with django_assert_max_num_queries(15) as asked:
+        page(alice_client)
+    assert not [query for query in asked.captured_queries if never in query["sql"]]
+
+
+def change(client: Client, action: str, *runs: Run, **values: str) -> str:
+    asked = {"action": action, "run": [run.pk for run in runs], "view": "sort=-largest", **values}
+    response = client.post("/runs/change/", asked, follow=True)
+    assert response.redirect_chain == [("/runs/?sort=-largest", 302)]
+    return response.content.decode()
+
+
+def test_ticked_runs_are_changed_and_the_answer_says_how_many(alice, alice_client, root):
+    hers, others = store(2, requested_by=alice), store(requested_by=root)
+    assert "2 deleted; 1 not: somebody else’s, or gone." in change(alice_client, "delete", *hers, *others)
+    assert "1 tagged" in change(root_of(root), "tag", *others, tag="Paper")
+    assert others[0].tags.get().name == "paper"
+
+
+def root_of(root: Any) -> Client:
+    client = Client()
+    client.force_login(root)
+    return client
+
+
+def test_ticked_runs_are_compared_on_a_page_with_its_own_address(alice_client):
+    runs = store(2)
+    response = alice_client.post("/runs/change/", {"action": "compare", "run": [run.pk for run in runs]})
+    assert response.url == f"/compare/?ids={runs[0].pk},{runs[1].pk}"
+
+
+def test_waiting_runs_are_cancelled_in_bulk(alice, alice_client):
+    run = make_run(requested_by=alice)
+    assert "1 cancelled." in change(alice_client, "cancel", run)
+    assert Run.objects.get().state == "cancelled"
+
+
+@pytest.mark.parametrize(("action", "tag"), [("", ""), ("explode", ""), ("tag", "no tag")])
+def test_nothing_is_done_without_a_right_action(alice, alice_client, action, tag):
+    run = store(requested_by=alice)[0]
+    assert "Nothing was done" in change(alice_client, action, run, tag=tag)
+
+
+def test_a_view_is_saved_shown_and_forgotten(alice, alice_client):
+    alice_client.post("/runs/views/", {"view": "state=failed&after=9", "name": "Bad ones", "shared": "on"})
+    view = SavedView.objects.get()
+    assert (view.owner, view.query, view.is_shared) == (alice, "state=failed", True)
+    assert 'href="/runs/?state=failed"' in page(alice_client)
+    alice_client.post(f"/runs/views/{view.pk}/delete/")
+    assert not SavedView.objects.exists()
+
+
+def test_private_views_are_for_their_owner(alice_client, root):
+    services.saved_view_set(owner=root, name="root's own", query="state=failed", is_shared=False)
+    services.saved_view_set(owner=root, name="for all", query="state=running", is_shared=True)
+    text = page(alice_client)
+    assert "for all" in text
+    assert "own" not in re.findall(r'class="chip[^>]*>([^<]*own)', text)
+
+
+def test_a_run_is_annotated_from_its_page(alice, alice_client):
+    run = store(requested_by=alice)[0]
+    alice_client.post(f"/runs/{run.pk}/annotate/", {"name": "n", "note": "why", "tags": "a, b"})
+    run.refresh_from_db()
+    assert (run.name, run.note, run.tags.count()) == ("n", "why", 2)
+
+
+@pytest.mark.parametrize("address", ["/runs/change/", "/runs/views/", "/runs/views/1/delete/", "/runs/1/annotate/"])
+def test_what_changes_something_wants_a_post_with_its_token(alice, address):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert client.get(address).status_code == 405
+    assert client.post(address).status_code == 403
+
+
+@pytest.mark.parametrize("address", ["/runs/", "/runs/export.csv", "/runs/export.json"])
+def test_a_stranger_sees_no_history(client, address):
+    assert client.get(address).url.startswith("/login/")

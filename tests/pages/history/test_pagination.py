@@ -1,0 +1,99 @@
+"""Pages: complete, without doubles, in order, and where they were while runs arrive."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.models import Run
+from analysis.pages.history.columns import COLUMNS
+from analysis.pages.history.keyset import sort_named
+from analysis.pages.history.pagination import CursorGoneError, Page, page_of
+from analysis.runs import services
+from tests.factories.history import store
+
+pytestmark = pytest.mark.django_db
+
+SORTS = [f"{sign}{column.key}" for column in COLUMNS.values() if column.order for sign in ("", "-")]
+
+
+def newest(**place: int) -> Page:
+    """A page in the default order."""
+    order = sort_named("-created")
+    return page_of(order.parts(Run.objects.all()), order, **place)
+
+
+def walk(sort: str, size: int = 4) -> list[int]:
+    """The numbers of all pages, one after the other."""
+    order, found, after = sort_named(sort), [], None
+    while True:
+        page = page_of(order.parts(Run.objects.all()), order, after=after, size=size)
+        found += [run.pk for run in page.runs]
+        if page.following is None:
+            return found
+        after = page.following
+
+
+@pytest.fixture
+def varied(alice):
+    """Ties, gaps, and values that are missing."""
+    return store(
+        15,
+        model=lambda n: ("bert", "gpt2")[n % 2],
+        device_name=lambda n: ("", "L4", "A100")[n % 3],
+        largest_batch_size=lambda n: None if n % 4 == 0 else n // 3,
+        speedup=lambda n: None if n % 5 else 1.5,
+        requested_by=lambda n: alice if n % 3 else None,
+        name=lambda n: "" if n % 2 else f"run {n % 4}",
+    )
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_the_pages_hold_every_run_once_in_either_direction(varied, sort):
+    assert sorted(walk(sort)) == sorted(run.pk for run in varied)
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_going_back_gives_the_page_that_was_before(varied, sort):
+    order = sort_named(sort)
+    first = page_of(order.parts(Run.objects.all()), order, size=5)
+    second = page_of(order.parts(Run.objects.all()), order, after=first.following, size=5)
+    third = page_of(order.parts(Run.objects.all()), order, after=second.following, size=5)
+    back = page_of(order.parts(Run.objects.all()), order, before=third.preceding, size=5)
+    assert [run.pk for run in back.runs] == [run.pk for run in second.runs]
+
+
+@pytest.mark.parametrize("sort", ["largest", "-largest"])
+def test_runs_without_the_figure_come_last_in_both_directions(varied, sort):
+    sizes = dict(Run.objects.values_list("pk", "largest_batch_size"))
+    shown = [sizes[pk] for pk in walk(sort)]
+    known = [size for size in shown if size is not None]
+    assert shown[len(known) :] == [None] * 4
+    assert known == sorted(known, reverse=sort.startswith("-"))
+
+
+def test_a_page_stays_when_runs_arrive():
+    runs = store(10)
+    first = newest(size=4)
+    store(3, created_at=runs[-1].created_at)
+    following = newest(after=first.following, size=4)
+    assert [run.pk for run in following.runs] == [run.pk for run in reversed(runs[2:6])]
+
+
+def test_a_page_goes_on_after_a_run_that_was_deleted(root):
+    runs = store(6)
+    services.runs_delete(run_ids=[runs[3].pk], by=root)
+    page = newest(after=runs[3].pk, size=2)
+    assert [run.pk for run in page.runs] == [runs[2].pk, runs[1].pk]
+
+
+def test_a_page_after_a_run_that_never_was_is_refused():
+    store(2)
+    with pytest.raises(CursorGoneError):
+        newest(after=999_999)
+
+
+def test_going_back_past_the_beginning_gives_a_full_first_page():
+    runs = store(6)
+    page = newest(before=runs[4].pk, size=4)
+    assert [run.pk for run in page.runs] == [run.pk for run in reversed(runs[2:])]
+    assert page.preceding is None

@@ -1,0 +1,164 @@
+"""The form asks; `engine.RunSpec` decides. What it objects to stands beside its field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis.models import Device
+from analysis.pages.home.forms import RunForm, first_values, values_of
+from analysis.presentation import labels as words
+from analysis.runs import services
+from analysis.runs.placement import Placement
+from engine import spec
+from engine.catalog import WORKLOADS
+from engine.units import GIB
+from tests.factories import make_card, make_device, make_run, make_spec
+
+pytestmark = pytest.mark.django_db
+
+
+def submitted(on: Device, **values: Any) -> RunForm:
+    defaults = {
+        "model": "bert",
+        "device": on.pk,
+        "precision": "fp32",
+        "optimizer": "adamw",
+        "mode": "train",
+        "current_batch_size": "16",
+    }
+    return RunForm({**defaults, **values}, devices=Device.objects.all())
+
+
+def test_what_is_left_empty_takes_the_default() -> None:
+    form = submitted(make_device())
+    assert form.is_valid()
+    assert (form.spec.sequence_length, form.spec.memory_limit_bytes, form.spec.runs_per_year) == (None, None, 100)
+
+
+def test_the_spec_names_the_chosen_device() -> None:
+    form = submitted(make_device(device="cuda:1", kind="cuda"))
+    assert form.is_valid()
+    assert form.spec.device == "cuda:1"
+
+
+def test_a_memory_limit_is_read_with_its_unit() -> None:
+    form = submitted(make_device(), memory_limit_bytes="24GiB")
+    assert form.is_valid()
+    assert form.spec.memory_limit_bytes == 24 * GIB
+
+
+def test_without_a_price_the_one_of_the_device_that_takes_it_stands_in() -> None:
+    form = submitted(make_device(price_per_hour_usd=1.29))
+    assert form.is_valid()
+    assert form.submission()["uses_device_price"]
+
+
+def test_a_price_that_was_typed_stands_before_the_devices_own() -> None:
+    form = submitted(make_device(price_per_hour_usd=1.29), price_per_hour_usd="2")
+    assert form.is_valid()
+    assert (form.spec.price_per_hour_usd, form.submission()["uses_device_price"]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("model", "llama", "not one of the available choices"),
+        ("precision", "fp8", "not one of the available choices"),
+        ("device", "99", "not one of the available choices"),
+        ("current_batch_size", "0", "from 1 to"),
+        ("current_batch_size", "-3", "from 1 to"),
+        ("current_batch_size", "many", "whole number"),
+        ("current_batch_size", "9" * 30, "from 1 to"),
+        ("sequence_length", "5000", "bert takes 1 to 512"),
+        ("image_size", "224", "has no such setting"),
+        ("memory_limit_bytes", "lots", "is not a size"),
+        ("memory_limit_bytes", "64MiB", "is below what bert"),
+        ("price_per_hour_usd", "nan", "Enter a number"),
+        ("price_per_hour_usd", "-1", "out of range"),
+        ("runs_per_year", "1.5", "whole number"),
+        ("time_budget_seconds", "0", "out of range"),
+    ],
+)
+def test_an_objection_stands_beside_its_field(field: str, value: str, said: str) -> None:
+    form = submitted(make_device(), **{field: value})
+    assert not form.is_valid()
+    assert list(form.errors) == [field]
+    assert said in form.errors[field][0]
+
+
+def test_the_field_is_not_named_twice() -> None:
+    form = submitted(make_device(), sequence_length="5000")
+    assert form.errors["sequence_length"] == ["bert takes 1 to 512"]
+
+
+def test_a_setting_that_the_model_lacks_is_refused() -> None:
+    form = submitted(make_device(), model="resnet", gradient_checkpointing="on")
+    assert "has no gradient checkpointing" in form.errors["gradient_checkpointing"][0]
+
+
+def test_every_offered_model_can_be_chosen() -> None:
+    device = make_device()
+    assert [model for model in WORKLOADS if not submitted(device, model=model).is_valid()] == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "offered"),
+    [(words.PRECISIONS, spec.PRECISIONS), (words.OPTIMIZERS, spec.OPTIMIZERS), (words.MODES, spec.MODES)],
+)
+def test_every_choice_of_the_engine_has_its_words(shown: dict[str, str], offered: tuple[str, ...]) -> None:
+    assert tuple(shown) == offered
+
+
+def test_a_host_without_accelerator_is_offered_a_rehearsal() -> None:
+    assert first_values([make_device(kind="cpu")]) == {"model": "bert-tiny", "memory_limit_bytes": "512MiB"}
+
+
+def test_a_host_with_an_accelerator_is_offered_the_real_thing() -> None:
+    devices = [make_device(device="cuda:0", kind="cuda"), make_device(device="cpu", kind="cpu")]
+    assert first_values(devices) == {"model": "bert"}
+
+
+def test_a_stored_run_fills_the_form_with_what_it_ran() -> None:
+    run = make_run(memory_limit_bytes=2 * GIB, current_batch_size=3, sequence_length=64)
+    values = values_of(run)
+    assert (values["device"], values["memory_limit_bytes"], values["sequence_length"]) == (
+        str(run.asks_device_id),
+        "2GiB",
+        64,
+    )
+    form = submitted(run.asks_device, **{name: value for name, value in values.items() if value is not False})
+    assert form.is_valid()
+    assert form.spec == run.run_spec
+
+
+def test_any_of_a_kind_and_of_a_class_is_offered_where_there_are_several() -> None:
+    for number in range(3):
+        make_card(number)
+    make_card(3, name="NVIDIA H100")
+    form = RunForm(devices=Device.objects.best_first())
+    labels = [label for _, label in form.fields["device"].choices]
+    assert labels[:2] == ["Any GPU (4)", "Any NVIDIA A100-SXM4-80GB (3)"]
+    assert len(labels) == 2 + 4
+
+
+def test_one_device_is_offered_once() -> None:
+    make_card()
+    form = RunForm(devices=Device.objects.best_first())
+    assert [label for _, label in form.fields["device"].choices] == ["A100-SXM4-80GB · lab cuda:0"]
+
+
+def test_a_class_that_is_chosen_is_where_the_run_goes() -> None:
+    first, _ = make_card(0), make_card(1)
+    form = submitted(first, device="any cuda NVIDIA A100-SXM4-80GB", priority="-1", accepts_shared_device="on")
+    assert form.is_valid()
+    asked = form.submission()
+    assert asked["place"] == Placement(kind="cuda", device_class="NVIDIA A100-SXM4-80GB")
+    assert (asked["priority"], asked["accepts_shared_device"], asked["spec"].device) == (-1, True, "cuda")
+
+
+def test_the_form_of_a_run_of_any_kind_asks_for_any_again() -> None:
+    make_card(0), make_card(1)
+    run = services.run_create(spec=make_spec(), place=Placement(kind="cuda"))
+    assert values_of(run)["device"] == "any cuda"

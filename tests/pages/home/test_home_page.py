@@ -1,0 +1,161 @@
+"""The start page beside its form: totals that count nothing twice, the queue, and few questions to the database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from analysis.models import Device, Run
+from analysis.pages.home.totals import CACHE_KEY, lab_totals, lab_totals_read
+from analysis.runs import services
+from engine.units import GIB, MIB
+from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_totals_of_another_test() -> Iterator[None]:
+    cache.delete(CACHE_KEY)
+    yield
+    cache.delete(CACHE_KEY)
+
+
+def text_of(client: Client, address: str = "/") -> str:
+    response = client.get(address, headers={"accept": "text/html"})
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def words(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def asked(device: Device, **values: Any) -> dict[str, Any]:
+    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
+    return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
+
+
+def test_a_setup_that_was_measured_twice_counts_once() -> None:
+    card = make_card()
+    make_measured_run(card), make_measured_run(card)
+    totals = lab_totals_read()
+    assert (totals.run_count, totals.setup_count, totals.saving_per_year_usd) == (2, 1, 60.0)
+    assert (totals.waste_bytes, totals.waste_of_bytes) == (624 * MIB, GIB)
+
+
+def test_two_setups_add_up() -> None:
+    card = make_card()
+    make_measured_run(card), make_measured_run(card, optimizer="sgd")
+    totals = lab_totals_read()
+    assert (totals.setup_count, totals.saving_per_year_usd, totals.saving_count) == (2, 120.0, 2)
+
+
+def test_what_was_never_measured_is_not_zero(alice_client: Client) -> None:
+    totals = lab_totals_read()
+    assert (totals.waste_bytes, totals.waste_share, totals.saving_per_year_usd) == (None, None, None)
+    assert words(text_of(alice_client)).count("not measured") >= 2
+
+
+def test_a_deleted_run_leaves_the_totals(alice: Any) -> None:
+    run = make_measured_run(make_card(), requested_by=alice)
+    services.runs_delete(run_ids=[run.pk], by=alice)
+    totals = lab_totals_read()
+    assert (totals.run_count, totals.setup_count, totals.waste_bytes) == (0, 0, None)
+
+
+def test_an_estimate_counts_as_a_run_and_as_nothing_measured() -> None:
+    make_estimate()
+    totals = lab_totals_read()
+    assert (totals.run_count, totals.setup_count) == (1, 0)
+
+
+def test_a_larger_batch_that_saves_nothing_takes_nothing_away() -> None:
+    card = make_card()
+    make_measured_run(card)
+    slower = make_measured_run(card, optimizer="sgd")
+    Run.objects.filter(pk=slower.pk).update(saving_per_year_usd=-5.0)
+    assert lab_totals_read().saving_per_year_usd == 60.0
+
+
+def test_the_totals_are_kept_for_a_while(django_assert_num_queries: Any) -> None:
+    first = lab_totals()
+    make_run()
+    with django_assert_num_queries(0):
+        assert lab_totals() == first
+
+
+def test_the_totals_open_no_result() -> None:
+    make_measured_run(make_card())
+    with CaptureQueriesContext(connection) as asked_of_database:
+        lab_totals_read()
+    assert len(asked_of_database) == 3
+    assert all('"result"' not in query["sql"] for query in asked_of_database)
+
+
+def test_nobody_waits(alice_client: Client) -> None:
+    make_device()
+    assert "Nobody is waiting." in text_of(alice_client)
+
+
+def test_my_place_in_the_queue_is_said(alice: Any, root: Any, alice_client: Client) -> None:
+    card = make_card()
+    make_claimed_run(card)
+    make_run(card, requested_by=root)
+    mine = make_run(card, requested_by=alice)
+    said = words(text_of(alice_client, "/devices/"))
+    assert "2 runs wait for a device." in said
+    assert f"Your run {mine.pk}" in said
+    assert "number 2" in said or "next" in said
+
+
+def test_the_home_page_takes_the_same_queries_however_many_devices_and_runs(alice_client: Client) -> None:
+    counts = []
+    for number in range(2):
+        for each in range(1 + 4 * number):
+            make_measured_run(make_card(10 * number + each))
+        cache.delete(CACHE_KEY)
+        text_of(alice_client)
+        with CaptureQueriesContext(connection) as queries:
+            text_of(alice_client)
+        counts.append(len(queries))
+        assert all('"analysis_run"."result"' not in query["sql"] for query in queries)
+    assert counts[0] == counts[1]
+
+
+def test_a_large_fleet_is_cut_and_leads_to_the_fleet_page(alice_client: Client) -> None:
+    for number in range(15):
+        make_card(number)
+    text = text_of(alice_client, "/devices/")
+    assert text.count('class="device-name"') == 12
+    assert "3 more devices" in text
+
+
+def test_every_wrong_field_is_said_at_once(alice_client: Client) -> None:
+    wrong = {"sequence_length": "9999", "memory_limit_bytes": "lots", "current_batch_size": "0", "runs_per_year": "-1"}
+    response = alice_client.post("/runs/new/", asked(make_device(), **wrong))
+    assert response.status_code == 422
+    assert set(response.context["form"].errors) == set(wrong)
+
+
+def test_what_the_form_and_what_the_queue_object_to_is_said_at_once(alice_client: Client) -> None:
+    wrong = {"sequence_length": "9999", "time_budget_seconds": "600000", "priority": "1", "memory_limit_bytes": "9TiB"}
+    response = alice_client.post("/runs/new/", asked(make_device(), **wrong))
+    assert set(response.context["form"].errors) == set(wrong)
+    assert not Run.objects.exists()
+
+
+def test_an_address_fills_the_form_and_replaces_what_a_cloned_run_had(alice_client: Client) -> None:
+    run = make_run(model="gpt2", current_batch_size=7)
+    text = text_of(alice_client, f"/?clone={run.pk}&optimizer=sgd")
+    assert '<option value="gpt2" selected>' in text
+    assert '<option value="sgd" selected>' in text
+    assert 'name="current_batch_size" value="7"' in text
+    assert f'with the settings of <a href="{run.get_absolute_url()}">run {run.pk}</a>' in text

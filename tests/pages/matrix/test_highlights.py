@@ -1,0 +1,30 @@
+"""Which measured cards are called the fastest and the cheapest."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.pages.matrix.highlights import cheapest, fastest, million_samples_usd
+
+
+def test_a_million_samples_cost_the_price_of_the_hours_they_take() -> None:
+    assert million_samples_usd(3.6, 1_000) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("price", "speed"), [(None, 100.0), (1.0, None), (1.0, 0.0)])
+def test_without_a_price_or_a_speed_there_is_no_cost(price: float | None, speed: float | None) -> None:
+    assert million_samples_usd(price, speed) is None
+
+
+def test_a_card_alone_is_neither_the_fastest_nor_the_cheapest() -> None:
+    assert fastest({"a": 10.0, "b": None}) == set()
+    assert cheapest({"a": 10.0, "b": None}) == set()
+
+
+def test_the_best_is_marked_and_what_is_within_the_noise_as_well() -> None:
+    assert fastest({"a": 100.0, "b": 98.0, "c": 96.0}) == {"a", "b"}
+    assert cheapest({"a": 1.0, "b": 1.02, "c": 1.1}) == {"a", "b"}
+
+
+def test_a_free_card_is_the_cheapest() -> None:
+    assert cheapest({"a": 0.0, "b": 0.1}) == {"a"}

@@ -1,0 +1,164 @@
+"""The matrix page: what a cell says, what is marked, what it offers where nothing is known."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import date
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from analysis.models import Device, GpuPrice
+from engine.catalog import WORKLOADS
+from tests.factories import make_card
+from tests.factories.matrix import card, estimated, measured
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, query: str = "") -> str:
+    response = client.get(f"/matrix/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def cell(text: str, card_name: str) -> str:
+    """The words of this card's first cell."""
+    found = re.search(rf'<td class="[^"]*" data-label="{re.escape(card_name)}">(.*?)</td>', text, re.DOTALL)
+    assert found, card_name
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", found[1])).split())
+
+
+def test_a_measured_cell_leads_to_its_run_with_age_headroom_and_derived_cost(alice_client: Client) -> None:
+    run = measured("a10", largest=20, speed=1_000.0)
+    text = page(alice_client)
+    assert f'href="/runs/{run.pk}/"' in text
+    assert re.search(
+        r"20 measured, run \d+ 952 samples/s \$0\.175 a million ● measured just now , 2\.1 GiB left", cell(text, "A10")
+    )
+
+
+def test_an_estimated_cell_looks_different_and_knows_no_speed(alice_client: Client) -> None:
+    estimated("a10", "l4", largest=50)
+    text = page(alice_client)
+    assert 'class="cell is-estimated" data-label="A10"' in text
+    assert re.fullmatch(
+        r"~ 48 estimated, run \d+ up to ~ 50 speed not measured ~ estimated just now", cell(text, "A10")
+    )
+
+
+def test_what_was_measured_stands_before_an_estimate(alice_client: Client) -> None:
+    measured("a10", largest=20)
+    estimated("a10", "l4", largest=50)
+    assert "20 measured" in cell(page(alice_client), "A10")
+
+
+def test_an_empty_cell_offers_an_estimate_that_fills_the_form(alice_client: Client) -> None:
+    measured("a10", precision="bf16")
+    text = page(alice_client, "?precision=bf16")
+    (address,) = re.findall(r'href="(/\?kind=estimate&amp;model=bert-tiny&amp;gpu=l4&amp;[^"]*)"', text)
+    form = alice_client.get(html.unescape(address)).context["form"]
+    asked = {name: form[name].value() for name in ("kind", "model", "gpu", "precision", "optimizer")}
+    assert list(asked.values()) == ["estimate", "bert-tiny", "l4", "bf16", "adamw"]
+
+
+def test_what_a_card_cannot_do_is_not_offered(alice_client: Client) -> None:
+    measured("a10", precision="bf16")
+    text = page(alice_client, "?precision=bf16")
+    assert cell(text, "T4").startswith("cannot do bf16 : bf16 needs compute capability 8.0")
+
+
+def test_fastest_and_cheapest_are_marked_in_words_among_measured_cards(alice_client: Client) -> None:
+    measured("a10", speed=100.0)
+    measured("h100-80gb", speed=400.0)
+    estimated("l4", "t4")
+    text = page(alice_client)
+    assert "▲ fastest" in cell(text, "H100 SXM5 80 GB")
+    assert "$ cheapest" in cell(text, "A10")
+    assert text.count("fastest</span>") == text.count("cheapest</span>") == 1
+
+
+def test_a_card_without_a_price_has_no_cost_and_says_so(alice_client: Client) -> None:
+    measured("rtx-3090")
+    assert "price not known" in cell(page(alice_client), "RTX 3090")
+
+
+def test_the_labs_price_is_used_with_its_source_and_date(alice_client: Client) -> None:
+    GpuPrice.objects.create(gpu="a10", price_per_hour_usd=3.6, source="invoice 7", valid_from=date(2026, 11, 1))
+    measured("a10", speed=1_050.0)
+    text = page(alice_client)
+    assert "$1.00 a million" in cell(text, "A10")
+    assert "lab: invoice 7" in text
+    assert "2026-11-01" in text
+
+
+def test_a_devices_own_price_stands_before_the_catalogues(alice_client: Client) -> None:
+    measured("a10", speed=1_050.0)
+    Device.objects.update(price_per_hour_usd=7.2)
+    assert "$2.00 a million" in cell(page(alice_client), "A10")
+
+
+def test_other_settings_are_another_matrix(alice_client: Client) -> None:
+    measured("a10", largest=20, mode="eval", gradient_checkpointing=True)
+    assert "Nothing is measured or estimated with these settings yet" in page(alice_client)
+    assert "20 measured" in cell(page(alice_client, "?mode=eval&gradient_checkpointing=on"), "A10")
+
+
+def test_a_card_of_the_fleet_stands_there_before_it_is_measured(alice_client: Client) -> None:
+    make_card(7, name="NVIDIA Z1000")
+    measured("a10")
+    assert cell(page(alice_client), "Z1000") == "not measured"
+
+
+def test_all_cards_of_the_catalogue_are_shown_on_request(alice_client: Client) -> None:
+    estimated("b200", "a10")
+    assert 'data-label="B200' not in page(alice_client)
+    assert 'data-label="B200' in page(alice_client, "?cards=all")
+
+
+def test_models_without_a_figure_are_listed_with_an_offer(alice_client: Client) -> None:
+    text = page(alice_client)
+    assert all(f"model={model}&amp;gpu=all" in text for model in WORKLOADS)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("?precision=fp7", "precision: Select a valid choice"), ("?precison=fp32", "precison is not a parameter here")],
+)
+def test_what_the_address_asks_wrongly_is_said(alice_client: Client, query: str, words: str) -> None:
+    response = alice_client.get(f"/matrix/{query}")
+    assert response.status_code == 400
+    assert words in response.content.decode()
+
+
+def queries(client: Client) -> list[Any]:
+    with CaptureQueriesContext(connection) as caught:
+        page(client)
+    return caught.captured_queries
+
+
+def test_the_database_is_asked_as_often_for_many_cells_as_for_one_and_loads_no_result(alice_client: Client) -> None:
+    measured("a10")
+    one = queries(alice_client)
+    for gpu in ("h100-80gb", "t4", "l4"):
+        for model in ("bert", "gpt2", "bert-tiny"):
+            measured(gpu, model=model)
+    estimated("a10", "t4", "l4", model="resnet")
+    many = queries(alice_client)
+    assert len(many) == len(one)
+    assert not any('"analysis_run"' in query["sql"] for query in many)
+
+
+def test_it_needs_a_login(client: Client) -> None:
+    assert client.get("/matrix/").status_code == 302
+
+
+def test_a_disabled_card_is_not_called_the_fleets(alice_client: Client) -> None:
+    card("a10")
+    Device.objects.update(enabled=False)
+    estimated("a10", "l4")
+    assert "in this fleet" not in page(alice_client)

@@ -1,0 +1,263 @@
+"""The pages of an estimate: asked for with a form, labelled wherever it is shown, never called measured."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import Device, Run, State
+from analysis.pages.home.forms import RunForm, first_values, values_of
+from analysis.runs import services
+from engine.estimate.gpus import gpus
+from engine.spec import RunSpec
+from tests.factories import (
+    make_card,
+    make_claimed_estimate,
+    make_claimed_run,
+    make_device,
+    make_estimate,
+    make_result,
+    make_run,
+)
+from tests.fake_engine import estimate_of
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, path: str, status: int = 200) -> str:
+    response = client.get(path)
+    assert response.status_code == status
+    return re.sub(r"\s+", " ", response.content.decode())
+
+
+def asked(**values: Any) -> dict[str, Any]:
+    defaults = {
+        "kind": "estimate",
+        "gpu": "a10",
+        "model": "bert",
+        "precision": "fp32",
+        "optimizer": "adamw",
+        "mode": "train",
+        "current_batch_size": "16",
+    }
+    return {**defaults, **values}
+
+
+def finished(gpu: str = "a10", **changes: Any) -> Run:
+    """A finished estimate; `changes` go into each card's answer."""
+    run = make_claimed_estimate(gpu, model="bert")
+    cards = list(gpus().values()) if gpu == "all" else [gpus()[gpu]]
+    result = {"estimates": [estimate_of(RunSpec.from_dict(run.spec), card) | changes for card in cards]}
+    assert services.run_finish(run_id=run.pk, token=run.token, result=result)
+    return Run.objects.get(pk=run.pk)
+
+
+def test_the_form_offers_both_and_every_card_by_its_maker(alice_client):
+    make_device()
+    text = page(alice_client, "/")
+    assert re.search(r'name="kind" value="measurement"[^>]* checked', text)
+    assert f"All {len(gpus())} cards" in text
+    assert '<optgroup label="NVIDIA">' in text
+    assert '<optgroup label="AMD">' in text
+
+
+def test_an_estimate_is_stored_without_any_device(alice_client, alice):
+    response = alice_client.post("/runs/new/", asked())
+    run = Run.objects.get()
+    assert response["Location"] == run.get_absolute_url()
+    assert (run.kind, run.gpu, run.model, run.requested_by) == ("estimate", "a10", "bert", alice)
+
+
+def test_without_a_card_all_of_them_are_meant(alice_client):
+    alice_client.post("/runs/new/", asked(gpu=""))
+    assert Run.objects.get().gpu == "all"
+
+
+def test_a_card_that_is_not_offered_stands_beside_its_field(alice_client):
+    response = alice_client.post("/runs/new/", asked(gpu="a100-1gb"))
+    assert response.status_code == 422
+    assert "gpu" in response.context["form"].errors
+    assert not Run.objects.exists()
+
+
+def test_a_setting_that_is_not_allowed_is_refused_as_for_a_measurement(alice_client):
+    response = alice_client.post("/runs/new/", asked(sequence_length="5000"))
+    assert "bert takes 1 to 512" in response.content.decode()
+
+
+def test_a_measurement_without_a_device_says_what_is_missing(alice_client):
+    response = alice_client.post("/runs/new/", asked(kind="measurement"))
+    assert response.status_code == 422
+    assert "Choose the device to measure on." in response.content.decode()
+
+
+def test_a_form_from_before_without_a_kind_still_measures(alice_client):
+    alice_client.post("/runs/new/", asked(kind="", device=make_device().pk))
+    assert Run.objects.get().kind == "measurement"
+
+
+def test_tf32_can_be_estimated_on_a_host_without_any_gpu(alice_client):
+    make_device()
+    alice_client.post("/runs/new/", asked(precision="tf32"))
+    assert Run.objects.get().precision == "tf32"
+
+
+def test_one_card_leads_with_a_sentence_in_the_conditional(alice_client):
+    text = page(alice_client, finished().get_absolute_url())
+    assert "An A10 would train BERT base with up to about 99; keep to 89 to be safe." in text
+    assert "No GPU was used" in text
+
+
+def test_the_label_is_icon_word_and_colour_and_nothing_is_called_measured(alice_client):
+    text = page(alice_client, finished().get_absolute_url())
+    assert re.search(r'chip-estimate"><span aria-hidden="true">≈</span> estimate<', text)
+    assert text.count("≈ estimated") >= 2
+    assert "kind-measured" not in text
+
+
+def test_one_card_shows_both_bars_the_kinds_and_how_it_was_estimated(alice_client):
+    text = page(alice_client, finished().get_absolute_url())
+    assert "<b>Today</b><span>batch 16</span>" in text
+    assert "<b>Safe</b><span>batch 89</span>" in text
+    for words in ("optimizer state", "activations", "typically 1.3 %, at worst 7.9 %", "nominal", "torch", "4.2 s"):
+        assert words in text
+
+
+def test_a_size_that_would_not_fit_is_said_and_not_called_unmeasured(alice_client):
+    result = finished()
+    estimates = result.result["estimates"]
+    Run.objects.filter(pk=result.pk).update(
+        spec={**result.spec, "current_batch_size": 100}, result={"estimates": estimates}
+    )
+    text = page(alice_client, result.get_absolute_url())
+    assert "would not fit" in text
+    assert "not measured" not in text
+
+
+def test_a_model_that_does_not_fit_at_all_is_said(alice_client):
+    text = page(
+        alice_client, finished(largest_batch_size=0, safe_batch_size=0, limits="does_not_fit").get_absolute_url()
+    )
+    assert "An A10 would not train BERT base: not even one sample would fit." in text
+
+
+def test_all_cards_are_in_one_table_with_price_and_limit(alice_client):
+    text = page(alice_client, finished("all").get_absolute_url())
+    assert f"All {len(gpus())} cards would train BERT base with your batch of 16" in text
+    assert text.count('<th scope="row">') >= len(gpus())
+    assert "$0.60" in text
+    assert "not known" in text
+
+
+def test_an_approximate_trace_is_said_with_icon_and_word(alice_client):
+    text = page(alice_client, finished(method="approximate_fake_cpu").get_absolute_url())
+    assert '<span aria-hidden="true">▲</span> approximate' in text
+    assert "a GPU's own kernels may take several percent" in text.replace("&#x27;", "'")
+
+
+def test_without_a_known_error_the_page_says_so(alice_client):
+    assert "not known for this model: measure it" in page(alice_client, finished(known_error=None).get_absolute_url())
+
+
+def test_measure_this_is_offered_where_there_is_a_device(alice_client):
+    run = finished()
+    assert "Measure this" not in page(alice_client, run.get_absolute_url())
+    make_card()
+    assert f"?from={run.pk}&amp;kind=measurement" in page(alice_client, run.get_absolute_url())
+
+
+def test_measuring_it_starts_from_its_settings_on_a_card_of_that_class(alice_client):
+    make_card(0, name="Tesla V100", capacity_bytes=2**34)
+    same = make_card(1, name="NVIDIA A10", capacity_bytes=gpus()["a10"].total_bytes)
+    run = make_estimate("a10", model="gpt2", precision="bf16")
+    values = values_of(run, "measurement", Device.objects.all())
+    assert (values["kind"], values["model"], values["precision"]) == ("measurement", "gpt2", "bf16")
+    assert values["device"] == str(same.pk)
+    assert "time_budget_seconds" not in values
+    assert re.search(r'value="measurement"[^>]* checked', page(alice_client, f"/?from={run.pk}&kind=measurement"))
+
+
+def test_a_measured_run_can_be_turned_into_an_estimate():
+    values = values_of(make_run(), "estimate")
+    assert (values["kind"], values["gpu"]) == ("estimate", "all")
+
+
+def test_without_a_device_the_form_begins_with_the_estimate():
+    assert first_values([])["kind"] == "estimate"
+    assert RunForm(devices=[]).fields["gpu"].choices[0][0] == "all"
+
+
+def test_estimating_again_repeats_it(alice_client):
+    run = finished()
+    alice_client.post(f"/runs/{run.pk}/repeat/")
+    again = Run.objects.exclude(pk=run.pk).get()
+    assert (again.kind, again.gpu, again.spec) == ("estimate", "a10", run.spec)
+
+
+def test_a_waiting_one_says_that_it_needs_no_device(alice_client):
+    text = page(alice_client, make_estimate().get_absolute_url())
+    assert "Waiting for a free worker; an estimate needs no device." in text
+    assert "Probes" not in text
+
+
+def test_its_poll_brings_no_table_of_probes(alice_client):
+    run = make_claimed_estimate()
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase="tracing")
+    text = page(alice_client, f"/runs/{run.pk}/live/")
+    assert "no device is used" in text
+    assert "live-probes" not in text
+
+
+def test_one_that_failed_says_why_and_is_still_labelled(alice_client):
+    run = make_claimed_estimate("a10", model="bert")
+    services.run_fail(run_id=run.pk, token=run.token, code="bad_spec", message="measure it instead", exit_status=2)
+    text = page(alice_client, run.get_absolute_url())
+    assert "BERT base on A10: no estimate could be made." in text
+    assert "chip-estimate" in text
+    assert "measure it instead" in text
+
+
+def test_the_list_on_the_home_page_labels_it(alice_client):
+    finished()
+    text = page(alice_client, "/")
+    assert "chip-estimate" in text
+    assert 'title="Estimated, not measured">≈ </span>99' in text
+
+
+def test_an_attempt_without_a_device_is_shown(alice_client):
+    run = make_claimed_estimate()
+    services.run_fail(run_id=run.pk, token=run.token, code="internal", message="gone")
+    assert "<td>none</td>" in page(alice_client, run.get_absolute_url())
+
+
+def measured_with_estimate(**changes: Any) -> Run:
+    run = make_claimed_run(current_batch_size=4)
+    estimate = estimate_of(RunSpec.from_dict(run.spec), gpus()["a10"]) | {"largest_batch_size": 9} | changes
+    for at in estimate["at"][:1]:
+        at.update(batch_size=8, peak_reserved_bytes=None, peak_allocated_bytes=808 * 2**20)
+    graded = {"estimate": estimate, "estimate_error": {"peak": 0.01, "boundary": 0.125}}
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict() | graded)
+    assert Run.objects.get(pk=run.pk).state == State.FINISHED
+    return run
+
+
+def test_a_measured_run_shows_its_estimate_beside_it_with_the_difference_in_words(alice_client):
+    text = page(alice_client, measured_with_estimate().get_absolute_url())
+    assert "Estimated before, measured since" in text
+    assert re.search(r"Largest batch size</th>.*?>9</td>.*?>8</td>.*?>12\.5 % over</td>", text)
+    assert re.search(r"Peak memory at batch 8</th>.*?>808\.0 MiB<.*?>800\.0 MiB<.*?>1\.0 % over<", text)
+
+
+def test_a_measured_run_without_an_estimate_says_nothing_of_one(alice_client):
+    run = make_claimed_run()
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
+    assert "Estimated before" not in page(alice_client, run.get_absolute_url())
+
+
+def test_no_page_of_an_estimate_needs_a_script_or_carries_inline_code(alice_client):
+    for run in (finished(), finished("all"), make_estimate()):
+        text = page(alice_client, run.get_absolute_url())
+        assert not re.search(r'style="|onclick=|<script>', text)

@@ -1,0 +1,234 @@
+"""The page of a run that goes on: what it shows, what a poll brings, how often it is asked for."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+
+from analysis.models import Run, RunLog
+from analysis.pages.run.live import Seen, poll_seconds
+from analysis.runs import services
+from analysis.runs.services import Lease, LogLine
+from analysis.workers.event_buffer import Outbox
+from engine.units import MIB
+from tests.factories import FACTS, make_claimed_run, make_device, make_probe, make_refusal, make_result, make_run
+from tests.factories.pages import finished, page, poll, prior_estimate, seen_on, words
+
+pytestmark = pytest.mark.django_db
+
+
+def measure(run: Run, *sizes: int) -> None:
+    for sequence, size in enumerate(sizes, start=1):
+        services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(size), sequence=sequence)
+
+
+def say(run: Run, message: str, sequence: int) -> None:
+    lines = [LogLine("info", message)]
+    services.log_add(run_id=run.pk, token=run.token, lines=lines, first_sequence=sequence)
+
+
+def test_a_running_run_shows_phase_probes_and_log(alice_client: Client) -> None:
+    run = make_claimed_run()
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase="searching")
+    measure(run, 16)
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_refusal(32), sequence=2)
+    lines = [LogLine("warning", "batch 32 <b>ran</b> out")]
+    services.log_add(run_id=run.pk, token=run.token, lines=lines, first_sequence=1)
+    text = page(alice_client, run)
+    assert "Searching for the largest batch size" in words(text)
+    assert "16 ✓ fits , today 1.6 GiB 32.0" in words(text)
+    assert "32 ✕ out of memory – –" in words(text)
+    assert 'class="log-warning"' in text
+    assert "&lt;b&gt;ran&lt;/b&gt;" in text
+
+
+def test_the_curve_grows_with_the_probes(alice_client: Client) -> None:
+    run = make_claimed_run()
+    assert "It is drawn from the first batch size that fits." in words(page(alice_client, run))
+    measure(run, 4, 8)
+    text = page(alice_client, run)
+    assert len(re.findall(r"<circle[^>]* r=\"3.5\"", text)) == 4  # two points, in the wide and the narrow picture
+    assert "Peak memory goes from 400.0 MiB at batch 4 to 800.0 MiB at batch 8." in words(text)
+
+
+def expect(run: Run, estimate: dict[str, Any]) -> None:
+    """As the supervisor stores what the engine tells it: first the device, then the estimate."""
+    outbox = Outbox(Lease(run_id=run.pk, token=run.token))
+    outbox.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
+    outbox.store()
+    outbox.learn(estimate=estimate)
+    outbox.store()
+
+
+def test_the_estimate_stands_beside_what_is_measured(alice_client: Client) -> None:
+    run = make_claimed_run()
+    expect(run, prior_estimate(at_4=390 * MIB, at_8=810 * MIB))
+    measure(run, 4)
+    text = page(alice_client, run)
+    assert "Before anything was run: up to 8 samples, 7 safely." in words(text)
+    assert "4 ✓ fits 400.0 MiB 390.0 MiB 8.00" in words(text)
+    assert 'class="line-estimated"' in text
+    assert "limit 1 GiB" in words(text)
+
+
+def test_an_estimate_of_another_version_does_not_break_the_page(alice_client: Client) -> None:
+    run = make_claimed_run()
+    expect(run, {"schema": 99})
+    assert "Before anything was run" not in words(page(alice_client, run))
+
+
+def test_a_poll_that_brings_nothing_new_is_empty(alice_client: Client) -> None:
+    run = make_claimed_run()
+    seen = seen_on(page(alice_client, run))
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase="")
+    assert poll(alice_client, run, seen).status_code == 204
+
+
+def test_a_poll_after_a_probe_brings_it_into_its_place_and_leaves_the_rest(alice_client: Client) -> None:
+    run = make_claimed_run()
+    seen = seen_on(page(alice_client, run))
+    measure(run, 8)
+    text = poll(alice_client, run, seen).content.decode()
+    assert '<table class="probes" id="live-probes" hx-swap-oob="true">' in text
+    assert 'id="live-curve" hx-swap-oob="true"' in text
+    assert [part for part in ("<main", 'id="live-state"', 'id="log-lines"') if part in text] == []
+
+
+def test_a_poll_adds_new_lines_to_the_log_and_sends_no_old_one(alice_client: Client) -> None:
+    run = make_claimed_run()
+    say(run, "the first line", 1)
+    seen = seen_on(page(alice_client, run))
+    say(run, "the second line", 2)
+    text = poll(alice_client, run, seen).content.decode()
+    assert 'hx-swap-oob="beforeend"' in text
+    assert "the second line" in text
+    assert "the first line" not in text
+
+
+def test_a_new_attempt_begins_a_new_log(alice_client: Client) -> None:
+    run = make_claimed_run()
+    say(run, "of the first attempt", 1)
+    seen = seen_on(page(alice_client, run))
+    services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")
+    services.run_claim(device=run.device, owner="another")
+    text = poll(alice_client, run, seen).content.decode()
+    assert '<ol id="log-lines" hx-swap-oob="true">' in text
+    assert "The engine has said nothing yet." in text
+
+
+def test_a_state_is_told_once_and_not_with_every_poll(alice_client: Client) -> None:
+    run = make_claimed_run()
+    seen = seen_on(page(alice_client, run))
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase="soaking")
+    text = poll(alice_client, run, seen).content.decode()
+    assert 'id="live-state" hx-swap-oob="true"' in text
+    assert poll(alice_client, run, seen_on(text)).status_code == 204
+
+
+def test_polling_stops_and_the_page_reloads_when_the_run_is_over(alice_client: Client) -> None:
+    response = poll(alice_client, finished(make_result()))
+    assert response.status_code == 286
+    assert response.headers["HX-Refresh"] == "true"
+
+
+def test_polling_slows_down_while_nothing_happens(alice_client: Client) -> None:
+    assert [poll_seconds(idle) for idle in (0, 9, 45, 200, 3600)] == [1, 1, 2, 5, 15]
+    run = make_claimed_run()
+    seen = seen_on(page(alice_client, run))
+    two_minutes_ago = timezone.now() - timedelta(minutes=2)
+    Run.objects.update(created_at=two_minutes_ago, started_at=two_minutes_ago)
+    text = poll(alice_client, run, seen).content.decode()
+    assert 'hx-trigger="every 5s, shown"' in text
+    assert "hx-swap-oob" not in text
+
+
+def test_a_line_in_the_log_makes_polling_quick_again(alice_client: Client) -> None:
+    run = make_claimed_run()
+    say(run, "long ago", 1)
+    long_ago = timezone.now() - timedelta(hours=1)
+    Run.objects.update(created_at=long_ago, started_at=long_ago)
+    RunLog.objects.update(recorded_at=long_ago)
+    assert 'hx-trigger="every 15s, shown"' in page(alice_client, run)
+    say(run, "now", 2)
+    assert 'hx-trigger="every 1s, shown"' in page(alice_client, run)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.2", "1.2.3.4.-5", "1.2.3.4.99999999999", "²." * 4 + "1"])
+def test_a_poller_that_talks_nonsense_has_seen_nothing(text: str) -> None:
+    assert Seen.of(text) == Seen()
+    assert Seen.of("1.2.3.4.5") == Seen(1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("probes", [1, 29])
+def test_a_poll_asks_the_database_as_often_for_many_probes_as_for_one(
+    alice_client: Client, django_assert_num_queries: Any, probes: int
+) -> None:
+    run = make_claimed_run()
+    measure(run, *range(1, probes + 1))
+    # session, user, her rights (2), run, attempt, probes, log, how long runs like it took
+    with django_assert_num_queries(9):
+        response = poll(alice_client, run)
+    with django_assert_num_queries(8):
+        assert poll(alice_client, run, seen_on(response.content.decode())).status_code == 204
+
+
+def test_a_poll_tells_a_waiting_run_that_it_moved_up(alice_client: Client) -> None:
+    device = make_device()
+    ahead, run = make_run(device), make_run(device)
+    seen = seen_on(page(alice_client, run))
+    assert poll(alice_client, run, seen).status_code == 204
+    services.run_cancel(run_id=ahead.pk)
+    assert "Waiting: next" in poll(alice_client, run, seen).content.decode()
+
+
+def test_a_worker_that_is_not_heard_of_is_said(alice_client: Client) -> None:
+    run = make_claimed_run()
+    seen = seen_on(page(alice_client, run))
+    Run.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=50))
+    assert "No sign of life from its worker for 50 s" in poll(alice_client, run, seen).content.decode()
+
+
+def earlier(seconds: int, **spec: Any) -> Run:
+    """A finished run of the same card that took so long."""
+    run = finished(make_result(), make_device(f"host {Run.objects.count()}"), **spec)
+    Run.objects.filter(pk=run.pk).update(started_at=F("finished_at") - timedelta(seconds=seconds))
+    return run
+
+
+def test_the_time_left_is_a_range_read_off_three_runs_like_it(alice_client: Client) -> None:
+    for seconds in (100, 200):
+        earlier(seconds)
+    earlier(900, sequence_length=16)  # another workload tells nothing
+    run = make_claimed_run(make_device())
+    assert "at most 30 m of search" in words(page(alice_client, run))
+    earlier(150)
+    text = words(page(alice_client, run))
+    assert re.search(r"1 m 3\d s to 3 m 1\d s left|1 m 40 s to 3 m 20 s left", text)
+    assert "3 earlier runs with these settings on such a device took 1 m 40 s to 3 m 20 s" in text
+
+
+def test_a_run_that_takes_longer_than_those_before_is_given_no_end(alice_client: Client) -> None:
+    for seconds in (10, 20, 30):
+        earlier(seconds)
+    run = make_claimed_run(make_device())
+    Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(seconds=25))
+    assert re.search(r"up to [3-5]\.\d s left", words(page(alice_client, run)))
+    Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(seconds=60))
+    assert "longer than before" in words(page(alice_client, run))
+
+
+def test_a_log_that_ran_ahead_of_the_poller_begins_anew_without_a_gap(alice_client: Client) -> None:
+    run = make_claimed_run()
+    say(run, "the first line", 1)
+    seen = seen_on(page(alice_client, run))
+    lines = [LogLine("info", f"line {number}") for number in range(2, 402)]
+    services.log_add(run_id=run.pk, token=run.token, lines=lines, first_sequence=2)
+    text = poll(alice_client, run, seen).content.decode()
+    assert '<ol id="log-lines" hx-swap-oob="true">' in text
+    assert (text.count("<li"), "line 102<" in text, "line 101<" in text) == (300, True, False)

@@ -1,0 +1,155 @@
+"""Home and login: what they show, what they refuse, how often they ask the database."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from analysis.models import Device, Run
+from analysis.runs import services
+from engine.units import GIB
+from tests.factories import make_claimed_run, make_device, make_result, make_run
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(device: Device, **values: Any) -> dict[str, Any]:
+    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
+    return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
+
+
+def page(client: Client, address: str) -> str:
+    response = client.get(address, headers={"accept": "text/html"})
+    assert response.status_code == 200, response.status_code
+    return response.content.decode()
+
+
+def finish(run: Run, result: Any = None) -> Run:
+    services.run_finish(run_id=run.pk, token=run.token, result=(result or make_result()).to_dict())
+    return run
+
+
+def test_home_asks_for_everything_a_run_needs(alice_client: Client) -> None:
+    make_device()
+    text = page(alice_client, "/")
+    for name in ("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"):
+        assert f'name="{name}"' in text
+    assert "Analyze memory usage" in text
+
+
+def test_home_says_that_a_cpu_rehearses_a_card(alice_client: Client) -> None:
+    make_device()
+    assert "rehearses one on the CPU" in page(alice_client, "/")
+    make_device(device="cuda:0", kind="cuda")
+    assert "rehearses one on the CPU" not in page(alice_client, "/")
+
+
+def test_home_without_a_device_says_how_to_get_one(alice_client: Client) -> None:
+    text = page(alice_client, "/")
+    assert "python manage.py up" in text
+    assert "nothing can be measured here yet" in text
+    assert re.search(r'value="estimate"[^>]* checked', text)
+
+
+def test_analyzing_stores_a_run_and_shows_it(alice_client: Client) -> None:
+    response = alice_client.post("/runs/new/", asked(make_device(), memory_limit_bytes="512MiB"))
+    run = Run.objects.get()
+    assert response.url == run.get_absolute_url()
+    assert (run.model, run.state, run.requested_by.get_username()) == ("bert-tiny", "queued", "alice")
+
+
+def test_a_wrong_field_stores_nothing_and_is_marked(alice_client: Client) -> None:
+    response = alice_client.post("/runs/new/", asked(make_device(), sequence_length="9999"))
+    text = response.content.decode()
+    assert response.status_code == 422
+    assert not Run.objects.exists()
+    assert re.search(r'id="id_sequence_length_error"[^>]*><li>bert-tiny takes 1 to 512', text)
+    assert 'value="9999"' in text
+
+
+def test_a_time_budget_above_the_servers_is_shown_beside_its_field(alice_client: Client) -> None:
+    response = alice_client.post("/runs/new/", asked(make_device(), time_budget_seconds="600000"))
+    assert not Run.objects.exists()
+    assert "this server allows at most" in response.content.decode()
+    assert '<details class="more" open>' in response.content.decode()
+
+
+def test_a_disabled_device_is_not_offered(alice_client: Client) -> None:
+    device = make_device(enabled=False)
+    assert alice_client.post("/runs/new/", asked(device)).status_code == 422
+    assert not Run.objects.exists()
+
+
+def test_home_takes_over_the_settings_of_a_run(alice_client: Client) -> None:
+    run = make_run(model="distilbert", current_batch_size=7)
+    text = page(alice_client, f"/?from={run.pk}")
+    assert '<option value="distilbert" selected>' in text
+    assert 'name="current_batch_size" value="7"' in text
+
+
+@pytest.mark.parametrize("source", ["x", "-1", "999", "9" * 40, "²"])
+def test_a_nonsense_source_gives_the_plain_form(alice_client: Client, source: str) -> None:
+    make_device()
+    assert '<option value="bert-tiny" selected>' in page(alice_client, f"/?from={source}")
+
+
+def test_a_fresh_memory_reading_is_live_and_an_old_one_is_grey(alice_client: Client) -> None:
+    device = make_device(memory_used_bytes=2 * GIB, memory_read_at=timezone.now())
+    assert "is-stale" not in page(alice_client, "/devices/")
+    Device.objects.filter(pk=device.pk).update(memory_read_at=timezone.now() - timedelta(minutes=6))
+    text = page(alice_client, "/devices/")
+    assert 'class="is-stale"' in text
+    assert "last read" in text
+    assert "6 min ago" in text
+
+
+def test_memory_that_was_never_read_is_not_zero(alice_client: Client) -> None:
+    make_device()
+    text = page(alice_client, "/devices/")
+    assert "not measured" in text
+    assert "<meter" not in text
+
+
+def test_a_busy_device_links_to_its_run(alice_client: Client) -> None:
+    run = make_claimed_run()
+    make_run(run.device)
+    text = page(alice_client, "/devices/")
+    assert f'href="/runs/{run.pk}/"' in text
+    assert f"run {run.pk}, 1 waiting" in text
+
+
+@pytest.mark.parametrize("address", ["/", "/runs/", "/devices/", "/runs/1/", "/runs/1/live/"])
+def test_a_stranger_is_sent_to_the_login(client: Client, address: str) -> None:
+    response = client.get(address, headers={"accept": "text/html"})
+    assert response.url.startswith("/login/?next=")
+
+
+def test_the_login_page_logs_in(client: Client, alice: object) -> None:
+    assert 'name="password"' in page(client, "/login/")
+    response = client.post("/login/", {"username": "alice", "password": "alice's password"})
+    assert response.url == "/"
+
+
+def test_a_wrong_password_is_said(client: Client, alice: object) -> None:
+    response = client.post("/login/", {"username": "alice", "password": "no"})
+    assert "Name or password is wrong" in response.content.decode()
+
+
+@pytest.mark.parametrize("address", ["/nothing/here/", "/runs/12345/"])
+def test_a_missing_page_says_so(alice_client: Client, address: str) -> None:
+    response = alice_client.get(address, headers={"accept": "text/html"})
+    assert response.status_code == 404
+    assert "There is no such page" in response.content.decode()
+
+
+def test_a_broken_view_shows_a_page_that_needs_nothing(alice_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analysis.pages.history.views.lines", lambda page: 1 / 0)
+    alice_client.raise_request_exception = False
+    response = alice_client.get("/runs/", headers={"accept": "text/html"})
+    assert response.status_code == 500
+    assert "Something broke on our side" in response.content.decode()

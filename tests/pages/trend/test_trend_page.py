@@ -1,0 +1,181 @@
+"""The trend page: which runs belong to it, the steps it flags, the notes people leave on them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from analysis.models import Run, TrendAcknowledgement
+from analysis.pages.compare.query import TrendQuery
+from engine.result import Reason, RunResult
+from engine.units import GIB, MIB
+from tests.factories import make_user
+from tests.factories.results import CARD, finished, finished_estimate, finished_on_day, result
+from tests.pages.compare.test_compare_page import words
+
+pytestmark = pytest.mark.django_db
+
+
+def address(run: Run) -> str:
+    return "/trend/" + TrendQuery.of_run(run.spec, run.device_name).address
+
+
+def page(client: Client, run: Run) -> str:
+    response = client.get(address(run))
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def series(*answers: RunResult) -> list[Run]:
+    """One run a day."""
+    return [finished_on_day(day, answer) for day, answer in enumerate(answers)]
+
+
+def grown() -> list[Run]:
+    """Four runs, then four with a new torch that take 10 % more memory."""
+    before, after = result(20), result(20, bytes_per_sample=GIB * 11 // 10, environment={"torch": "2.14.0"})
+    return series(*[before] * 4, *[after] * 4)
+
+
+def test_a_step_is_flagged_and_names_what_changed(alice_client: Client) -> None:
+    runs = grown()
+    text = words(page(alice_client, runs[0]))
+    assert "▲ worse Peak memory at batch 20 rose by 10.0 %, from 20.0 GiB to 22.0 GiB." in text
+    assert f"run {runs[3].pk} ( 2026-10-04 04:00 UTC ) and run {runs[4].pk} ( 2026-10-05 04:00 UTC )" in text
+    assert "torch 2.13.0 → 2.14.0" in text
+
+
+def test_a_lower_boundary_is_worse(alice_client: Client) -> None:
+    runs = series(*[result(40)] * 4, *[result(36)] * 4)
+    text = words(page(alice_client, runs[0]))
+    assert "▼ worse Largest batch size fell by 10.0 %, from 40 to 36." in text
+    assert "Nothing that was recorded of the surroundings changed between them." in text
+
+
+def test_three_runs_after_a_change_are_no_step_yet(alice_client: Client) -> None:
+    runs = series(*[result(40)] * 4, *[result(36)] * 3)
+    assert "Too few runs to tell a step from chance: it takes 4 on each side." in words(page(alice_client, runs[0]))
+
+
+def test_a_step_is_acknowledged_with_a_note(alice: User, alice_client: Client) -> None:
+    runs = grown()
+    posted = {"metric": "peak", "note": "torch 2.14 keeps a workspace; accepted"}
+    response = alice_client.post(f"/trend/acknowledge/{runs[4].pk}/", posted, follow=True)
+    stored = TrendAcknowledgement.objects.get()
+    assert (stored.run, stored.acknowledged_by) == (runs[4], alice)
+    assert "Acknowledged by alice" in words(response.content.decode())
+    assert "torch 2.14 keeps a workspace; accepted" in words(response.content.decode())
+
+
+def test_a_later_note_takes_the_place_of_the_first(alice_client: Client) -> None:
+    (run,) = series(result())
+    for note in ("looking into it", "a new driver"):
+        alice_client.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": note})
+    assert [one.note for one in TrendAcknowledgement.objects.all()] == ["a new driver"]
+
+
+def test_somebody_elses_note_stays_and_the_page_says_why(alice_client: Client) -> None:
+    (run,) = series(result())
+    TrendAcknowledgement.objects.create(run=run, metric="peak", note="his", acknowledged_by=make_user("bob"))
+    posted = {"metric": "peak", "note": "mine"}
+    response = alice_client.post(f"/trend/acknowledge/{run.pk}/", posted, follow=True)
+    assert "the note there is somebody else’s" in words(response.content.decode())
+    assert TrendAcknowledgement.objects.get().note == "his"
+
+
+@pytest.mark.parametrize("posted", [{"metric": "peak", "note": "  "}, {"metric": "colour", "note": "red"}, {}])
+def test_an_empty_note_or_an_unknown_figure_is_not_stored(alice_client: Client, posted: dict[str, str]) -> None:
+    (run,) = series(result())
+    response = alice_client.post(f"/trend/acknowledge/{run.pk}/", posted, follow=True)
+    assert "Nothing was noted" in words(response.content.decode())
+    assert not TrendAcknowledgement.objects.exists()
+
+
+def test_a_note_needs_a_person_and_a_form(alice_client: Client) -> None:
+    (run,) = series(result())
+    assert Client().post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": "x"}).status_code == 302
+    assert alice_client.get(f"/trend/acknowledge/{run.pk}/").status_code == 405
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = alice_client.cookies
+    assert strict.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": "x"}).status_code == 403
+    assert not TrendAcknowledgement.objects.exists()
+
+
+def test_only_runs_with_the_same_settings_on_the_same_card_belong(alice_client: Client) -> None:
+    run = finished(result())
+    for other in ({"precision": "bf16"}, {"sequence_length": 64}, {"gradient_checkpointing": True}):
+        finished(result(), **other)
+    finished(result(card=replace(CARD, name="NVIDIA H100")))
+    finished_estimate()
+    assert "over time 1 run fp32" in words(page(alice_client, run))
+
+
+def test_a_shared_card_and_an_uncertified_limit_are_listed_and_not_drawn(alice_client: Client) -> None:
+    shared = result(card=replace(CARD, foreign_used_bytes=GIB))
+    spent = result()
+    spent = replace(spent, boundary=replace(spent.boundary, certified=False, reason=Reason.TIME_BUDGET))
+    runs = series(result(), shared, spent)
+    text = words(page(alice_client, runs[0]))
+    assert f"run {runs[1].pk} , 2026-10-02 04:00 UTC : other processes used the card" in text
+    assert f"run {runs[2].pk} , 2026-10-03 04:00 UTC : its limit is not certified" in text
+    assert "Largest batch size over one run" in text
+
+
+def test_the_peak_is_followed_at_the_largest_size_that_all_measured(alice_client: Client) -> None:
+    runs = series(result(20), result(24), result(36))
+    assert "Peak memory at batch 16" in words(page(alice_client, runs[0]))
+
+
+def test_new_versions_are_numbered_on_the_charts_and_listed(alice_client: Client) -> None:
+    newer = {"transformers": "5.24.0"}
+    runs = series(result(), result(environment=newer), result(environment={**newer, "torch": "2.14.0"}))
+    html = page(alice_client, runs[0])
+    assert "2 2026-10-03 04:00 UTC torch 2.13.0 → 2.14.0" in words(html)
+    assert re.findall(r'class="text-mark"[^>]*>(\d+)<', html)[:2] == ["1", "2"]
+
+
+def test_without_a_query_the_series_can_be_chosen(alice_client: Client) -> None:
+    assert "No measurement has finished yet." in words(alice_client.get("/trend/").content.decode())
+    runs = series(result(), result())
+    finished(result(), precision="bf16")
+    html = alice_client.get("/trend/").content.decode()
+    assert TrendQuery.of_run(runs[0].spec, CARD.name).address.replace("&", "&amp;") in html
+    assert words(html).index("fp32 · AdamW · 128 tokens 2") < words(html).index("bf16 · AdamW")
+
+
+def test_a_series_without_runs_says_so(alice_client: Client) -> None:
+    response = alice_client.get("/trend/?model=bert&gpu=Nothing")
+    assert response.status_code == 200
+    assert "exactly this card: Nothing" in words(response.content.decode())
+
+
+def test_a_wrong_address_gets_a_page_that_names_its_parameter(alice_client: Client) -> None:
+    response = alice_client.get("/trend/?model=bert")
+    assert response.status_code == 400
+    assert "<code>gpu</code>" in response.content.decode()
+
+
+def test_the_database_is_asked_as_often_for_many_runs_as_for_one(
+    alice_client: Client, django_assert_num_queries: Any
+) -> None:
+    (run,) = series(result())
+    with django_assert_num_queries(9):  # session, user, her rights (2), runs of the series, runs, probes, notes, alarm
+        page(alice_client, run)
+    series(*[result(bytes_per_sample=GIB + MIB)] * 9)
+    with django_assert_num_queries(9):
+        page(alice_client, run)
+
+
+def test_a_run_page_can_lead_to_both(alice_client: Client) -> None:
+    from django.template.loader import render_to_string
+
+    run = finished(result())
+    html = render_to_string("analysis/parts/run_links.html", {"run": run})
+    assert f'name="ids" value="{run.pk}"' in html
+    assert address(run).replace("&", "&amp;") in html
+    assert "Trend" not in render_to_string("analysis/parts/run_links.html", {"run": finished_estimate()})

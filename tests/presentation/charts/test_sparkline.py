@@ -1,0 +1,42 @@
+"""The small curve of a line: which points are kept, and where they are drawn."""
+
+from __future__ import annotations
+
+from analysis.presentation.charts.sparkline import POINTS_MAX, memory_points, sparkline
+from analysis.runs.history_columns import cost_per_million_samples_usd, history_columns
+from engine.units import GIB, MIB
+from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
+
+
+def test_only_what_fitted_is_a_point():
+    assert memory_points([make_probe(4), make_probe(8), make_refusal(9)]) == [[4, 400 * MIB], [8, 800 * MIB]]
+
+
+def test_many_probes_are_thinned_with_both_ends_kept():
+    points = memory_points([make_probe(size) for size in range(1, 40)])
+    assert len(points) == POINTS_MAX
+    assert (points[0][0], points[-1][0]) == (1, 39)
+
+
+def test_the_line_ends_on_the_limit_when_all_of_it_is_used():
+    drawn = sparkline([[1, GIB], [2, 2 * GIB], [4, 4 * GIB]], 4 * GIB)
+    assert drawn is not None
+    assert drawn.line.split()[0].startswith("3.0,")
+    assert drawn.end == ("93.0", "3.0")
+
+
+def test_one_point_is_no_line():
+    assert sparkline([[8, GIB]], GIB) is None
+    assert sparkline([], GIB) is None
+
+
+def test_a_result_says_what_lists_show():
+    columns = history_columns(make_result().to_dict())
+    assert columns["limit_bytes"] == GIB
+    assert columns["memory_curve"] == [[4, 400 * MIB], [8, 800 * MIB]]
+    assert columns["cost_per_million_samples_usd"] == 0.6 / (16 * 3600) * 1_000_000
+
+
+def test_what_was_not_measured_costs_nothing_known():
+    assert cost_per_million_samples_usd(0.6, None) is None
+    assert history_columns(make_result_that_does_not_fit().to_dict())["memory_curve"] == []

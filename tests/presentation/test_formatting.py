@@ -1,0 +1,97 @@
+"""Figures as people read them: rounding, units, and what is not known."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+import pytest
+
+from analysis.presentation import formatting
+from engine.units import GIB, MIB
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [(None, "not measured"), (0, "0 B"), (512 * MIB, "512.0 MiB"), (int(1.5 * GIB), "1.5 GiB"), (40 * GIB, "40.0 GiB")],
+)
+def test_bytes_are_read_in_binary_units(size_bytes: int | None, text: str) -> None:
+    assert formatting.bytes_text(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "not measured"),
+        (0.84, "0.8 s"),
+        (9.97, "10 s"),
+        (58.4, "58 s"),
+        (59.7, "1 m"),
+        (133, "2 m 13 s"),
+        (3840, "1 h 04 m"),
+        (7200, "2 h"),
+    ],
+)
+def test_durations_carry_their_units(seconds: float | None, text: str) -> None:
+    assert formatting.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.01824, "18.2 ms"), (0.387, "387 ms"), (1.337, "1.34 s"), (None, "not measured")]
+)
+def test_a_step_is_read_in_milliseconds_below_a_second(seconds: float | None, text: str) -> None:
+    assert formatting.step_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.4821, "0.482"), (9.8123, "9.81"), (61.24, "61.2"), (99.97, "100"), (1234.4, "1,234")]
+)
+def test_a_rate_keeps_three_significant_figures(value: float, text: str) -> None:
+    assert formatting.rate(value) == text
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.6193, "1.62x"), (24.0, "24x"), (26.25, "26.2x"), (0.9949, "0.99x")])
+def test_a_factor_is_not_rounded_up_to_a_gain(ratio: float, text: str) -> None:
+    assert formatting.factor(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0, "$0.00"), (0.001, "less than $0.01"), (1.592, "$1.59"), (-2.567, "−$2.57"), (12345.6, "$12,346")],
+)
+def test_money_says_when_it_is_too_small_or_unknown(amount: float | None, text: str) -> None:
+    assert formatting.usd(amount) == text
+
+
+@pytest.mark.parametrize(("size_bytes", "text"), [(2 * GIB, "2GiB"), (1536 * MIB, "1536MiB"), (4097, "4097")])
+def test_a_size_for_a_form_field_is_exact(size_bytes: int, text: str) -> None:
+    assert formatting.exact_bytes_text(size_bytes) == text
+
+
+def test_a_time_shows_minutes_and_carries_the_instant() -> None:
+    paris = dt.timezone(dt.timedelta(hours=1))
+    shown = formatting.utc(dt.datetime(2026, 11, 21, 0, 14, 9, tzinfo=paris))
+    assert shown == '<time datetime="2026-11-20T23:14:09+00:00">2026-11-20 23:14 UTC</time>'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2, "just now"), (42, "42 s ago"), (75, "1 min ago"), (7300, "2 h ago"), (200_000, "2 d ago")]
+)
+def test_ages_are_read_in_one_unit(seconds: float, text: str) -> None:
+    assert formatting.elapsed_words(seconds) == text
+
+
+FILTERS = (
+    formatting.bytes_text,
+    formatting.duration,
+    formatting.step_time,
+    formatting.rate,
+    formatting.factor,
+    formatting.percent,
+    formatting.usd,
+)
+
+
+@pytest.mark.parametrize("shown", FILTERS, ids=lambda shown: shown.__name__)
+def test_what_is_not_known_is_never_zero(shown: Callable[[None], str]) -> None:
+    assert shown(None) == "not measured"

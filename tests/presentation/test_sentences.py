@@ -1,0 +1,151 @@
+"""The sentence that leads a result page, and the words around it: never more than was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from analysis.presentation.headline import headline
+from analysis.presentation.labels import unsteady_words, why_not_certified
+from analysis.presentation.result_summary import certificate, figures, paste, paste_note
+from analysis.presentation.stored_result import StoredResult, read_result
+from engine.result import Boundary, DeviceFacts, Point, Reason, RunResult, Savings
+from engine.units import GIB
+from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
+
+CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
+
+
+def stored(result: RunResult | None = None, **fields: Any) -> StoredResult:
+    return read_result(replace(result or make_result(), **fields).to_dict())
+
+
+def point(batch_size: int) -> Point:
+    return Point.of(make_probe(batch_size), CARD)
+
+
+def uncertified(reason: Reason) -> Boundary:
+    return Boundary(8, False, None, reason)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "trains with up to 8 samples. Use 8: 2.00x as fast as your 4, saving $0.60 a run."),
+        ({"boundary": uncertified(Reason.TIME_BUDGET)}, "trains with at least 8 samples. Use 8: 2.00x as fast"),
+        ({"speedup": 1.01}, "Use 8: about as fast as your 4 (1.01x)."),
+        ({"speedup": None}, "Use 8; its speed against your 4 was not measured."),
+        ({"recommended": point(4), "speedup": 1.0}, "Keep your 4: no measured size is more than 3 % faster."),
+        ({"recommended": point(2), "speedup": 0.98}, "Use 2: about as fast as your 4 (0.98x), in less memory."),
+        ({"device": CARD}, "On this A100-SXM4-40GB, held to 1 GiB, BERT tiny trains"),
+        ({"spec": make_spec(optimizer="none", current_batch_size=4)}, "BERT tiny runs forward and backward with up"),
+        ({"largest": point(1), "recommended": None}, "trains with up to 1 sample."),
+    ],
+)
+def test_the_sentence_says_what_was_found(fields: dict[str, Any], sentence: str) -> None:
+    assert sentence in str(headline(stored(**fields)))
+
+
+def test_nothing_fits_is_said_plainly() -> None:
+    said = str(headline(stored(make_result_that_does_not_fit())))
+    assert said == "On this CPU, held to 1 GiB, BERT tiny does not fit: even batch 1 runs out of memory."
+
+
+def test_a_size_of_today_that_was_refused_does_not_fit() -> None:
+    result = stored(spec=make_spec(current_batch_size=16), current=None, speedup=None)
+    assert str(headline(result)).endswith("Use 8: your 16 does not fit.")
+
+
+def test_a_size_of_today_that_was_never_tried_is_not_said_to_fail() -> None:
+    result = stored(current=None, speedup=None)
+    assert str(headline(result)).endswith("its speed against your 4 was not measured.")
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (Reason.TIME_BUDGET, "time budget of 30 m was spent"),
+        (Reason.MAX_BATCH_SIZE, "65,536 was the largest size allowed"),
+        (Reason.SIZE_LIMIT, "a limit of the library"),
+    ],
+)
+def test_an_open_boundary_says_why(reason: Reason, said: str) -> None:
+    result = stored(boundary=uncertified(reason))
+    assert said in (why_not_certified(result.boundary, result.spec) or "")
+
+
+def test_a_certified_boundary_needs_no_excuse() -> None:
+    result = stored()
+    assert why_not_certified(result.boundary, result.spec) is None
+
+
+def test_an_unsteady_timing_makes_the_speed_up_rough() -> None:
+    steady, moving = make_probe(8), make_probe(4, timing_is_steady=False)
+    assert stored(probes=(steady, moving)).unsteady_batch_sizes == [4]
+    assert "batch 4 were still moving" in (unsteady_words([4]) or "")
+
+
+def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:
+    assert (
+        stored(probes=(make_probe(4), make_probe(8), make_probe(2, timing_is_steady=False))).unsteady_batch_sizes == []
+    )
+
+
+def test_a_size_of_today_above_the_runs_maximum_is_named_as_the_reason_for_no_speed_up() -> None:
+    spec = make_spec(current_batch_size=16, max_batch_size=8)
+    speedup = figures(stored(spec=spec, current=None, speedup=None, probes=(make_probe(8),)))[0]
+    assert speedup.text == "Your 16 is above the maximum of this run, so it was not measured."
+
+
+def test_without_a_speed_up_the_money_is_not_measured() -> None:
+    result = stored(speedup=None, savings=Savings(0.6, 2.0, 100, 1.2, None, None))
+    speedup, cost, year = figures(result)
+    assert (speedup.value, cost.value, year.value) == ("not measured", "$1.20", "not measured")
+    assert not year.is_gain
+
+
+def test_a_slower_recommendation_costs_more_and_says_so() -> None:
+    result = stored(speedup=0.98, savings=Savings(0.6, 2.0, 100, 1.2, -0.02, -2.0))
+    _, cost, year = figures(result)
+    assert (cost.value, year.value, year.is_gain) == ("$1.22", "−$2.00", False)
+
+
+def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:
+    refused = make_refusal(9, fresh_process=True, failed_phase="backward")
+    lines = certificate(stored(probes=(make_probe(8), make_refusal(9), refused)))
+    assert [line.text for line in lines] == [
+        "Batch 8 trained 5 steps in a fresh process.",
+        "Batch 9: out of memory in backward, in a fresh process.",
+    ]
+
+
+def test_an_open_certificate_says_that_it_is_open() -> None:
+    lines = certificate(stored(boundary=replace(uncertified(Reason.TIME_BUDGET), note="moved down")))
+    assert [line.outcome for line in lines] == ["fits", "open", "open"]
+    assert "moved down" in lines[-1].text
+
+
+def test_a_smaller_size_is_pasted_with_accumulation() -> None:
+    result = stored(spec=make_spec(current_batch_size=20))
+    assert "per_device_train_batch_size=8,\n    gradient_accumulation_steps=3," in (paste(result) or "")
+    assert paste_note(result) == "3 x 8 = 24 samples make one optimizer step; today it is 20."
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"precision": "bf16"}, "bf16=True"),
+        ({"gradient_checkpointing": True}, "gradient_checkpointing=True"),
+        ({"model": "resnet18"}, "DataLoader(dataset, batch_size=8"),
+    ],
+)
+def test_the_setting_to_paste_keeps_the_other_settings(fields: dict[str, Any], line: str) -> None:
+    assert line in (paste(stored(spec=make_spec(current_batch_size=4, **fields))) or "")
+
+
+def test_a_result_of_a_later_version_can_be_read() -> None:
+    data = make_result().to_dict()
+    data["timings"]["unheard_of_seconds"] = 1.0
+    assert read_result(data).timings.processes == 0

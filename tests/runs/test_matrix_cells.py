@@ -1,0 +1,80 @@
+"""Which runs give the matrix a cell, and what stands in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from analysis.runs.matrix_cells import cells_of, settings_key
+from engine.result import DeviceFacts, RunResult
+from engine.units import GIB
+from tests.factories import make_result, make_spec
+from tests.factories.results import CARD, estimate, result
+
+OWN_CARD = replace(CARD, foreign_used_bytes=0)
+
+
+def run(answer: RunResult | dict[str, Any], **spec: Any) -> SimpleNamespace:
+    data = answer.to_dict() if isinstance(answer, RunResult) else answer
+    kind = "estimate" if "estimates" in data else "measurement"
+    return SimpleNamespace(pk=1, kind=kind, model="bert-tiny", spec=make_spec(**spec).to_dict(), result=data)
+
+
+def test_a_certified_run_gives_its_card_a_cell() -> None:
+    (cell,) = cells_of(run(result(20, card=OWN_CARD, speed=100.0)))
+    assert (cell["kind"], cell["card"], cell["largest_batch_size"]) == ("measured", "a100-40gb", 20)
+    assert cell["samples_per_second"] == pytest.approx(100.0 * 20 / 21)
+    assert cell["headroom_bytes"] == 20 * GIB
+    assert (cell["model"], cell["input_size"], cell["settings"]) == ("bert-tiny", 128, "")
+
+
+@pytest.mark.parametrize(
+    "device",
+    [replace(OWN_CARD, foreign_used_bytes=GIB), replace(OWN_CARD, limit_bytes=24 * GIB)],
+    ids=["shared", "held to a limit"],
+)
+def test_a_card_that_was_not_all_its_own_gives_none(device: DeviceFacts) -> None:
+    assert cells_of(run(result(20, card=device))) == []
+
+
+def test_an_uncertified_run_gives_none() -> None:
+    answer = result(20, card=OWN_CARD)
+    assert cells_of(run(replace(answer, boundary=replace(answer.boundary, certified=False)))) == []
+
+
+def test_a_cpu_is_named_with_the_limit_it_was_held_to() -> None:
+    (cell,) = cells_of(run(make_result()))
+    assert (cell["card"], cell["is_cpu"], cell["memory_bytes"]) == ("Test CPU held to 1.0 GiB", True, GIB)
+
+
+def test_a_card_that_the_catalogue_lacks_goes_by_its_own_name() -> None:
+    (cell,) = cells_of(run(result(20, card=replace(OWN_CARD, name="NVIDIA Z1000"))))
+    assert cell["card"] == "NVIDIA Z1000"
+
+
+def test_an_estimate_gives_each_of_its_cards_a_cell_without_a_speed() -> None:
+    cells = cells_of(run(estimate(9, cards=3)))
+    assert [(cell["kind"], cell["safe_batch_size"], cell["samples_per_second"]) for cell in cells] == [
+        ("estimated", 8, None)
+    ] * 3
+
+
+def test_an_estimate_for_a_limit_gives_none() -> None:
+    assert cells_of(run(estimate(9), memory_limit_bytes=GIB)) == []
+
+
+def test_other_settings_make_other_cells() -> None:
+    assert settings_key(make_spec(price_per_hour_usd=9.0, current_batch_size=2, precision="bf16").to_dict()) == ""
+    assert settings_key(make_spec(mode="eval", pretrained=True).to_dict()) == "mode=eval pretrained=True"
+
+
+def test_a_setting_that_is_still_unknown_here_keeps_a_run_apart() -> None:
+    assert settings_key(make_spec().to_dict() | {"attention": "flash"}) == "attention=flash"
+
+
+def test_the_input_size_is_part_of_the_cell() -> None:
+    (cell,) = cells_of(run(result(20, card=OWN_CARD), sequence_length=64))
+    assert cell["input_size"] == 64

@@ -1,0 +1,94 @@
+"""The stored cells follow the runs: the newest counts, a deleted one leaves its place to the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+
+from analysis.models import MatrixCell, Run
+from analysis.runs import services
+from analysis.runs.matrix_store import cells_rebuild
+from tests.factories.matrix import estimated, measured
+
+pytestmark = pytest.mark.django_db
+
+
+def cells() -> dict[tuple[str, str], int]:
+    """Kind and card -> run."""
+    return {(cell.kind, cell.card): cell.run_id for cell in MatrixCell.objects.all()}
+
+
+def test_the_newest_run_stands_in_the_cell() -> None:
+    measured(largest=20)
+    newer = measured(largest=24)
+    cell = MatrixCell.objects.get()
+    assert (cell.run_id, cell.largest_batch_size) == (newer.pk, 24)
+    assert cell.answered_at == Run.objects.get(pk=newer.pk).finished_at
+
+
+def test_a_measurement_and_an_estimate_of_a_card_stand_beside_each_other() -> None:
+    run, estimate = measured("a10"), estimated("a10", "t4")
+    assert cells() == {
+        ("measured", "a10"): run.pk,
+        ("estimated", "a10"): estimate.pk,
+        ("estimated", "t4"): estimate.pk,
+    }
+
+
+def test_a_deleted_run_leaves_its_cell_to_the_one_before_and_takes_it_back(root: User) -> None:
+    older, newer = measured(), measured()
+    services.runs_delete(run_ids={newer.pk}, by=root)
+    assert cells() == {("measured", "a100-40gb"): older.pk}
+    services.runs_restore(run_ids={newer.pk}, by=root)
+    assert cells() == {("measured", "a100-40gb"): newer.pk}
+
+
+def test_a_restored_older_run_does_not_push_out_a_newer_one(root: User) -> None:
+    older, newer = measured(), measured()
+    services.runs_delete(run_ids={older.pk}, by=root)
+    services.runs_restore(run_ids={older.pk}, by=root)
+    assert cells() == {("measured", "a100-40gb"): newer.pk}
+
+
+def test_a_deleted_last_run_leaves_the_cell_empty(root: User) -> None:
+    services.runs_delete(run_ids={measured().pk}, by=root)
+    assert cells() == {}
+
+
+def test_a_deleted_estimate_of_all_cards_leaves_one_of_a_single_card(root: User) -> None:
+    single, every = estimated("a10"), estimated("a10", "t4")
+    services.runs_delete(run_ids={every.pk}, by=root)
+    assert cells() == {("estimated", "a10"): single.pk}
+
+
+def test_a_run_of_other_settings_does_not_take_the_place(root: User) -> None:
+    measured(mode="eval")
+    plain = measured()
+    services.runs_delete(run_ids={plain.pk}, by=root)
+    assert MatrixCell.objects.get().settings == "mode=eval"
+
+
+def fill_as_the_migration() -> None:
+    MatrixCell.objects.all().delete()
+    import_module("analysis.migrations.0008_matrix").fill(apps, None)
+
+
+@pytest.mark.parametrize("build", [cells_rebuild, fill_as_the_migration])
+def test_built_anew_the_cells_are_the_same(root: User, build: Callable[[], None]) -> None:
+    measured("a10"), measured("a10"), measured("t4", mode="eval"), estimated("a10", "t4"), estimated("t4")
+    services.runs_delete(run_ids={measured("a100-40gb").pk}, by=root)
+    columns = [field.name for field in MatrixCell._meta.fields if field.name != "id"]
+    before = list(MatrixCell.objects.order_by("card", "kind").values(*columns))
+    build()
+    assert list(MatrixCell.objects.order_by("card", "kind").values(*columns)) == before
+
+
+def test_a_run_without_a_lease_keeps_no_cell() -> None:
+    run = measured()
+    MatrixCell.objects.all().delete()
+    assert not services.run_finish(run_id=run.pk, token="another", result=Run.objects.get(pk=run.pk).result)
+    assert cells() == {}

@@ -1,0 +1,36 @@
+"""Who is to blame for an attempt without a result, and what follows for the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.models import State
+from analysis.runs.retry_policy import Cause, verdict
+
+
+@pytest.mark.parametrize(
+    ("earlier", "cause", "state"),
+    [
+        ([], Cause.OWNER_DIED, State.QUEUED),
+        ([Cause.OWNER_DIED], Cause.HOST_LOST, State.QUEUED),
+        ([Cause.OWNER_DIED, Cause.HOST_LOST], Cause.OWNER_DIED, State.INTERRUPTED),
+        ([], Cause.ENGINE_CRASHED, State.QUEUED),
+        ([Cause.ENGINE_KILLED], Cause.ENGINE_CRASHED, State.FAILED),
+        ([Cause.OWNER_DIED], Cause.STALLED, State.QUEUED),
+        ([Cause.OWNER_DIED, Cause.OWNER_DIED], Cause.STALLED, State.FAILED),
+        ([], "workload_failed", State.FAILED),
+        ([], "time_out", State.FAILED),
+    ],
+)
+def test_a_run_gets_another_attempt_as_long_as_it_may_not_be_to_blame(earlier, cause, state):
+    assert verdict(cause, earlier).state == state
+
+
+def test_a_worker_that_is_stopped_costs_the_run_nothing_however_often():
+    follows = verdict(Cause.WORKER_STOPPED, [Cause.OWNER_DIED, Cause.OWNER_DIED])
+    assert (follows.state, follows.counted) == (State.QUEUED, False)
+
+
+@pytest.mark.parametrize("cause", [*Cause, "workload_failed"])
+def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
+    assert verdict(cause, [], cancel_requested=True).state == State.CANCELLED

@@ -1,0 +1,163 @@
+"""The rule of the queue on plain values, and the forecast that plays it forward."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import pytest
+
+from analysis.models import Run
+from analysis.runs.placement import ask_of, card_of
+from analysis.runs.queue_forecast import turns
+from analysis.runs.scheduling import (
+    FORECAST_STARTS_MAX,
+    Ask,
+    BusyCard,
+    Card,
+    Expectation,
+    Standing,
+    WaitingRun,
+    forecast,
+    may_run,
+    turn_order,
+)
+from engine.units import GIB
+from tests.factories import make_card, make_claimed_run, make_run
+from tests.runs.test_claim import claim, finish, submit
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+CARD = Card(1, "cuda", "NVIDIA A100", 80 * GIB, 8.0)
+ANY = Ask(kind="cuda")
+
+
+def at(minutes: float) -> datetime:
+    return NOW + timedelta(minutes=minutes)
+
+
+def waiting(run_id: int, person: int | None = 1, *, seconds: float | None = 60.0, priority: int = 0, ask: Ask = ANY):
+    return WaitingRun(run_id, person, priority, at(run_id), ask, seconds)
+
+
+def played(runs: list[WaitingRun], *cards: BusyCard, **known: object) -> dict[int, Expectation]:
+    return forecast(runs, cards or (BusyCard(CARD),), now=NOW, **{"last_started": {}, **known})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Standing(1, 1, at(9), running=5), Standing(2, 0, at(0))),
+        (Standing(1, 0, at(9)), Standing(2, 0, at(0), running=1)),
+        (Standing(1, 0, at(9)), Standing(2, 0, at(0), last_started_at=at(0))),
+        (Standing(1, 0, at(9), last_started_at=at(1)), Standing(2, 0, at(0), last_started_at=at(2))),
+        (Standing(1, 0, at(1)), Standing(2, 0, at(2))),
+        (Standing(None, 0, at(1)), Standing(2, 0, at(2))),
+    ],
+)
+def test_whose_turn_it_is(first, second):
+    assert turn_order([second, first]) == turn_order([first, second]) == [first, second]
+
+
+def test_positions_and_times_follow_the_rule():
+    expected = played([waiting(1), waiting(2), waiting(3, person=2)])
+    assert expected == {1: Expectation(1, 0), 3: Expectation(2, 60), 2: Expectation(3, 120)}
+
+
+def test_the_device_that_is_free_first_takes_the_next_run():
+    other = Card(2, "cuda", "NVIDIA H100", 80 * GIB)
+    expected = played([waiting(1), waiting(2)], BusyCard(CARD, True, 7, 100.0), BusyCard(other, True, 8, 30.0))
+    assert expected == {1: Expectation(1, 30), 2: Expectation(2, 90)}
+
+
+@pytest.mark.parametrize("left", [None, 0.0])
+def test_a_time_that_rests_on_an_unknown_one_is_unknown(left):
+    expected = played([waiting(1, seconds=None), waiting(2)], BusyCard(CARD, seconds_left=left))
+    assert [expected[1].start_seconds, expected[2].start_seconds] == [left, None]
+    assert [expected[1].position, expected[2].position] == [1, 2]
+
+
+def test_a_run_that_no_device_may_take_has_no_position():
+    expected = played([waiting(1, ask=Ask(kind="cuda", device_class="H100")), waiting(2)])
+    assert expected == {2: Expectation(1, 0)}
+
+
+def test_a_long_queue_is_looked_at_only_as_far_as_it_can_be_told():
+    assert len(played([waiting(number) for number in range(3 * FORECAST_STARTS_MAX)])) == FORECAST_STARTS_MAX
+
+
+def test_the_forecast_ends_when_all_that_is_wanted_is_known():
+    assert set(played([waiting(1), waiting(2), waiting(3)], wanted=[2])) == {1, 2}
+
+
+@pytest.mark.django_db
+def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
+    cards = [
+        make_card(0),
+        make_card(1, name="NVIDIA T4", compute_capability="7.5", capacity_bytes=4 * GIB),
+        make_card(2, compute_capability="gfx90a", foreign_used_bytes=GIB),
+    ]
+    asks = product((None, cards[0]), ("", "a1", "T4"), (None, 6 * GIB), (None, 8.0), (False, True))
+    for number, (device, device_class, needs, capability, accepts) in enumerate(asks):
+        run = make_run(cards[0], current_batch_size=number + 1)
+        Run.objects.filter(pk=run.pk).update(
+            asks_device=device,
+            asks_device_class="" if device else device_class,
+            needs_bytes=needs,
+            needs_compute_capability=capability,
+            accepts_shared_device=accepts,
+        )
+    for card in cards:
+        by_rule = {run.pk for run in Run.objects.all() if may_run(ask_of(run), card_of(card), None)}
+        assert by_rule == set(Run.objects.waiting_for(card).values_list("pk", flat=True))
+        assert by_rule
+
+
+@pytest.mark.django_db
+def test_runs_start_in_the_order_that_was_forecast(alice, root):
+    card = make_card()
+    runs = [submit(by=(alice, root, None)[number % 3], priority=-(number % 2)) for number in range(9)]
+    expected = turns(runs)
+    started = []
+    while run := claim(card):
+        finish(run)
+        started.append(run.pk)
+    assert started == sorted(expected, key=lambda run_id: expected[run_id].position)
+
+
+@pytest.mark.django_db
+def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
+    card = make_card()
+    done = make_claimed_run(card)
+    Run.objects.filter(pk=done.pk).update(state="finished", started_at=at(0), finished_at=at(10))
+    under_way = make_claimed_run(card)
+    turn = turns([next_run := make_run(card)])[next_run.pk]
+    assert turn.position == 1
+    assert abs(turn.start_at - under_way.started_at - timedelta(minutes=10)) < timedelta(seconds=5)
+
+
+@pytest.mark.django_db
+def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
+    card = make_card()
+    runs = [make_run(card), make_run(card)]
+    monkeypatch.setattr("analysis.runs.queue_forecast.POSITIONS_MAX", 2)
+    assert len(turns(runs)) == 2
+    make_run(card)
+    assert turns(runs) == {}
+
+
+@pytest.mark.django_db
+def test_an_allow_list_holds_in_the_forecast(alice):
+    card = make_card()
+    card.allowed_users.add(alice)
+    hers = submit(by=alice)
+    other = make_run(make_card(1))
+    Run.objects.filter(pk=other.pk).update(asks_device=card)
+    assert set(turns([hers, other])) == {hers.pk}
+
+
+@pytest.mark.django_db
+def test_a_forecast_asks_as_often_for_many_runs_as_for_one(django_assert_max_num_queries):
+    make_card()
+    runs = [submit() for _ in range(20)]
+    with django_assert_max_num_queries(8):
+        assert len(turns(runs)) == 20

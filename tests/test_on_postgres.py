@@ -1,0 +1,37 @@
+"""The tests that write rows, again on a real PostgreSQL 18 that starts out of a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+FILES = (
+    "runs/test_services.py",
+    "runs/test_claim_race.py",
+    "runs/test_claim.py",
+    "workers/test_estimate_runs.py",
+    "pages/estimates/test_estimate_errors.py",
+    "runs/test_estimates_left_out.py",
+    "pages/history/test_filters.py",
+    "runs/test_annotate.py",
+    "pages/history/test_pagination.py",
+    "models/test_migrations.py",
+    "runs/test_placement.py",
+    "workers/test_recovery.py",
+    "runs/test_scheduling.py",
+    "workers/test_supervisor.py",
+    "workers/test_tasks.py",
+    "api/test_idempotency.py",
+    "api/test_throttles.py",
+    "runs/test_purge_race.py",
+)
+
+
+def test_rows_are_written_there_as_on_sqlite(run_on_postgres):
+    here = Path(__file__).parent
+    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=240)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    assert " skipped" not in done.stdout

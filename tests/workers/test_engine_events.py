@@ -1,0 +1,77 @@
+"""The engine's lines, and what the log says about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.runs.services import LogLine
+from analysis.workers.engine_events import describe_probe, garbage_event, log_line, parse_event
+from engine.result import Outcome, Probe
+from engine.units import GIB, MIB
+
+
+def test_an_event_is_read_from_its_line():
+    assert parse_event(b'{"event": "phase", "phase": "soaking"}\n') == {"event": "phase", "phase": "soaking"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"text", b"[]", b'"probe"', b'{"event": "unheard-of"}', b'{"event": ["probe"]}', b'{"no": "event"}'],
+)
+def test_a_line_that_is_no_event_is_none(line):
+    assert parse_event(line) is None
+
+
+@pytest.mark.parametrize(
+    "value", [b"NaN", b"Infinity", b'"\\ud800"', b"[" * 100_000], ids=["nan", "infinity", "surrogate", "deep"]
+)
+def test_what_a_database_cannot_store_is_no_event(value):
+    assert parse_event(b'{"event": "log", "message": ' + value + b"}") is None
+
+
+def test_a_nul_in_a_text_is_dropped():
+    assert parse_event(b'{"event": "log", "message": "a\\u0000b"}') == {"event": "log", "message": "ab"}
+
+
+def test_garbage_is_shown_short():
+    message = garbage_event(b"\xff" + b"x" * 5000)["message"]
+    assert message.startswith("Skipped a line that is no event: \ufffdxxx")
+    assert len(message) < 250
+
+
+@pytest.mark.parametrize(
+    ("probe", "words"),
+    [
+        (
+            Probe(16, Outcome.FITS, steps=3, peak_allocated_bytes=int(1.7 * GIB), samples_per_second=9.84),
+            "batch 16 fits: 1.7 GiB, 9.8 samples/s, 3 steps",
+        ),
+        (Probe(16, Outcome.FITS, peak_allocated_bytes=GIB, peak_reserved_bytes=2 * GIB), "batch 16 fits: 2.0 GiB"),
+        (Probe(2, Outcome.FITS), "batch 2 fits"),
+        (Probe(9, Outcome.OUT_OF_MEMORY, error_message="too much\nmore"), "batch 9: out of memory (too much)"),
+        (Probe(9, Outcome.OUT_OF_MEMORY, error_message="out of memory: 2 B"), "batch 9: out of memory (2 B)"),
+        (Probe(9, Outcome.OUT_OF_MEMORY), "batch 9: out of memory"),
+        (Probe(9, Outcome.SIZE_LIMIT, error_message="int32"), "batch 9: size limit (int32)"),
+    ],
+)
+def test_a_probe_is_described_in_a_line(probe, words):
+    assert describe_probe(probe) == words
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        ({"event": "log", "level": "warning", "message": "hot"}, LogLine("warning", "hot")),
+        ({"event": "log", "level": "shout", "message": "hot"}, LogLine("info", "hot")),
+        ({"event": "phase", "phase": "soaking"}, LogLine("info", "Phase: soaking")),
+        (
+            {"event": "device", "device": {"name": "A card", "capacity_bytes": 512 * MIB}},
+            LogLine("info", "Device: A card, 512.0 MiB"),
+        ),
+        ({"event": "error", "error": {"message": "no"}}, LogLine("error", "no")),
+        ({"event": "probe_started", "batch_size": 4}, None),
+        ({"event": "log"}, None),
+    ],
+)
+def test_an_event_becomes_a_line_of_the_log(event, line):
+    assert log_line(event) == line

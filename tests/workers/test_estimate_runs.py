@@ -1,0 +1,241 @@
+"""An estimate goes the way of every run: queued, claimed, watched, ended; but it needs no device."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError
+from django.utils import timezone
+from django_q.models import OrmQ
+from django_q.signing import SignedPackage
+
+from analysis.models import Measurement, Run, RunLog, State
+from analysis.runs import services
+from analysis.workers import estimates, tasks, worker
+from analysis.workers.estimates import estimate_arguments, estimates_recover, owner_of_this_process
+from analysis.workers.heartbeat import Pulse
+from analysis.workers.stop_pipe import Lifeline
+from analysis.workers.supervisor import Pace, start_engine, supervise
+from engine.errors import SpecError
+from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
+from tests.fake_engine import FAKE_ENGINE
+
+pytestmark = pytest.mark.django_db
+
+QUICK = Pace(tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0)
+
+
+@pytest.fixture
+def default_worker(monkeypatch: pytest.MonkeyPatch, settings) -> tasks.Duty:
+    """This process serves the default queue, with the fake engine in place of the real one."""
+    duty = tasks.Duty(None, Lifeline(), Pulse())
+    monkeypatch.setattr(tasks, "_duty", duty)
+    settings.ENGINE_COMMAND = (*FAKE_ENGINE, "ok")
+    return duty
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    """Of a process that has just ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def asked_for() -> list[str]:
+    """The tasks that wait in the default queue."""
+    return [SignedPackage.loads(row.payload)["func"] for row in OrmQ.objects.filter(key="memorymark")]
+
+
+def watch(mode: str, *, stop=lambda: False) -> Run:
+    run = make_claimed_estimate()
+    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=stop, pace=QUICK)
+    run.refresh_from_db()
+    return run
+
+
+def test_the_engine_of_an_estimate_finds_no_card(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    script = "import json, os; print(json.dumps({'event': 'phase', 'phase': os.environ['CUDA_VISIBLE_DEVICES']}))"
+    process = start_engine(make_claimed_estimate(), [sys.executable, "-c", script], keep_open=[])
+    told = next(iter(process.events(60)))
+    process.end()
+    assert told["phase"] == ""
+
+
+def test_an_estimate_asks_for_no_device_and_wakes_the_default_queue():
+    run = make_estimate("a100-40gb")
+    assert (run.kind, run.gpu, run.device, run.asks_device, run.asks_kind) == ("estimate", "a100-40gb", None, None, "")
+    assert asked_for() == ["analysis.workers.tasks.estimate"]
+
+
+def test_a_card_that_is_not_in_the_catalogue_is_refused_with_the_nearest():
+    with pytest.raises(SpecError, match="a100-40gb") as refusal:
+        make_estimate("a100-40")
+    assert refusal.value.field == "gpu"
+    assert not Run.objects.exists()
+
+
+def test_no_row_can_be_an_estimate_and_have_a_device_or_a_measured_size():
+    run = make_estimate()
+    with pytest.raises(IntegrityError, match="estimate_has_no_device"):
+        Run.objects.filter(pk=run.pk).update(largest_batch_size=8)
+
+
+def test_a_default_worker_finishes_it_with_its_figures_apart_from_measured_ones(default_worker):
+    run = make_estimate("a10")
+    assert tasks.estimate() == f"run {run.pk}: finished"
+    run.refresh_from_db()
+    assert (run.estimated_largest_batch_size, run.estimated_safe_batch_size) == (99, 89)
+    assert (run.largest_batch_size, run.recommended_batch_size, run.device) == (None, None, None)
+    assert (run.device_name, run.estimate_is_calibrated) == ("NVIDIA A10", False)
+    assert not Measurement.objects.exists()
+
+
+def test_one_for_all_cards_stores_them_all_and_no_single_figure(default_worker):
+    run = make_estimate("all")
+    tasks.estimate()
+    run.refresh_from_db()
+    assert len(run.result["estimates"]) > 1
+    assert (run.gpu, run.estimated_largest_batch_size) == ("all", None)
+
+
+def test_its_attempt_has_no_device_and_its_log_says_what_was_found(default_worker):
+    run = make_estimate()
+    tasks.estimate()
+    assert list(run.attempts.values_list("number", "device", "outcome")) == [(1, None, "finished")]
+    run.refresh_from_db()
+    assert "estimated for NVIDIA A10: up to 99, safe 89" in [line.message for line in RunLog.objects.of(run)]
+
+
+def test_it_runs_while_every_device_is_busy_or_away(default_worker):
+    device = make_device()
+    services.run_claim(device=make_run(device).asks_device, owner="tester")
+    run = make_estimate()
+    assert tasks.estimate() == f"run {run.pk}: finished"
+
+
+def test_several_wait_in_turn_and_each_message_wakes_the_next(default_worker):
+    first, second = make_estimate(), make_estimate()
+    OrmQ.objects.all().delete()
+    assert tasks.estimate() == f"run {first.pk}: finished"
+    assert asked_for() == ["analysis.workers.tasks.estimate"]
+    OrmQ.objects.all().delete()
+    assert tasks.estimate() == f"run {second.pk}: finished"
+    assert asked_for() == []
+
+
+def test_a_lost_message_is_made_up_for_when_the_house_is_kept(default_worker):
+    make_estimate()
+    OrmQ.objects.all().delete()
+    tasks.housekeep()
+    assert asked_for() == ["analysis.workers.tasks.estimate"]
+
+
+def test_a_person_with_many_estimates_does_not_keep_others_waiting(alice, root):
+    asked = [make_estimate(requested_by=alice) for _ in range(3)]
+    late = make_estimate(requested_by=root)
+    order = [services.estimate_claim(owner="lab:1").pk for _ in range(3)]
+    assert order == [asked[0].pk, late.pk, asked[1].pk]
+
+
+def test_a_stopping_worker_takes_none(default_worker):
+    run = make_estimate()
+    default_worker.lifeline.cut()
+    assert tasks.estimate() == "stopping"
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
+
+
+def test_a_process_that_is_no_worker_says_how_to_start_one(monkeypatch):
+    monkeypatch.setattr(tasks, "_duty", None)
+    with pytest.raises(RuntimeError, match=r"manage\.py worker"):
+        tasks.estimate()
+
+
+def test_the_engine_is_told_the_spec_and_the_card():
+    arguments = estimate_arguments(make_claimed_estimate("a10", current_batch_size=4))
+    assert arguments[:2] == ["estimate", "--spec"]
+    assert '"current_batch_size":4' in arguments[2]
+    assert arguments[3:6] == ["--gpu", "a10", "--events"]
+
+
+def test_what_the_predictor_refuses_is_said_and_the_estimate_failed():
+    run = watch("error")
+    assert (run.state, run.error_code, run.error_message) == (
+        State.FAILED,
+        "workload_failed",
+        "the loss is not a number",
+    )
+
+
+def test_a_predictor_that_crashes_gets_one_more_try():
+    run = watch("crash")
+    assert (run.state, run.attempt) == (State.QUEUED, 1)
+    assert asked_for() == ["analysis.workers.tasks.estimate"] * 2
+
+
+def test_a_cancel_ends_it():
+    run = make_claimed_estimate()
+    services.run_cancel(run_id=run.pk)
+    supervise(run, command=[*FAKE_ENGINE, "wait"], pace=QUICK)
+    run.refresh_from_db()
+    assert run.state == State.CANCELLED
+
+
+def test_a_waiting_one_is_cancelled_at_once():
+    run = make_estimate()
+    assert services.run_cancel(run_id=run.pk)
+    assert services.estimate_claim(owner="lab:1") is None
+
+
+def test_a_worker_that_stops_gives_it_back():
+    run = watch("wait", stop=lambda: True)
+    assert (run.state, run.token) == (State.QUEUED, "")
+
+
+def test_one_whose_owner_is_silent_is_taken_and_goes_back(settings):
+    run = make_claimed_estimate()
+    long_ago = timezone.now() - timedelta(seconds=900)
+    Run.objects.filter(pk=run.pk).update(heartbeat_at=long_ago, suspect_at=long_ago)
+    assert services.runs_reap() == 1
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
+
+
+def test_one_whose_process_died_on_this_host_goes_back_at_once(settings, dead_pid):
+    run = make_estimate()
+    services.estimate_claim(owner=f"{settings.HOST_NAME}:{dead_pid}")
+    assert estimates_recover() == 1
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
+
+
+def test_one_that_this_or_another_host_works_on_is_left_alone(dead_pid):
+    make_estimate(), make_estimate()
+    services.estimate_claim(owner=owner_of_this_process())
+    services.estimate_claim(owner=f"elsewhere:{dead_pid}")
+    assert estimates_recover() == 0
+    assert Run.objects.running().count() == 2
+
+
+def test_a_process_of_another_user_counts_as_alive(monkeypatch):
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(estimates.os, "kill", refuse)
+    make_estimate()
+    services.estimate_claim(owner=owner_of_this_process())
+    assert estimates_recover() == 0
+
+
+def test_a_starting_default_worker_gives_back_what_a_dead_one_left(settings, dead_pid):
+    run = make_estimate()
+    services.estimate_claim(owner=f"{settings.HOST_NAME}:{dead_pid}")
+    worker.Worker()._recover(wait_seconds=0)
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
+
+
+def test_the_owner_names_host_and_process(settings):
+    assert owner_of_this_process() == f"{settings.HOST_NAME}:{os.getpid()}"

@@ -1,0 +1,94 @@
+"""Children are started again when they die, and all end in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from analysis.workers import process_manager
+from analysis.workers.process_manager import Child, Keeper
+
+
+def shell(script: str, **environment: str) -> Child:
+    return Child("test", ["sh", "-c", script], environment)
+
+
+@pytest.fixture
+def keeper() -> Iterator[Keeper]:
+    keeper = Keeper()
+    yield keeper
+    keeper.kill()
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "did not happen in time"
+        time.sleep(0.01)
+
+
+def looks_until(keeper: Keeper, holds: Callable[[], bool]) -> None:
+    def look_and_ask() -> bool:
+        keeper.look()
+        return holds()
+
+    wait_until(look_and_ask)
+
+
+def test_a_child_that_dies_is_started_again(keeper, monkeypatch):
+    monkeypatch.setattr(process_manager, "_BACK_OFF_SECONDS", (0.05,))
+    child = shell("exec sleep 60")
+    keeper.start([child])
+    first = child.process.pid
+    child.process.kill()
+    looks_until(keeper, lambda: child.is_alive and child.process.pid != first)
+    assert child.deaths_in_a_row == 1
+
+
+def test_a_child_that_keeps_dying_is_started_later_and_later(keeper, monkeypatch):
+    monkeypatch.setattr(process_manager, "_BACK_OFF_SECONDS", (0.02, 0.04, 60.0))
+    child = shell("exit 3")
+    keeper.start([child])
+    looks_until(keeper, lambda: child.deaths_in_a_row == 3)
+    assert child.restart_at > time.monotonic() + 50
+    assert child.exit_status == 3
+
+
+def test_a_child_that_lived_long_starts_its_count_anew(keeper, monkeypatch):
+    monkeypatch.setattr(process_manager, "_STEADY_SECONDS", 0.0)
+    monkeypatch.setattr(process_manager, "_BACK_OFF_SECONDS", (0.01, 60.0))
+    child = shell("exit 0")
+    child.deaths_in_a_row = 5
+    keeper.start([child])
+    looks_until(keeper, lambda: child.deaths_in_a_row == 1)
+
+
+def test_children_are_asked_to_end_and_do(keeper, tmp_path):
+    said = tmp_path / "said"
+    child = shell(f"trap 'echo bye > {said}; exit 0' TERM; echo > {tmp_path / 'ready'}; while :; do sleep 0.05; done")
+    keeper.start([child])
+    wait_until((tmp_path / "ready").exists)
+    keeper.stop(seconds=5)
+    assert (child.exit_status, said.read_text()) == (0, "bye\n")
+
+
+def test_a_child_that_will_not_end_is_killed_with_all_it_started(keeper, tmp_path):
+    beating = tmp_path / "beating"
+    child = shell(f"trap '' TERM; (while :; do echo >> {beating}; sleep 0.02; done) & wait; sleep 60")
+    keeper.start([child])
+    wait_until(beating.exists)
+    started_at = time.monotonic()
+    keeper.stop(seconds=0.2)
+    assert time.monotonic() - started_at < 2
+    assert child.exit_status == -9
+    size = beating.stat().st_size
+    time.sleep(0.1)
+    assert beating.stat().st_size == size
+
+
+def test_a_child_sees_its_own_environment(keeper):
+    child = shell('test "$MEMORYMARK_LOCAL" = 1', MEMORYMARK_LOCAL="1")
+    keeper.start([child])
+    assert child.process.wait(5) == 0

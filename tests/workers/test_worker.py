@@ -1,0 +1,111 @@
+"""How a device's worker starts, and that it fails as a whole; that it really runs is in test_up_really_starts.py."""
+
+from __future__ import annotations
+
+import multiprocessing
+from types import SimpleNamespace
+
+import pytest
+from django.db import OperationalError
+from django_q import cluster as q2
+from django_q.models import OrmQ
+
+from analysis.models import Run, State
+from analysis.workers import worker
+from analysis.workers.device_lock import device_lock
+from analysis.workers.heartbeat import Pulse
+from analysis.workers.worker import DIED_EXIT_STATUS, DeviceWorker, FailFastSentinel, Worker
+from tests.factories import make_claimed_run, make_device, make_run
+
+
+class Ended(Exception):
+    """In place of the process's end."""
+
+
+@pytest.fixture
+def sentinel(monkeypatch: pytest.MonkeyPatch) -> FailFastSentinel:
+    """A sentinel that guards nothing; what django-q2 would replace is listed in `replaced`."""
+
+    def end(status: int) -> None:
+        raise Ended(status)
+
+    sentinel = FailFastSentinel.__new__(FailFastSentinel)
+    sentinel.replaced = []
+    monkeypatch.setattr(worker.os, "_exit", end)
+    monkeypatch.setattr(q2.Sentinel, "reincarnate", lambda self, process: self.replaced.append(process))
+    return sentinel
+
+
+@pytest.mark.parametrize("exitcode", [-9, -11, None], ids=["killed", "crashed", "out of time"])
+def test_a_process_that_may_hold_a_lock_for_ever_ends_the_cluster(sentinel, exitcode):
+    with pytest.raises(Ended, match=str(DIED_EXIT_STATUS)):
+        sentinel.reincarnate(SimpleNamespace(exitcode=exitcode, pid=1))
+
+
+@pytest.mark.parametrize("exitcode", [0, 1])
+def test_a_process_that_left_in_order_is_replaced(sentinel, exitcode):
+    process = SimpleNamespace(exitcode=exitcode, pid=1)
+    sentinel.reincarnate(process)
+    assert sentinel.replaced == [process]
+
+
+def test_the_processes_of_the_cluster_are_forks_whatever_python_would_do(monkeypatch):
+    made = SimpleNamespace(start=lambda: None, sentinel=None)
+    monkeypatch.setattr(q2, "Cluster", lambda: made)
+    monkeypatch.setattr(q2, "Sentinel", q2.Sentinel)
+    monkeypatch.setattr(worker.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(worker, "guard_install", lambda: None)
+    try:
+        multiprocessing.set_start_method("forkserver", force=True)
+        Worker()._start_cluster()
+        assert multiprocessing.get_start_method() == q2.get_mp_context().get_start_method() == "fork"
+    finally:
+        multiprocessing.set_start_method(None, force=True)
+
+
+@pytest.mark.django_db
+def test_a_look_leaves_one_message_for_the_device_whatever_lay_there():
+    device, other = make_device(), make_device(device="cuda:0")
+    make_run(device), make_run(other)
+    DeviceWorker(device)._look()
+    assert OrmQ.objects.filter(key=device.queue_name).count() == 1
+    assert OrmQ.objects.filter(key=other.queue_name).count() == 1
+
+
+@pytest.mark.django_db
+def test_work_without_a_device_is_woken_in_the_default_queue():
+    Worker()._look()
+    assert OrmQ.objects.get().key == "memorymark"
+
+
+@pytest.mark.django_db
+def test_a_starting_worker_gives_back_what_a_dead_one_left():
+    run = make_claimed_run()
+    DeviceWorker(run.device)._recover(wait_seconds=0)
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
+
+
+@pytest.mark.django_db
+def test_a_run_that_somebody_still_works_on_is_left_alone(caplog):
+    run = make_claimed_run()
+    with device_lock(run.device):
+        DeviceWorker(run.device)._recover(wait_seconds=0)
+    assert Run.objects.get(pk=run.pk).state == State.RUNNING
+    assert "still in use" in caplog.text
+
+
+def test_a_database_that_is_away_does_not_end_what_runs(monkeypatch, caplog):
+    def fail() -> None:
+        raise OperationalError("gone")
+
+    own = Worker()
+    monkeypatch.setattr(worker, "connections_let_go", lambda: None)
+    monkeypatch.setattr(own, "_refresh", fail)
+    own._look_after(now=1.0)
+    assert "gone" in caplog.text
+
+
+def test_the_pulse_tells_how_long_the_worker_has_stood_still():
+    pulse = Pulse()
+    pulse.beat()
+    assert 0 <= pulse.age_seconds < 5
