@@ -14,7 +14,7 @@ from analysis.models import Attempt, Run, State
 from analysis.runs.create import runs_cancel, wake_for
 from analysis.runs.matrix_store import cells_keep
 from analysis.runs.result_columns import result_columns, storable_text
-from analysis.runs.retry_policy import Cause, verdict
+from analysis.runs.retry_policy import Cause, decide_retry
 
 _MESSAGE_LENGTH = 10_000
 _INTERRUPTED = "Its worker or host died {} times. Last: {}"
@@ -40,7 +40,7 @@ def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: i
         if run is None:
             return False
         earlier = list(run.attempts.filter(number__lt=run.attempt, counted=True).values_list("cause", flat=True))
-        follows = verdict(code, earlier, cancel_requested=run.cancel_requested)
+        follows = decide_retry(code, earlier, cancel_requested=run.cancel_requested)
         told = {"cause": code[:40], "message": message, "counted": follows.counted}
         if follows.state == State.QUEUED:
             return _give_back(run, exit_status, told)

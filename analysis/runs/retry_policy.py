@@ -37,22 +37,22 @@ _ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.STALLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RetryDecision:
     """The state the run goes to, and whether the attempt that ended counts."""
 
     state: State
     counted: bool = True
 
 
-def verdict(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> Verdict:
+def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
     """`earlier_counted` are the causes of the counted attempts before this one."""
     is_counted = cause != Cause.WORKER_STOPPED
     if cancel_requested:
-        return Verdict(State.CANCELLED, is_counted)
+        return RetryDecision(State.CANCELLED, is_counted)
     has_room = len(earlier_counted) + is_counted < MAX_COUNTED_ATTEMPTS
     if cause == Cause.WORKER_STOPPED or (cause in _OF_THE_HOST and has_room):
-        return Verdict(State.QUEUED, is_counted)
+        return RetryDecision(State.QUEUED, is_counted)
     if cause in _OF_THE_HOST:
-        return Verdict(State.INTERRUPTED)
+        return RetryDecision(State.INTERRUPTED)
     was_given_again = any(other in _ONCE_MORE for other in earlier_counted)
-    return Verdict(State.QUEUED if cause in _ONCE_MORE and has_room and not was_given_again else State.FAILED)
+    return RetryDecision(State.QUEUED if cause in _ONCE_MORE and has_room and not was_given_again else State.FAILED)

@@ -22,7 +22,7 @@ class _Measured:
     is_carried: bool
 
 
-class Outbox:
+class EventBuffer:
     """Of one attempt. Bounded: log lines that the log has no room for are not kept here, either."""
 
     def __init__(self, lease: Lease) -> None:

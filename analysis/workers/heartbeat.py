@@ -13,7 +13,7 @@ import time
 _SECONDS = struct.Struct("d")
 
 
-class Pulse:
+class Heartbeat:
     """Made in the main process before it forks; all forks share its memory."""
 
     def __init__(self) -> None:

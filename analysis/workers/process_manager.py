@@ -59,7 +59,7 @@ class Child:
                 os.kill(self.process.pid, number)
 
 
-class Keeper:
+class ProcessManager:
     """The children of `manage.py up`."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Keeper:
             if child.is_alive:
                 continue
             if child.restart_at is None:
-                self._bury(child, now)
+                self._schedule_restart(child, now)
             elif now >= child.restart_at:
                 child.start()
 
@@ -97,7 +97,7 @@ class Keeper:
             if child.process is not None:
                 child.process.wait()
 
-    def _bury(self, child: Child, now: float) -> None:
+    def _schedule_restart(self, child: Child, now: float) -> None:
         lived_long = now - child.started_at >= _STEADY_SECONDS
         child.deaths_in_a_row = 1 if lived_long else child.deaths_in_a_row + 1
         wait_seconds = _BACK_OFF_SECONDS[min(child.deaths_in_a_row, len(_BACK_OFF_SECONDS)) - 1]

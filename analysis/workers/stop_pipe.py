@@ -10,19 +10,19 @@ import os
 import select
 
 
-class Lifeline:
+class StopPipe:
     """Made in the main process before it forks."""
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
-        os.register_at_fork(after_in_child=self.cut)
+        os.register_at_fork(after_in_child=self.stop)
 
-    def cut(self) -> None:
+    def stop(self) -> None:
         """In the main process: ask everybody to stop. In a fork: let go of the copy of the writing end."""
         if self._writing >= 0:
             os.close(self._writing)
             self._writing = -1
 
-    def is_cut(self) -> bool:
+    def is_stopping(self) -> bool:
         readable, _, _ = select.select([self._reading], [], [], 0)
         return bool(readable)

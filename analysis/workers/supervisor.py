@@ -34,7 +34,7 @@ from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, 
 from analysis.workers.engine_events import log_line
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.estimates import estimate_arguments
-from analysis.workers.event_buffer import Outbox
+from analysis.workers.event_buffer import EventBuffer
 from engine.estimate.hidden_devices import HIDDEN
 from engine.result import Probe
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SupervisorTimeouts:
     """How often the supervisor looks and writes, and how long the engine may take to obey."""
 
     tick_seconds: float = 0.1
@@ -84,7 +84,7 @@ def supervise(
     should_stop: Callable[[], bool] = lambda: False,
     on_line: Callable[[LogLine], None] = lambda line: None,
     on_tick: Callable[[], None] = lambda: None,
-    pace: Pace | None = None,
+    timeouts: SupervisorTimeouts | None = None,
 ) -> int | None:
     """Run the engine for this claimed run. Returns the engine's exit status, None when it never started."""
     try:
@@ -93,7 +93,7 @@ def supervise(
         message = f"The engine could not be started: {exc}"
         services.run_fail(run_id=run.pk, token=run.token, code="engine_not_started", message=message)
         return None
-    watch = _Watch(run, process, should_stop, on_line, on_tick, pace or Pace())
+    watch = _Watch(run, process, should_stop, on_line, on_tick, timeouts or SupervisorTimeouts())
     try:
         watch.until_it_ends()
     except BaseException as exc:
@@ -134,25 +134,25 @@ class _Watch:
         should_stop: Callable[[], bool],
         on_line: Callable[[LogLine], None],
         on_tick: Callable[[], None],
-        pace: Pace,
+        timeouts: SupervisorTimeouts,
     ) -> None:
         self._lease = Lease(run_id=run.pk, token=run.token)
-        self._process, self._should_stop, self._pace = process, should_stop, pace
+        self._process, self._should_stop, self._timeouts = process, should_stop, timeouts
         self._on_line, self._on_tick = on_line, on_tick
-        self._outbox = Outbox(self._lease)
+        self._events = EventBuffer(self._lease)
         self._phase = ""
         self._result: dict[str, Any] | None = None
         self._error: dict[str, Any] | None = None
         self._stop: Stop | None = None
         now = time.monotonic()
-        self._wall_ends_at = now + run.spec["time_budget_seconds"] + pace.wall_grace_seconds
+        self._wall_ends_at = now + run.spec["time_budget_seconds"] + timeouts.wall_grace_seconds
         self._kill_at = self._write_at = self._beat_at = now
         self._is_held_by_kernel = False
 
     def until_it_ends(self) -> None:
         """Listen, store and look, until the engine is dead and everything it said is taken in."""
         while self._process.exit_status is None and not self._is_held_by_kernel:
-            self._listen(self._pace.tick_seconds)
+            self._listen(self._timeouts.tick_seconds)
             self._look(time.monotonic())
         self._is_held_by_kernel = not self._process.end(wait_seconds=1.0)
         self._listen(0)
@@ -160,11 +160,11 @@ class _Watch:
 
     def _hear_of_a_stop(self) -> None:
         """A service manager says SIGTERM to all processes at once: the engine may be gone before this one knows why."""
-        until = time.monotonic() + self._pace.stop_heard_seconds
+        until = time.monotonic() + self._timeouts.stop_heard_seconds
         while self._stop is None and self._process.exit_status in _TERMINATED and time.monotonic() < until:
             if self._should_stop():
                 self._stop = Stop.WORKER_STOPS
-            time.sleep(self._pace.tick_seconds)
+            time.sleep(self._timeouts.tick_seconds)
 
     def store_the_end(self) -> None:
         """Write how it ended; every branch but a lost lease leaves the run in a true state."""
@@ -172,8 +172,8 @@ class _Watch:
             logger.warning("run %s: the lease is lost, what it measured since is discarded", self._lease["run_id"])
             return
         for words in self._process.last_words:
-            self._outbox.say(LogLine("info", f"stderr: {words}"))
-        written_in_time(self._write_the_end, seconds=self._pace.end_seconds, between=self._between)
+            self._events.say(LogLine("info", f"stderr: {words}"))
+        written_in_time(self._write_the_end, seconds=self._timeouts.end_seconds, between=self._between)
 
     def _between(self) -> None:
         self._on_tick()
@@ -181,7 +181,7 @@ class _Watch:
             raise GivenUp(f"run {self._lease['run_id']}: the database is away and the worker stops")
 
     def _write_the_end(self) -> None:
-        self._outbox.store()
+        self._events.store()
         status = self._process.exit_status
         if self._result is not None:
             self._write_result(self._result)
@@ -228,12 +228,12 @@ class _Watch:
     def _take_in(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "probe":
-                self._outbox.measured(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
+                self._events.measured(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
                 self._write_at = min(self._write_at, time.monotonic())
             case "device" if event.get("environment"):
-                self._outbox.learn(device=event["device"], environment=event["environment"])
-            case "estimate" if self._outbox.knows_device:
-                self._outbox.learn(estimate=dict(event["estimate"]))
+                self._events.learn(device=event["device"], environment=event["environment"])
+            case "estimate" if self._events.knows_device:
+                self._events.learn(estimate=dict(event["estimate"]))
             case "phase":
                 self._phase, self._beat_at, self._write_at = str(event["phase"]), 0.0, 0.0
             case "result":
@@ -244,7 +244,7 @@ class _Watch:
             self._say(line)
 
     def _say(self, line: LogLine) -> None:
-        self._outbox.say(line)
+        self._events.say(line)
         self._on_line(line)
 
     def _look(self, now: float) -> None:
@@ -259,27 +259,31 @@ class _Watch:
             self._end(Stop.STALLED)
         if self._stop and now >= self._kill_at:
             self._process.signal(signal.SIGKILL)
-            self._is_held_by_kernel = now >= self._kill_at + self._pace.kill_seconds
+            self._is_held_by_kernel = now >= self._kill_at + self._timeouts.kill_seconds
 
     @property
     def _patience_seconds(self) -> float:
         is_preparing = self._phase in ("", "estimating", "preparing")
-        return max(self._pace.preparing_seconds, self._pace.stall_seconds) if is_preparing else self._pace.stall_seconds
+        return (
+            max(self._timeouts.preparing_seconds, self._timeouts.stall_seconds)
+            if is_preparing
+            else self._timeouts.stall_seconds
+        )
 
     def _write(self, now: float) -> None:
         """Store what came, say that the run lives, see whether it shall end; later, if the database is away."""
         try:
-            self._hold(self._outbox.store())
+            self._hold(self._events.store())
             if now >= self._beat_at:
                 self._hold(services.run_heartbeat(**self._lease, phase=self._phase))
-                self._beat_at = now + self._pace.heartbeat_seconds
+                self._beat_at = now + self._timeouts.heartbeat_seconds
             if services.run_wants_cancel(run_id=self._lease["run_id"]):
                 self._end(Stop.CANCELLED)
-            self._write_at = now + self._pace.check_seconds
+            self._write_at = now + self._timeouts.check_seconds
         except DATABASE_AWAY as exc:
             logger.warning("run %s: the database is away: %s", self._lease["run_id"], str(exc).splitlines()[:1])
             connections_let_go()
-            self._write_at = time.monotonic() + self._pace.away_seconds
+            self._write_at = time.monotonic() + self._timeouts.away_seconds
 
     def _hold(self, is_held: bool) -> None:
         if not is_held:
@@ -290,7 +294,7 @@ class _Watch:
         if self._stop is not None:
             return
         is_urgent = why in (Stop.WORKER_STOPS, Stop.LEASE_LOST)
-        grace_seconds = self._pace.stopping_grace_seconds if is_urgent else self._pace.grace_seconds
+        grace_seconds = self._timeouts.stopping_grace_seconds if is_urgent else self._timeouts.grace_seconds
         self._stop, self._kill_at = why, time.monotonic() + grace_seconds
         self._process.signal(signal.SIGTERM)
 

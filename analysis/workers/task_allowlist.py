@@ -29,7 +29,7 @@ class Refused(BadSignature):
     """A message that django-q2 then drops, as it does one with a wrong signature."""
 
 
-class PlainValues:
+class SafeUnpickler:
     """Reads a pickle of plain values and times; one that names anything else to be called is refused."""
 
     @staticmethod
@@ -49,13 +49,13 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-class OwnTasks:
+class SignedTaskReader:
     """Stands in for django-q2's SignedPackage where messages are taken in."""
 
     @staticmethod
     def loads(payload: str) -> dict[str, Any]:
         try:
-            task = core_signing.loads(payload, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=PlainValues)
+            task = core_signing.loads(payload, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=SafeUnpickler)
         except _BROKEN as exc:
             raise Refused(f"no message of this queue: {exc}") from exc
         return _own(task)
@@ -63,7 +63,7 @@ class OwnTasks:
 
 def guard_install() -> None:
     """For this process and its forks; called before the cluster starts, which has to fork (`workers.worker`)."""
-    pusher.SignedPackage = OwnTasks
+    pusher.SignedPackage = SignedTaskReader
 
 
 def _own(task: Any) -> dict[str, Any]:

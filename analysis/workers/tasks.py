@@ -12,44 +12,44 @@ from analysis.runs.retention import retain_if_due
 from analysis.workers import device_discovery
 from analysis.workers.device_lock import DeviceBusy, device_lock, kill_left_behind
 from analysis.workers.estimates import estimates_recover, owner_of_this_process
-from analysis.workers.heartbeat import Pulse
+from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover, folders_tidy
-from analysis.workers.stop_pipe import Lifeline
-from analysis.workers.supervisor import Pace, supervise
+from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.supervisor import SupervisorTimeouts, supervise
 
 logger = logging.getLogger(__name__)
 
 _RETENTION_SECONDS = 20.0  # an estimate that comes meanwhile waits so long
-_ESTIMATE_PACE = Pace(wall_grace_seconds=30.0)
+_ESTIMATE_TIMEOUTS = SupervisorTimeouts(wall_grace_seconds=30.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class WorkerContext:
     """What this worker works on, how it learns that it should stop, and how it shows that it lives."""
 
     device_id: int | None
-    lifeline: Lifeline
-    pulse: Pulse
+    stop_pipe: StopPipe
+    heartbeat: Heartbeat
 
 
-_duty: Duty | None = None
+_context: WorkerContext | None = None
 
 
-def take_up(duty: Duty) -> None:
+def set_worker_context(context: WorkerContext) -> None:
     """Called once by `analysis.workers.worker`, before django-q2 forks the processes that inherit it."""
-    global _duty
-    _duty = duty
+    global _context
+    _context = context
 
 
 def wake() -> str:
     """Run the next waiting run of this worker's device; then ask to be woken again while more wait."""
-    if _duty is None or _duty.device_id is None:
+    if _context is None or _context.device_id is None:
         raise RuntimeError("this process serves no device; start workers with: python manage.py worker --device ...")
-    _duty.pulse.beat()
-    device = Device.objects.select_related("host").get(pk=_duty.device_id)
+    _context.heartbeat.beat()
+    device = Device.objects.select_related("host").get(pk=_context.device_id)
     try:
         with device_lock(device) as descriptor:
-            said = _work(device, descriptor, _duty)
+            said = _work(device, descriptor, _context)
     except DeviceBusy:
         return "busy"  # whoever holds the device wakes this worker when it is done
     rewake(device)
@@ -64,7 +64,7 @@ def rewake(device: Device) -> None:
 
 def housekeep() -> str:
     """What needs no device, in the default queue: take the runs of dead owners, remove what nobody needs."""
-    beat = _duty.pulse.beat if _duty is not None else lambda: None
+    beat = _context.heartbeat.beat if _context is not None else lambda: None
     beat()
     folders_tidy()
     estimates_recover()
@@ -76,15 +76,17 @@ def housekeep() -> str:
 
 def estimate() -> str:
     """Run the next waiting estimate, in the default queue; then ask to be woken again while more wait."""
-    if _duty is None:
+    if _context is None:
         raise RuntimeError("this process is no worker; start one with: python manage.py worker")
-    _duty.pulse.beat()
-    if _duty.lifeline.is_cut():
+    _context.heartbeat.beat()
+    if _context.stop_pipe.is_stopping():
         return "stopping"
     run = services.estimate_claim(owner=owner_of_this_process())
     if run is None:
         return "nothing waits"
-    supervise(run, should_stop=_duty.lifeline.is_cut, on_tick=_duty.pulse.beat, pace=_ESTIMATE_PACE)
+    supervise(
+        run, should_stop=_context.stop_pipe.is_stopping, on_tick=_context.heartbeat.beat, timeouts=_ESTIMATE_TIMEOUTS
+    )
     estimator_rewake()
     return _told(run)
 
@@ -95,9 +97,9 @@ def estimator_rewake() -> None:
         services.estimator_wake()
 
 
-def _work(device: Device, descriptor: int, duty: Duty) -> str:
+def _work(device: Device, descriptor: int, context: WorkerContext) -> str:
     device_recover(device)
-    if duty.lifeline.is_cut():
+    if context.stop_pipe.is_stopping():
         return "stopping"
     device_discovery.foreign_use_read(device)
     run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}")
@@ -105,7 +107,9 @@ def _work(device: Device, descriptor: int, duty: Duty) -> str:
         return "nothing waits"
     logger.info("run %s starts on %s", run.pk, device)
     try:
-        supervise(run, keep_open=[descriptor], should_stop=duty.lifeline.is_cut, on_tick=duty.pulse.beat)
+        supervise(
+            run, keep_open=[descriptor], should_stop=context.stop_pipe.is_stopping, on_tick=context.heartbeat.beat
+        )
     finally:
         kill_left_behind(device)
     return _told(run)

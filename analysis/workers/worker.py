@@ -36,11 +36,11 @@ from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
 from analysis.workers.device_lock import DeviceBusy, device_lock
 from analysis.workers.estimates import estimates_recover
-from analysis.workers.heartbeat import Pulse
+from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover
-from analysis.workers.stop_pipe import Lifeline
+from analysis.workers.stop_pipe import StopPipe
 from analysis.workers.task_allowlist import guard_install
-from analysis.workers.tasks import Duty, take_up
+from analysis.workers.tasks import WorkerContext, set_worker_context
 
 logger = logging.getLogger(__name__)
 
@@ -77,13 +77,13 @@ class Worker:
     device: Device | None = None
 
     def __init__(self) -> None:
-        self._lifeline, self._pulse = Lifeline(), Pulse()
+        self._stop_pipe, self._heartbeat = StopPipe(), Heartbeat()
         self._is_stopping = False
         self._refresh_at = self._look_at = 0.0
 
     def work(self) -> int:
         """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
-        take_up(Duty(self.device and self.device.pk, self._lifeline, self._pulse))
+        set_worker_context(WorkerContext(self.device and self.device.pk, self._stop_pipe, self._heartbeat))
         self._recover(wait_seconds=5)
         OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
         connections.close_all()  # no connection may cross a fork
@@ -92,13 +92,13 @@ class Worker:
         logger.info("worker for %s is ready", self.device or "work without a device")
         while not self._is_stopping and sentinel.is_alive():
             self._look_after(time.monotonic())
-            if self._pulse.age_seconds > FROZEN_SECONDS:
+            if self._heartbeat.age_seconds > FROZEN_SECONDS:
                 return self._end_frozen(sentinel)
             time.sleep(_TICK_SECONDS)
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
 
     def _start_cluster(self) -> BaseProcess:
-        # guard, pulse and lifeline reach the cluster's processes by fork alone; Python 3.14 would not fork by itself
+        # allowlist, heartbeat and stop pipe reach its processes by fork alone; Python 3.14 would not fork by itself
         multiprocessing.set_start_method("fork", force=True)
         guard_install()
         q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
@@ -123,7 +123,7 @@ class Worker:
         except DATABASE_AWAY as exc:
             logger.warning("the database is away: %s", str(exc).splitlines()[:1])
             connections_let_go()
-            self._pulse.beat()
+            self._heartbeat.beat()
 
     def _refresh(self) -> None:
         """Nothing to read without a device."""
@@ -135,14 +135,14 @@ class Worker:
         async_task(self.task, cluster=self.queue_name, ack_failure=True)
 
     def _end_frozen(self, sentinel: BaseProcess) -> int:
-        logger.error("no sign of life from the worker for %.0f s: ending the cluster", self._pulse.age_seconds)
+        logger.error("no sign of life from the worker for %.0f s: ending the cluster", self._heartbeat.age_seconds)
         sentinel.kill()
         sentinel.join()
         return FROZEN_EXIT_STATUS
 
     def _stop(self, sentinel: BaseProcess) -> int:
         """Let the supervisor end its engine and give the run back; nothing is left running, in rows or processes."""
-        self._lifeline.cut()
+        self._stop_pipe.stop()
         self._recover(wait_seconds=_STOP_SECONDS)
         sentinel.kill()
         sentinel.join()

@@ -22,8 +22,8 @@ from django.contrib.auth.models import User
 
 from analysis.models import Device, Run
 from analysis.workers import tasks
-from analysis.workers.heartbeat import Pulse
-from analysis.workers.stop_pipe import Lifeline
+from analysis.workers.heartbeat import Heartbeat
+from analysis.workers.stop_pipe import StopPipe
 from tests.factories import make_device
 from tests.fake_engine import FACTS, FAKE_ENGINE
 
@@ -86,7 +86,7 @@ class Shell:
 def device(monkeypatch: pytest.MonkeyPatch, settings) -> Device:
     """What the fake engine says it runs on; its worker is this process."""
     device = make_device(name=FACTS.name, capacity_bytes=FACTS.capacity_bytes)
-    monkeypatch.setattr(tasks, "_duty", tasks.Duty(device.pk, Lifeline(), Pulse()))
+    monkeypatch.setattr(tasks, "_context", tasks.WorkerContext(device.pk, StopPipe(), Heartbeat()))
     settings.ENGINE_COMMAND = (*FAKE_ENGINE, "with_stack")
     return device
 

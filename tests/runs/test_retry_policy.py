@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.models import State
-from analysis.runs.retry_policy import Cause, verdict
+from analysis.runs.retry_policy import Cause, decide_retry
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from analysis.runs.retry_policy import Cause, verdict
     ],
 )
 def test_a_run_gets_another_attempt_as_long_as_it_may_not_be_to_blame(earlier, cause, state):
-    assert verdict(cause, earlier).state == state
+    assert decide_retry(cause, earlier).state == state
 
 
 def test_a_worker_that_is_stopped_costs_the_run_nothing_however_often():
-    follows = verdict(Cause.WORKER_STOPPED, [Cause.OWNER_DIED, Cause.OWNER_DIED])
+    follows = decide_retry(Cause.WORKER_STOPPED, [Cause.OWNER_DIED, Cause.OWNER_DIED])
     assert (follows.state, follows.counted) == (State.QUEUED, False)
 
 
 @pytest.mark.parametrize("cause", [*Cause, "workload_failed"])
 def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
-    assert verdict(cause, [], cancel_requested=True).state == State.CANCELLED
+    assert decide_retry(cause, [], cancel_requested=True).state == State.CANCELLED

@@ -21,7 +21,7 @@ from django_q.models import OrmQ
 from django_q.tasks import async_task
 
 from analysis.workers import tasks
-from analysis.workers.task_allowlist import TASKS, OwnTasks, Refused, guard_install
+from analysis.workers.task_allowlist import TASKS, Refused, SignedTaskReader, guard_install
 
 OTHER_KEY = "a-key-that-is-not-ours-but-as-long-as-any-other-0123456789"
 
@@ -46,7 +46,7 @@ def made(**parts: Any) -> dict[str, Any]:
 
 
 def test_a_task_of_ours_is_read():
-    assert OwnTasks.loads(signed(made()))["func"] == "analysis.workers.tasks.wake"
+    assert SignedTaskReader.loads(signed(made()))["func"] == "analysis.workers.tasks.wake"
 
 
 @pytest.mark.parametrize(
@@ -70,24 +70,24 @@ def test_a_task_of_ours_is_read():
 )
 def test_a_task_that_is_not_ours_is_refused_though_its_signature_is_right(parts):
     with pytest.raises(Refused):
-        OwnTasks.loads(signed(made(**parts)))
+        SignedTaskReader.loads(signed(made(**parts)))
 
 
 def test_a_function_itself_in_place_of_a_name_is_refused():
     with pytest.raises(Refused, match=r"system in a task"):
-        OwnTasks.loads(signed(made(func=os.system)))
+        SignedTaskReader.loads(signed(made(func=os.system)))
 
 
 @pytest.mark.parametrize("value", ["text", 7, [], {}, None, {"func": {}}, {"func": []}])
 def test_what_is_no_task_at_all_is_refused(value):
     with pytest.raises((Refused, TypeError)):
-        OwnTasks.loads(signed(value))
+        SignedTaskReader.loads(signed(value))
 
 
 def test_a_payload_signed_with_another_key_is_not_even_unpickled(tmp_path):
     mark = tmp_path / "mark"
     with pytest.raises(q2_signing.BadSignature, match="does not match"):
-        OwnTasks.loads(signed(made(args=(Trap(mark),)), OTHER_KEY))
+        SignedTaskReader.loads(signed(made(args=(Trap(mark),)), OTHER_KEY))
     assert not mark.exists()
 
 
@@ -96,7 +96,7 @@ def test_a_payload_of_ours_may_call_nothing_while_it_is_read(tmp_path):
     mark = tmp_path / "mark"
     payload = signed(made(args=(Trap(mark),)))
     with pytest.raises(Refused):
-        OwnTasks.loads(payload)
+        SignedTaskReader.loads(payload)
     assert not mark.exists()
     q2_signing.SignedPackage.loads(payload)
     assert mark.exists()
@@ -105,7 +105,7 @@ def test_a_payload_of_ours_may_call_nothing_while_it_is_read(tmp_path):
 @pytest.mark.parametrize("payload", ["", "x", "a:b", "a:b:c", "::", "é:ü:ö", pickle.dumps(1).hex()])
 def test_garbage_is_refused(payload):
     with pytest.raises(q2_signing.BadSignature):
-        OwnTasks.loads(payload)
+        SignedTaskReader.loads(payload)
 
 
 def test_a_signed_text_that_is_no_pickle_is_refused():
@@ -115,7 +115,7 @@ def test_a_signed_text_that_is_no_pickle_is_refused():
 
     for data in (b"", b"nonsense", b"\x80\x05"):
         with pytest.raises(Refused):
-            OwnTasks.loads(signing.dumps(data, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=Raw))
+            SignedTaskReader.loads(signing.dumps(data, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=Raw))
 
 
 class Taken:

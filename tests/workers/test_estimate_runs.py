@@ -17,25 +17,27 @@ from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
 from analysis.workers import estimates, tasks, worker
 from analysis.workers.estimates import estimate_arguments, estimates_recover, owner_of_this_process
-from analysis.workers.heartbeat import Pulse
-from analysis.workers.stop_pipe import Lifeline
-from analysis.workers.supervisor import Pace, start_engine, supervise
+from analysis.workers.heartbeat import Heartbeat
+from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.supervisor import SupervisorTimeouts, start_engine, supervise
 from engine.errors import SpecError
 from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
 from tests.fake_engine import FAKE_ENGINE
 
 pytestmark = pytest.mark.django_db
 
-QUICK = Pace(tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0)
+QUICK = SupervisorTimeouts(
+    tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0
+)
 
 
 @pytest.fixture
-def default_worker(monkeypatch: pytest.MonkeyPatch, settings) -> tasks.Duty:
+def default_worker(monkeypatch: pytest.MonkeyPatch, settings) -> tasks.WorkerContext:
     """This process serves the default queue, with the fake engine in place of the real one."""
-    duty = tasks.Duty(None, Lifeline(), Pulse())
-    monkeypatch.setattr(tasks, "_duty", duty)
+    context = tasks.WorkerContext(None, StopPipe(), Heartbeat())
+    monkeypatch.setattr(tasks, "_context", context)
     settings.ENGINE_COMMAND = (*FAKE_ENGINE, "ok")
-    return duty
+    return context
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def asked_for() -> list[str]:
 
 def watch(mode: str, *, stop=lambda: False) -> Run:
     run = make_claimed_estimate()
-    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=stop, pace=QUICK)
+    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=stop, timeouts=QUICK)
     run.refresh_from_db()
     return run
 
@@ -145,13 +147,13 @@ def test_a_person_with_many_estimates_does_not_keep_others_waiting(alice, root):
 
 def test_a_stopping_worker_takes_none(default_worker):
     run = make_estimate()
-    default_worker.lifeline.cut()
+    default_worker.stop_pipe.stop()
     assert tasks.estimate() == "stopping"
     assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
 def test_a_process_that_is_no_worker_says_how_to_start_one(monkeypatch):
-    monkeypatch.setattr(tasks, "_duty", None)
+    monkeypatch.setattr(tasks, "_context", None)
     with pytest.raises(RuntimeError, match=r"manage\.py worker"):
         tasks.estimate()
 
@@ -181,7 +183,7 @@ def test_a_predictor_that_crashes_gets_one_more_try():
 def test_a_cancel_ends_it():
     run = make_claimed_estimate()
     services.run_cancel(run_id=run.pk)
-    supervise(run, command=[*FAKE_ENGINE, "wait"], pace=QUICK)
+    supervise(run, command=[*FAKE_ENGINE, "wait"], timeouts=QUICK)
     run.refresh_from_db()
     assert run.state == State.CANCELLED
 

@@ -7,7 +7,7 @@ import pytest
 from analysis.runs import services
 from analysis.runs.resume import known
 from analysis.runs.services import Lease
-from analysis.workers.event_buffer import Outbox
+from analysis.workers.event_buffer import EventBuffer
 from engine.known import Known
 from engine.units import MIB
 from tests.factories import FACTS, make_claimed_run, make_probe
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.django_db
 
 def test_the_estimate_is_stored_beside_the_device_and_the_next_attempt_still_resumes() -> None:
     run = make_claimed_run()
-    outbox = Outbox(Lease(run_id=run.pk, token=run.token))
-    outbox.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
-    outbox.learn(estimate=prior_estimate(at_4=390 * MIB))
-    outbox.measured(make_probe(4), is_carried=False)
-    assert outbox.store()
+    events = EventBuffer(Lease(run_id=run.pk, token=run.token))
+    events.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
+    events.learn(estimate=prior_estimate(at_4=390 * MIB))
+    events.measured(make_probe(4), is_carried=False)
+    assert events.store()
     assert set(run.attempts.get().environment) == {"device", "environment", "estimate"}
     services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")
     again = services.run_claim(device=run.device, owner="another")
@@ -32,4 +32,4 @@ def test_the_estimate_is_stored_beside_the_device_and_the_next_attempt_still_res
 
 def test_an_estimate_without_a_device_is_not_waited_for() -> None:
     run = make_claimed_run()
-    assert not Outbox(Lease(run_id=run.pk, token=run.token)).knows_device
+    assert not EventBuffer(Lease(run_id=run.pk, token=run.token)).knows_device

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from analysis.workers import process_manager
-from analysis.workers.process_manager import Child, Keeper
+from analysis.workers.process_manager import Child, ProcessManager
 
 
 def shell(script: str, **environment: str) -> Child:
@@ -16,8 +16,8 @@ def shell(script: str, **environment: str) -> Child:
 
 
 @pytest.fixture
-def keeper() -> Iterator[Keeper]:
-    keeper = Keeper()
+def keeper() -> Iterator[ProcessManager]:
+    keeper = ProcessManager()
     yield keeper
     keeper.kill()
 
@@ -29,7 +29,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
         time.sleep(0.01)
 
 
-def looks_until(keeper: Keeper, holds: Callable[[], bool]) -> None:
+def looks_until(keeper: ProcessManager, holds: Callable[[], bool]) -> None:
     def look_and_ask() -> bool:
         keeper.look()
         return holds()

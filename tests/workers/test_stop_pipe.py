@@ -8,28 +8,28 @@ import sys
 
 from django.conf import settings
 
-from analysis.workers.stop_pipe import Lifeline
+from analysis.workers.stop_pipe import StopPipe
 
 
 def test_a_lifeline_is_cut_once_and_for_all():
-    lifeline = Lifeline()
-    assert not lifeline.is_cut()
-    lifeline.cut()
-    lifeline.cut()
-    assert lifeline.is_cut()
+    stop_pipe = StopPipe()
+    assert not stop_pipe.is_stopping()
+    stop_pipe.stop()
+    stop_pipe.stop()
+    assert stop_pipe.is_stopping()
 
 
 def test_a_fork_learns_of_the_death_of_the_main_process():
     """In a process of its own: the fork outlives its parent, sees the end, and says so."""
     script = (
         "import os, sys\n"
-        "from analysis.workers.stop_pipe import Lifeline\n"
+        "from analysis.workers.stop_pipe import StopPipe\n"
         "import select\n"
-        "lifeline = Lifeline()\n"
+        "stop_pipe = StopPipe()\n"
         "if os.fork():\n"
         "    os._exit(0)\n"
-        "select.select([lifeline._reading], [], [], 10)\n"
-        "print(lifeline.is_cut(), flush=True)\n"
+        "select.select([stop_pipe._reading], [], [], 10)\n"
+        "print(stop_pipe.is_stopping(), flush=True)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=settings.BASE_DIR, env={**os.environ}, capture_output=True, text=True

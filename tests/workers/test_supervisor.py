@@ -16,21 +16,27 @@ from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.services import LogLine
 from analysis.workers import supervisor
-from analysis.workers.supervisor import GivenUp, Pace, describe_death, supervise
+from analysis.workers.supervisor import GivenUp, SupervisorTimeouts, describe_death, supervise
 from tests.factories import make_claimed_run
 from tests.fake_engine import FAKE_ENGINE
 
 pytestmark = pytest.mark.django_db
 
-QUICK = Pace(tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0)
+QUICK = SupervisorTimeouts(
+    tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0
+)
 
 
 def watch(
-    mode: str, *, stop: Callable[[Run], bool] = lambda run: False, pace: Pace | None = None, **fields: Any
+    mode: str,
+    *,
+    stop: Callable[[Run], bool] = lambda run: False,
+    timeouts: SupervisorTimeouts | None = None,
+    **fields: Any,
 ) -> Run:
     """Supervise a fresh run with the fake engine in this mode; returns it as it is stored afterwards."""
     run = make_claimed_run(**fields)
-    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=lambda: stop(run), pace=pace or QUICK)
+    supervise(run, command=[*FAKE_ENGINE, mode], should_stop=lambda: stop(run), timeouts=timeouts or QUICK)
     run.refresh_from_db()
     return run
 
@@ -39,7 +45,7 @@ def watch_again(run: Run, mode: str) -> Run:
     """The next attempt of a run that was given back."""
     claimed = services.run_claim(device=run.device, owner="tester", run_id=run.pk)
     assert claimed is not None
-    supervise(claimed, command=[*FAKE_ENGINE, mode], pace=QUICK)
+    supervise(claimed, command=[*FAKE_ENGINE, mode], timeouts=QUICK)
     claimed.refresh_from_db()
     return claimed
 
@@ -143,7 +149,7 @@ def test_a_worker_that_stops_gives_its_run_back_and_it_does_not_count():
 
 
 def test_an_engine_that_stands_still_is_stopped_and_tried_once_more():
-    run = watch("hang", pace=replace(QUICK, stall_seconds=0.5))
+    run = watch("hang", timeouts=replace(QUICK, stall_seconds=0.5))
     assert (run.state, run.attempts.get().cause) == (State.QUEUED, "stalled")
 
 
@@ -159,7 +165,7 @@ def test_what_is_measured_while_the_database_is_away_is_stored_when_it_is_back(m
     monkeypatch.setattr(supervisor, "connections_let_go", lambda: None)
     monkeypatch.setattr(database, "connections_let_go", lambda: None)
     monkeypatch.setattr(services, "measurement_add", away_twice)
-    run = watch("ok", pace=replace(QUICK, away_seconds=0.05))
+    run = watch("ok", timeouts=replace(QUICK, away_seconds=0.05))
     assert (run.state, run.attempt, Measurement.objects.of(run).count()) == (State.FINISHED, 1, 3)
 
 
@@ -194,7 +200,7 @@ def test_a_supervisor_that_breaks_leaves_neither_engine_nor_running_run():
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        supervise(run, command=[*FAKE_ENGINE, "wait"], should_stop=break_off, pace=QUICK)
+        supervise(run, command=[*FAKE_ENGINE, "wait"], should_stop=break_off, timeouts=QUICK)
     run.refresh_from_db()
     assert (run.state, run.error_code) == (State.FAILED, "internal")
 
@@ -212,7 +218,7 @@ def test_the_engines_whole_group_is_dead_afterwards():
     reading, writing = os.pipe()
     run = make_claimed_run()
     supervise(
-        run, command=[*FAKE_ENGINE, "wait"], keep_open=[writing], should_stop=lambda: has_started(run), pace=QUICK
+        run, command=[*FAKE_ENGINE, "wait"], keep_open=[writing], should_stop=lambda: has_started(run), timeouts=QUICK
     )
     os.close(writing)
     assert os.read(reading, 1) == b""
@@ -231,7 +237,7 @@ def test_the_heartbeat_is_renewed_while_the_engine_says_nothing():
 
 def test_whoever_watches_sees_the_lines_as_they_come():
     seen: list[LogLine] = []
-    supervise(make_claimed_run(), command=[*FAKE_ENGINE, "ok"], on_line=seen.append, pace=QUICK)
+    supervise(make_claimed_run(), command=[*FAKE_ENGINE, "ok"], on_line=seen.append, timeouts=QUICK)
     assert [line.message.split(":")[0] for line in seen] == ["Phase", "batch 4 fits", "batch 8 fits", "batch 9"]
 
 

@@ -9,8 +9,8 @@ from analysis.models import Device, Run, State
 from analysis.runs import services
 from analysis.workers import tasks
 from analysis.workers.device_lock import device_lock
-from analysis.workers.heartbeat import Pulse
-from analysis.workers.stop_pipe import Lifeline
+from analysis.workers.heartbeat import Heartbeat
+from analysis.workers.stop_pipe import StopPipe
 from tests.factories import make_claimed_run, make_device, make_run
 from tests.fake_engine import FAKE_ENGINE
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def device(monkeypatch: pytest.MonkeyPatch, settings) -> Device:
     """A device whose worker this process is, with the fake engine in place of the real one."""
     device = make_device()
-    monkeypatch.setattr(tasks, "_duty", tasks.Duty(device.pk, Lifeline(), Pulse()))
+    monkeypatch.setattr(tasks, "_context", tasks.WorkerContext(device.pk, StopPipe(), Heartbeat()))
     settings.ENGINE_COMMAND = (*FAKE_ENGINE, "ok")
     return device
 
@@ -66,12 +66,12 @@ def test_work_without_a_device_takes_the_runs_of_silent_owners(monkeypatch):
 
 def test_a_worker_that_stops_claims_nothing(device):
     run = make_run(device)
-    tasks._duty.lifeline.cut()
+    tasks._context.stop_pipe.stop()
     assert tasks.wake() == "stopping"
     assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
 def test_a_process_that_serves_no_device_says_how_to_start_one(monkeypatch):
-    monkeypatch.setattr(tasks, "_duty", None)
+    monkeypatch.setattr(tasks, "_context", None)
     with pytest.raises(RuntimeError, match="manage.py worker --device"):
         tasks.wake()

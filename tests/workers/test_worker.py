@@ -13,7 +13,7 @@ from django_q.models import OrmQ
 from analysis.models import Run, State
 from analysis.workers import worker
 from analysis.workers.device_lock import device_lock
-from analysis.workers.heartbeat import Pulse
+from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.worker import DIED_EXIT_STATUS, DeviceWorker, FailFastSentinel, Worker
 from tests.factories import make_claimed_run, make_device, make_run
 
@@ -106,6 +106,6 @@ def test_a_database_that_is_away_does_not_end_what_runs(monkeypatch, caplog):
 
 
 def test_the_pulse_tells_how_long_the_worker_has_stood_still():
-    pulse = Pulse()
-    pulse.beat()
-    assert 0 <= pulse.age_seconds < 5
+    heartbeat = Heartbeat()
+    heartbeat.beat()
+    assert 0 <= heartbeat.age_seconds < 5

@@ -27,7 +27,7 @@ from analysis.accounts.bootstrap import administrator_create_first
 from analysis.database import DATABASE_AWAY, connections_let_go
 from analysis.models import Device
 from analysis.workers.device_discovery import accelerators_or_cpu, devices_find, devices_register
-from analysis.workers.process_manager import Child, Keeper
+from analysis.workers.process_manager import Child, ProcessManager
 from engine.errors import EngineError
 
 _DATABASE_SECONDS = 3.0
@@ -49,16 +49,16 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
         refuse_taken_port(host, port)
-        self._keeper, self._stops = Keeper(), 0
+        self._processes, self._stops = ProcessManager(), 0
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
         devices = self._set_up()
-        self._keeper.start([web_server(host, port), default_worker(), *map(worker, devices)])
+        self._processes.start([web_server(host, port), default_worker(), *map(worker, devices)])
         try:
             self._keep(address(host, port))
         finally:
             self._say("stopping ...")
-            self._keeper.stop(seconds=_STOP_SECONDS)
+            self._processes.stop(seconds=_STOP_SECONDS)
             self._say("stopped")
 
     def _set_up(self) -> list[Device]:
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         ready_until = time.monotonic() + _READY_SECONDS
         is_announced = False
         while not self._stops:
-            self._keeper.look()
+            self._processes.look()
             is_announced = is_announced or self._announce(url)
             if not is_announced and time.monotonic() >= ready_until:
                 raise CommandError(f"{url}/health did not answer within {_READY_SECONDS:.0f} s")
@@ -115,7 +115,7 @@ class Command(BaseCommand):
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._stops += 1
         if self._stops > 1:
-            self._keeper.kill()
+            self._processes.kill()
             os._exit(130)
 
     def _say(self, text: str) -> None:

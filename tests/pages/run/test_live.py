@@ -15,7 +15,7 @@ from analysis.models import Run, RunLog
 from analysis.pages.run.live import Seen, poll_seconds
 from analysis.runs import services
 from analysis.runs.services import Lease, LogLine
-from analysis.workers.event_buffer import Outbox
+from analysis.workers.event_buffer import EventBuffer
 from engine.units import MIB
 from tests.factories import FACTS, make_claimed_run, make_device, make_probe, make_refusal, make_result, make_run
 from tests.factories.pages import finished, page, poll, prior_estimate, seen_on, words
@@ -59,11 +59,11 @@ def test_the_curve_grows_with_the_probes(alice_client: Client) -> None:
 
 def expect(run: Run, estimate: dict[str, Any]) -> None:
     """As the supervisor stores what the engine tells it: first the device, then the estimate."""
-    outbox = Outbox(Lease(run_id=run.pk, token=run.token))
-    outbox.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
-    outbox.store()
-    outbox.learn(estimate=estimate)
-    outbox.store()
+    events = EventBuffer(Lease(run_id=run.pk, token=run.token))
+    events.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
+    events.store()
+    events.learn(estimate=estimate)
+    events.store()
 
 
 def test_the_estimate_stands_beside_what_is_measured(alice_client: Client) -> None:
