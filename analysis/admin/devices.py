@@ -27,12 +27,12 @@ class FoundByTheirWorkers(Managed):
 
     @admin.action(description="Drain: take no new run, let what runs end", permissions=["change"])
     def drain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        count = services.upkeep_set_drained(model=rows.model, ids=_ids(rows), drained=True)
+        count = services.maintenance_set_drained(model=rows.model, ids=_ids(rows), drained=True)
         self.message_user(request, f"{count} drained. What runs there is left to end.")
 
     @admin.action(description="Take new runs again", permissions=["change"])
     def undrain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        count = services.upkeep_set_drained(model=rows.model, ids=_ids(rows), drained=False)
+        count = services.maintenance_set_drained(model=rows.model, ids=_ids(rows), drained=False)
         self.message_user(request, f"{count} may take runs again.")
 
 

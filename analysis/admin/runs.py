@@ -20,7 +20,7 @@ from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.keyset import Part
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs import services
-from analysis.runs.services import Answer
+from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
 PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
@@ -235,7 +235,7 @@ class RunAdmin(ReadOnly):
         return render_to_string("admin/run_probes.html", context)
 
     def _do(
-        self, request: HttpRequest, runs: QuerySet[Run], service: Callable[..., Answer], done: str, **options: Any
+        self, request: HttpRequest, runs: QuerySet[Run], service: Callable[..., BulkResult], done: str, **options: Any
     ) -> None:
         answer = service(run_ids=_ids(runs), by=request.user, **options)
         told = f"{answer.done} {done}"

@@ -7,11 +7,21 @@ from analysis.models.audit import AuditEntry
 from analysis.models.gpu_price import GpuPrice
 from analysis.models.matrix import MatrixCell
 from analysis.models.retention import RetentionRule
-from analysis.models.run import OVER, Attempt, Device, Host, Measurement, Run, RunLog, State, Upkeep
+from analysis.models.run import (
+    TERMINAL_STATES,
+    Attempt,
+    Device,
+    Host,
+    MaintenanceMixin,
+    Measurement,
+    Run,
+    RunLog,
+    State,
+)
 from analysis.models.trend import TrendAcknowledgement
 
 __all__ = [
-    "OVER",
+    "TERMINAL_STATES",
     "ApiToken",
     "Attempt",
     "AuditEntry",
@@ -19,6 +29,7 @@ __all__ = [
     "GpuPrice",
     "Host",
     "IdempotencyKey",
+    "MaintenanceMixin",
     "MatrixCell",
     "Measurement",
     "Quota",
@@ -31,5 +42,4 @@ __all__ = [
     "Tag",
     "Throttle",
     "TrendAcknowledgement",
-    "Upkeep",
 ]

@@ -31,7 +31,7 @@ from engine.result import Probe
 from engine.spec import RunSpec
 
 
-class Upkeep(models.Model):
+class MaintenanceMixin(models.Model):
     """What keeps a host or a device from taking new runs for a while. A run under way is left to end."""
 
     drained = models.BooleanField(default=False, help_text="Takes no new run; what runs now is left to end.")
@@ -43,7 +43,7 @@ class Upkeep(models.Model):
         abstract = True
 
 
-class Host(Upkeep):
+class Host(MaintenanceMixin):
     """A machine with devices. Registered by its workers, under the name they run with."""
 
     name = models.CharField(max_length=200, unique=True)
@@ -56,7 +56,7 @@ class Host(Upkeep):
         return self.name
 
 
-class Device(Upkeep):
+class Device(MaintenanceMixin):
     """One place to run on: a card, a MIG instance of one, or the CPU, of one host. Registered by its worker.
 
     A card is known by its UUID and keeps its row when it moves; what has none is known by host and name.
@@ -116,7 +116,7 @@ class State(models.TextChoices):
     INTERRUPTED = "interrupted", "Interrupted"
 
 
-OVER = frozenset({State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED})
+TERMINAL_STATES = frozenset({State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED})
 
 
 class Run(Restorable):
@@ -278,7 +278,7 @@ class Run(Restorable):
 
     @property
     def is_over(self) -> bool:
-        return self.state in OVER
+        return self.state in TERMINAL_STATES
 
     @property
     def is_estimate(self) -> bool:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from analysis.models import Device
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.run_state import Chip
-from analysis.runs.placement import card_of
+from analysis.runs.placement import slot_of
 
 STALE_SECONDS = 10
 
@@ -47,7 +47,7 @@ def _note(device: Device) -> str:
     """What people wrote about its maintenance, and whether other processes hold too much of it."""
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes
-    is_shared = card_of(device).is_shared and foreign is not None
+    is_shared = slot_of(device).is_shared and foreign is not None
     shared = f"other processes hold {bytes_text(foreign)}: only runs that accept this start" if is_shared else ""
     return "; ".join(words for words in (maintenance, shared) if words)
 

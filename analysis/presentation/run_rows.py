@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.models import Run
 from analysis.presentation import labels, run_state
-from analysis.runs.queue_forecast import Turn
+from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
 
 
@@ -34,12 +34,12 @@ class HistoryRow:
         return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
 
 
-def history_rows(runs: Iterable[Run], turns: Mapping[int, Turn]) -> list[HistoryRow]:
+def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[HistoryRow]:
     """In the order given."""
-    return [_row(run, turns.get(run.pk)) for run in runs]
+    return [_row(run, positions.get(run.pk)) for run in runs]
 
 
-def _row(run: Run, turn: Turn | None) -> HistoryRow:
+def _row(run: Run, turn: QueuePosition | None) -> HistoryRow:
     ended = run.finished_at and run.started_at
     return HistoryRow(
         run=run,
@@ -48,5 +48,5 @@ def _row(run: Run, turn: Turn | None) -> HistoryRow:
         settings=" · ".join(labels.settings_words(run.spec)),
         chip=run_state.chip(run),
         took_seconds=(run.finished_at - run.started_at).total_seconds() if ended else None,
-        turn=run_state.turn_words(turn) if turn else "",
+        turn=run_state.describe_queue_position(turn) if turn else "",
     )

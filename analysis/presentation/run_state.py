@@ -10,8 +10,8 @@ from django.utils import timezone
 from analysis.models import Run, State
 from analysis.presentation.formatting import duration
 from analysis.presentation.labels import model_name, run_place
-from analysis.runs.queue_forecast import Turn
-from analysis.runs.remaining_time import TimeLeft
+from analysis.runs.queue_forecast import QueuePosition
+from analysis.runs.remaining_time import RemainingTime
 from analysis.runs.retry_policy import Cause
 
 
@@ -78,12 +78,16 @@ def chip(run: Run) -> Chip:
     return _CHIPS[State(run.state)]
 
 
-def phase_words(run: Run, turn: Turn | None = None) -> str:
+def phase_words(run: Run, turn: QueuePosition | None = None) -> str:
     """What happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
     if run.state == State.QUEUED and run.is_estimate:
         return "Waiting for a free worker; an estimate needs no device."
     if run.state == State.QUEUED:
-        return f"Waiting: {turn_words(turn)}." if turn else f"Waiting for {run_place(run)}; when is not known."
+        return (
+            f"Waiting: {describe_queue_position(turn)}."
+            if turn
+            else f"Waiting for {run_place(run)}; when is not known."
+        )
     if run.cancel_requested:
         return "Stopping the engine."
     if run.is_estimate and run.phase == "":
@@ -91,7 +95,7 @@ def phase_words(run: Run, turn: Turn | None = None) -> str:
     return _PHASES.get(run.phase, f"{run.phase.capitalize()}.")
 
 
-def turn_words(turn: Turn) -> str:
+def describe_queue_position(turn: QueuePosition) -> str:
     """ "next, in about 4 min" or "number 3"."""
     number = "next" if turn.position == 1 else f"number {turn.position:,}"
     if turn.start_at is None:
@@ -120,24 +124,24 @@ def _silent_seconds(run: Run) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLeftWords:
+class RemainingTimeText:
     """How long it may still take, and what that is read off; `left` tells the page's clock when to count to."""
 
-    left: TimeLeft
+    left: RemainingTime
     text: str
     source: str
 
 
-def time_left_words(left: TimeLeft) -> TimeLeftWords:
+def time_left_words(left: RemainingTime) -> RemainingTimeText:
     """ "1 m 10 s to 2 m left", as 4 earlier runs like it took 2 m to 3 m."""
     now = timezone.now()
     soonest, latest = ((moment - now).total_seconds() for moment in (left.soonest_at, left.latest_at))
     took = f"{duration(left.shortest_seconds)} to {duration(left.longest_seconds)}"
     source = f"{left.runs} earlier runs with these settings on such a device took {took}"
     if latest <= 0:
-        return TimeLeftWords(left, "longer than before", source)
+        return RemainingTimeText(left, "longer than before", source)
     text = f"{duration(soonest)} to {duration(latest)} left" if soonest > 0 else f"up to {duration(latest)} left"
-    return TimeLeftWords(left, text, source)
+    return RemainingTimeText(left, text, source)
 
 
 def ending(run: Run) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
 from analysis.audit.record import record, record_many
-from analysis.models import OVER, Run, RunWord, State, Tag
+from analysis.models import TERMINAL_STATES, Run, RunWord, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.create import run_create, runs_cancel
@@ -22,7 +22,7 @@ from analysis.runs.estimates import estimate_create
 from analysis.runs.matrix_store import cells_renew
 from analysis.runs.placement import placement_of
 from analysis.runs.result_columns import storable_text
-from analysis.runs.search_terms import words_stored
+from analysis.runs.search_terms import stored_search_terms
 from engine.errors import SpecError
 from engine.spec import RunSpec
 
@@ -34,7 +34,7 @@ TAGS_PER_RUN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BulkResult:
     """How many runs something was done to, how many are somebody else's or gone, and how many it cannot be done to."""
 
     done: int
@@ -43,23 +43,23 @@ class Answer:
     reason: str = ""
 
 
-def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collection[str]) -> Answer:
+def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collection[str]) -> BulkResult:
     """Replace a run's name, note and tags. Raises ValidationError for a tag that is none."""
     rows = [_tag(tag) for tag in dict.fromkeys(tags)][:TAGS_PER_RUN]
     name, note = storable_text(name.strip(), NAME_LENGTH), storable_text(note.strip(), NOTE_LENGTH)
     with transaction.atomic():
         run = Run.objects.changeable_by(by).filter(pk=run_id).only("pk", "model", "state", "name", "note").first()
         if run is None:
-            return Answer(0, not_allowed=1)
+            return BulkResult(0, not_allowed=1)
         _record_written(run, {"name": name, "note": note, "tags": sorted(row.name for row in rows)})
         Run.objects.filter(pk=run.pk).update(name=name, note=note)
         run.tags.set(rows)
         RunWord.objects.filter(run=run).delete()
-        RunWord.objects.bulk_create(RunWord(run=run, word=word) for word in words_stored(name, note))
-    return Answer(1)
+        RunWord.objects.bulk_create(RunWord(run=run, word=word) for word in stored_search_terms(name, note))
+    return BulkResult(1)
 
 
-def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
+def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
     """Put a tag on these. Raises ValidationError when it is none."""
     mine = _changeable(run_ids, by)
     row = _tag(tag)
@@ -67,10 +67,10 @@ def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
     with transaction.atomic():
         through.objects.bulk_create((through(run_id=pk, tag_id=row.pk) for pk in mine), ignore_conflicts=True)
         record_many("run.tag", _named(mine), after={"tag": row.name})
-    return Answer(len(mine), not_allowed=len(run_ids) - len(mine))
+    return BulkResult(len(mine), not_allowed=len(run_ids) - len(mine))
 
 
-def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
+def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
     """Take a tag off these; a tag that no run has any more goes, too."""
     mine = _changeable(run_ids, by)
     through = Run.tags.through.objects.filter(tag__name=tag)
@@ -81,10 +81,10 @@ def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> Answer:
     if not through.exists():
         Tag.objects.filter(name=tag).delete()
     reason = "did not have the tag"
-    return Answer(done, len(run_ids) - len(mine), len(mine) - done, reason)
+    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, reason)
 
 
-def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) -> Answer:
+def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) -> BulkResult:
     """Pin these, or unpin them. A baseline is a finished measurement on a card of its own."""
     mine = Run.objects.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
@@ -95,21 +95,21 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
         told = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
         record_many("run.baseline", _named(changed), **told)
     reason = "no finished measurement on a card of its own"
-    return Answer(done, len(run_ids) - count, count - done, reason)
+    return BulkResult(done, len(run_ids) - count, count - done, reason)
 
 
-def runs_delete(*, run_ids: Collection[int], by: User) -> Answer:
+def runs_delete(*, run_ids: Collection[int], by: User) -> BulkResult:
     """Out of every list; the rows stay, and can be restored. What still goes on has to be cancelled first."""
     mine = _changeable(run_ids, by)
     with transaction.atomic():
-        over = _ids(Run.objects.filter(pk__in=mine, state__in=OVER, is_baseline=False))
+        over = _ids(Run.objects.filter(pk__in=mine, state__in=TERMINAL_STATES, is_baseline=False))
         done = Run.objects.filter(pk__in=over).update(deleted_at=Now())
         record_many("run.delete", _named(over))
     cells_renew(run_ids=mine)
-    return Answer(done, len(run_ids) - len(mine), len(mine) - done, "not over yet, or a baseline")
+    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "not over yet, or a baseline")
 
 
-def runs_restore(*, run_ids: Collection[int], by: User) -> Answer:
+def runs_restore(*, run_ids: Collection[int], by: User) -> BulkResult:
     """Back into the lists."""
     mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
@@ -118,17 +118,17 @@ def runs_restore(*, run_ids: Collection[int], by: User) -> Answer:
         done = Run.all_runs.filter(pk__in=gone).update(deleted_at=None, restored_at=Now())
         record_many("run.restore", _named(gone))
     cells_renew(run_ids=run_ids)
-    return Answer(done, len(run_ids) - count, count - done, "not deleted")
+    return BulkResult(done, len(run_ids) - count, count - done, "not deleted")
 
 
-def runs_cancel_by(*, run_ids: Collection[int], by: User) -> Answer:
+def runs_cancel_by(*, run_ids: Collection[int], by: User) -> BulkResult:
     """Waiting ones at once; running ones are asked to stop."""
     mine = _changeable(run_ids, by)
     done = runs_cancel(run_ids=mine)
-    return Answer(done, len(run_ids) - len(mine), len(mine) - done, "over already")
+    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "over already")
 
 
-def runs_retry(*, run_ids: Collection[int], by: User) -> Answer:
+def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
     """The same again as new runs of this person, as many as her allowance has left.
 
     Everybody may: it changes nothing of the run it repeats.
@@ -146,7 +146,7 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> Answer:
         except TooOften as error:
             reason = str(error).removesuffix(".")
             break
-    return Answer(done, not_possible=len(run_ids) - done, reason=reason)
+    return BulkResult(done, not_possible=len(run_ids) - done, reason=reason)
 
 
 def run_again(*, run: Run, requested_by: User | None) -> Run:

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
-from analysis.runs.scheduling import Standing, turn_order
+from analysis.runs.scheduling import FairShareEntry, fair_share_order
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
@@ -52,7 +52,7 @@ def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
 
     `peers` are the runs that count for whose turn it is: nobody waits longer for a card because of estimates.
     """
-    for turn in turn_order(_standings(waiting, peers)):
+    for turn in fair_share_order(_standings(waiting, peers)):
         run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
         if run is not None:
             return run
@@ -64,16 +64,16 @@ def _locked(waiting: RunQuerySet) -> Run | None:
     return None if found is None else Run.objects.get(pk=found)
 
 
-def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[Standing]:
+def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[FairShareEntry]:
     """Who has something that may start here, and how she stands: one row per person and priority."""
     groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
     if len(groups) < 2:
-        return [Standing(*group) for group in groups]
+        return [FairShareEntry(*group) for group in groups]
     # counted here: grouped by the database, SQLite walks the whole history for it
     running = Counter(peers.running().order_by().values_list("requested_by", flat=True))
     last_started = peers.last_started({person for person, *_ in groups})
     return [
-        Standing(person, priority, oldest, running[person], last_started.get(person))
+        FairShareEntry(person, priority, oldest, running[person], last_started.get(person))
         for person, priority, oldest in groups
     ]
 

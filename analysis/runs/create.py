@@ -15,8 +15,8 @@ from analysis.accounts.quotas import quota_refuse
 from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
-from analysis.runs.placement import Placement, ask_of, card_of
-from analysis.runs.scheduling import Card, has_capability, has_memory, is_wanted, may_run
+from analysis.runs.placement import Placement, request_of, slot_of
+from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.spec import RunSpec
 from engine.units import format_bytes
@@ -78,8 +78,8 @@ def wake_for(*, run: Run) -> None:
         worker_wake(device=run.asks_device)
         return
     idle = Device.objects.taking_runs().seen_lately().idle().allowing(run.requested_by).best_first()
-    ask = ask_of(run)
-    ready = [device for device in idle.filter(kind=run.asks_kind) if may_run(ask, card_of(device), None)]
+    ask = request_of(run)
+    ready = [device for device in idle.filter(kind=run.asks_kind) if may_run(ask, slot_of(device), None)]
     for device in ready[:_WOKEN_DEVICES_MAX]:
         worker_wake(device=device)
 
@@ -134,10 +134,10 @@ def refuse_what_is_too_much(run: Run) -> None:
 
 def _refuse_what_cannot_run(run: Run, place: Placement) -> None:
     """Each reason by itself, so that the field that would have to change is named."""
-    ask = ask_of(run)
+    ask = request_of(run)
     if place.device is not None and not Device.objects.enabled().filter(pk=place.device.pk).exists():
         raise SpecError("device", f"{place} takes no runs: it is disabled")
-    offered = map(card_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.asks_kind))
+    offered = map(slot_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.asks_kind))
     wanted = [card for card in offered if is_wanted(ask, card)]
     if not wanted:
         raise SpecError("device", f"there is no enabled {place} that you may use")
@@ -150,6 +150,6 @@ def _refuse_what_cannot_run(run: Run, place: Placement) -> None:
         raise SpecError("precision", f"{precision} needs compute capability {_AMPERE} or later; {place} has {best}")
 
 
-def _too_large(needs_bytes: int, wanted: list[Card], place: Placement) -> str:
+def _too_large(needs_bytes: int, wanted: list[Slot], place: Placement) -> str:
     capacity = format_bytes(max(card.capacity_bytes for card in wanted))
     return f"{format_bytes(needs_bytes)} is above what {place} has ({capacity})"

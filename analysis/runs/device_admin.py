@@ -17,7 +17,7 @@ def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:
     return _set(Device, device_ids, "enabled", enabled)
 
 
-def upkeep_set_drained(*, model: type[Device] | type[Host], ids: Collection[int], drained: bool) -> int:
+def maintenance_set_drained(*, model: type[Device] | type[Host], ids: Collection[int], drained: bool) -> int:
     """Of devices or of whole hosts: drained ones take no new run, and what runs is left to end."""
     return _set(model, ids, "drained", drained)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.models import Device, Run
 from analysis.models.querysets import compute_capability
-from analysis.runs.scheduling import Ask, Card
+from analysis.runs.scheduling import ResourceRequest, Slot
 from engine.errors import SpecError
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def placement_of(run: Run) -> Placement:
     return Placement(kind=run.asks_kind, device_class=run.asks_device_class)
 
 
-def ask_of(run: Run) -> Ask:
+def request_of(run: Run) -> ResourceRequest:
     """A run's columns as scheduling reads them."""
-    return Ask(
+    return ResourceRequest(
         device_id=run.asks_device_id,
         kind=run.asks_kind,
         device_class=run.asks_device_class,
@@ -66,9 +66,9 @@ def ask_of(run: Run) -> Ask:
     )
 
 
-def card_of(device: Device, allowed: Iterable[int] | None = None) -> Card:
+def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
     """A device's columns as scheduling reads them; `allowed` is its allow-list, None where there is none."""
-    return Card(
+    return Slot(
         device_id=device.pk,
         kind=device.kind,
         name=device.name,

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from analysis.models import OVER, MatrixCell, Run, RunLog
+from analysis.models import TERMINAL_STATES, MatrixCell, Run, RunLog
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.matrix_store import cells_renew
 
@@ -24,7 +24,9 @@ _IDS_AT_ONCE = 500
 
 def runs_old(before: datetime) -> RunQuerySet:
     """Over since then, in no list's way yet. One that was restored is as old as that."""
-    ended = Run.objects.filter(finished_at__isnull=False, finished_at__lt=before, state__in=OVER, is_baseline=False)
+    ended = Run.objects.filter(
+        finished_at__isnull=False, finished_at__lt=before, state__in=TERMINAL_STATES, is_baseline=False
+    )
     return ended.filter(Q(restored_at=None) | Q(restored_at__lt=before)).order_by("finished_at")
 
 
@@ -39,7 +41,7 @@ def runs_with_old_logs(after: datetime | None, before: datetime) -> RunQuerySet:
     return ended if after is None else ended.filter(finished_at__gt=after)
 
 
-def runs_age(*, before: datetime, limit: int) -> int:
+def runs_expire(*, before: datetime, limit: int) -> int:
     """Delete the oldest, as people do: they can be restored. The matrix gets its next newest answers."""
     with transaction.atomic():
         ids = _locked(runs_old(before), limit)
@@ -60,7 +62,7 @@ def runs_purge(*, before: datetime, limit: int) -> int:
     return len(ids)
 
 
-def logs_thin(*, after: datetime | None, before: datetime, limit: int) -> tuple[int, datetime | None]:
+def logs_trim(*, after: datetime | None, before: datetime, limit: int) -> tuple[int, datetime | None]:
     """Of so many runs; returns how many lines went, and when the last of these runs ended (None: there was none)."""
     with transaction.atomic():
         found = list(runs_with_old_logs(after, before).values_list("pk", "finished_at", "is_baseline")[:limit])

@@ -13,8 +13,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from analysis.models import Device, Run, State
-from analysis.runs.placement import ask_of, card_of
-from analysis.runs.scheduling import BusyCard, WaitingRun, forecast
+from analysis.runs.placement import request_of, slot_of
+from analysis.runs.scheduling import SlotState, WaitingRun, forecast
 
 POSITIONS_MAX = 1_000
 """With more runs than this in the queue nobody is told a position: that would read every one of them, each time."""
@@ -35,14 +35,14 @@ _READ = (
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueuePosition:
     """Where a waiting run stands: 1 starts next. `start_at` is None when that cannot be known."""
 
     position: int
     start_at: datetime | None
 
 
-def turns(runs: Iterable[Run]) -> dict[int, Turn]:
+def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     """Of those among these that wait for a device. One that none may take, or very far back, has none.
 
     With more than POSITIONS_MAX in the queue none has.
@@ -66,7 +66,9 @@ def turns(runs: Iterable[Run]) -> dict[int, Turn]:
         wanted=wanted,
     )
     return {
-        run_id: Turn(at.position, None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds))
+        run_id: QueuePosition(
+            at.position, None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds)
+        )
         for run_id, at in expected.items()
         if run_id in wanted
     }
@@ -83,19 +85,19 @@ def typical_seconds(model: str) -> float | None:
 
 
 def _waiting(run: Run, typical: Mapping[str, float | None]) -> WaitingRun:
-    return WaitingRun(run.pk, run.requested_by_id, run.priority, run.created_at, ask_of(run), typical[run.model])
+    return WaitingRun(run.pk, run.requested_by_id, run.priority, run.created_at, request_of(run), typical[run.model])
 
 
-def _cards(running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime) -> list[BusyCard]:
+def _cards(running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime) -> list[SlotState]:
     """Devices that take runs; when one whose worker is silent will be free, nobody knows."""
     is_up = Exists(Device.objects.seen_lately().filter(pk=OuterRef("pk")))
     allowed = _allow_lists()
     cards = []
     devices: QuerySet[Any] = Device.objects.taking_runs().annotate(is_up=is_up)
     for device in devices:
-        card, run = card_of(device, allowed.get(device.pk)), running.get(device.pk)
+        card, run = slot_of(device, allowed.get(device.pk)), running.get(device.pk)
         left = _seconds_left(run, typical, now) if device.is_up else None
-        cards.append(BusyCard(card, run is not None, run.requested_by_id if run else None, left))
+        cards.append(SlotState(card, run is not None, run.requested_by_id if run else None, left))
     return cards
 
 

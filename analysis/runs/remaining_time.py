@@ -13,7 +13,7 @@ LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLeft:
+class RemainingTime:
     """When it ends if it is as quick as the quickest, or as slow as the slowest, of `runs` like it."""
 
     soonest_at: datetime
@@ -23,7 +23,7 @@ class TimeLeft:
     runs: int
 
 
-def time_left(run: Run) -> TimeLeft | None:
+def remaining_time(run: Run) -> RemainingTime | None:
     """None while it does not run, or fewer than three runs like it came to their end without a break."""
     if run.state != State.RUNNING or run.started_at is None or run.device is None:
         return None
@@ -32,7 +32,7 @@ def time_left(run: Run) -> TimeLeft | None:
         return None
     shortest, longest = min(took), max(took)
     soonest_at, latest_at = (run.started_at + timedelta(seconds=seconds) for seconds in (shortest, longest))
-    return TimeLeft(soonest_at, latest_at, shortest, longest, len(took))
+    return RemainingTime(soonest_at, latest_at, shortest, longest, len(took))
 
 
 def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:

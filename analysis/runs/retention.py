@@ -140,7 +140,7 @@ def _purge_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
 
 
 def _age_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _fewer(services.runs_age(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
+    return _fewer(services.runs_expire(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
 
 
 def _purge_entries(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
@@ -153,7 +153,7 @@ def _purge_keys(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
 
 def _thin_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     """How far it came is kept, so that no run's log is looked through twice."""
-    count, reached = services.logs_thin(after=rule.reached_at, before=before, limit=_LOGS_AT_ONCE)
+    count, reached = services.logs_trim(after=rule.reached_at, before=before, limit=_LOGS_AT_ONCE)
     if reached is None:
         return count, True
     rule.reached_at = reached

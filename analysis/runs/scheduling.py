@@ -22,7 +22,7 @@ _ASSUMED_SECONDS = 300.0  # of a run whose model never finished: orders the fore
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ResourceRequest:
     """What a run asks of a device: one of its own, or any of a kind whose name holds the class."""
 
     device_id: int | None = None
@@ -34,7 +34,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class Slot:
     """A device as far as placing is concerned. What is None is not known, or not limited."""
 
     device_id: int
@@ -51,7 +51,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FairShareEntry:
     """One person's claim to the next device, for her runs of one priority."""
 
     person: int | None
@@ -69,15 +69,15 @@ class WaitingRun:
     person: int | None
     priority: int
     created_at: datetime
-    ask: Ask
+    ask: ResourceRequest
     typical_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class BusyCard:
+class SlotState:
     """A device that takes runs, with whose run it has and in how many seconds that may end (None: unknown)."""
 
-    card: Card
+    card: Slot
     is_running: bool = False
     person: int | None = None
     seconds_left: float | None = 0.0
@@ -91,24 +91,24 @@ class Expectation:
     start_seconds: float | None
 
 
-def is_wanted(ask: Ask, card: Card) -> bool:
+def is_wanted(ask: ResourceRequest, card: Slot) -> bool:
     """Whether this is a device of the kind that is asked for."""
     if ask.device_id is not None:
         return ask.device_id == card.device_id
     return ask.kind == card.kind and ask.device_class.lower() in card.name.lower()
 
 
-def has_memory(ask: Ask, card: Card) -> bool:
+def has_memory(ask: ResourceRequest, card: Slot) -> bool:
     return ask.needs_bytes is None or ask.needs_bytes <= card.capacity_bytes
 
 
-def has_capability(ask: Ask, card: Card) -> bool:
+def has_capability(ask: ResourceRequest, card: Slot) -> bool:
     """A device that does not tell its capability is given the chance."""
     needed, has = ask.needs_compute_capability, card.compute_capability
     return needed is None or has is None or needed <= has
 
 
-def may_run(ask: Ask, card: Card, person: int | None) -> bool:
+def may_run(ask: ResourceRequest, card: Slot, person: int | None) -> bool:
     """Whether the run may start on this device: `RunQuerySet.waiting_for` says the same to the database."""
     is_allowed = card.allowed is None or person in card.allowed
     is_shared_enough = ask.accepts_shared_device or not card.is_shared
@@ -117,12 +117,12 @@ def may_run(ask: Ask, card: Card, person: int | None) -> bool:
     )
 
 
-def turn_order(standings: Iterable[Standing]) -> list[Standing]:
+def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
     """Whose turn it is, first one first."""
-    return sorted(standings, key=_turn)
+    return sorted(entries, key=_turn)
 
 
-def _turn(standing: Standing) -> tuple[int, int, bool, float, datetime, int]:
+def _turn(standing: FairShareEntry) -> tuple[int, int, bool, float, datetime, int]:
     last = standing.last_started_at
     return (
         -standing.priority,
@@ -136,7 +136,7 @@ def _turn(standing: Standing) -> tuple[int, int, bool, float, datetime, int]:
 
 def forecast(
     waiting: Sequence[WaitingRun],
-    cards: Iterable[BusyCard],
+    cards: Iterable[SlotState],
     *,
     now: datetime,
     last_started: dict[int | None, datetime],
@@ -157,7 +157,7 @@ def forecast(
     return expected
 
 
-def _starts(queue: _Queue, cards: list[BusyCard]) -> Iterator[tuple[WaitingRun, float | None]]:
+def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None]]:
     """Each start with its time, in the order they come: the device that is free first takes the next run."""
     is_known = [card.seconds_left is not None for card in cards]
     holder = [card.person for card in cards]
@@ -190,11 +190,11 @@ class _Queue:
         self.now = now
         self.last_started = dict(last_started)
         self.running: Counter[int | None] = Counter()
-        self.groups: dict[tuple[int | None, int, Ask], deque[WaitingRun]] = defaultdict(deque)
+        self.groups: dict[tuple[int | None, int, ResourceRequest], deque[WaitingRun]] = defaultdict(deque)
         for run in sorted(waiting, key=lambda run: (run.created_at, run.run_id)):
             self.groups[run.person, run.priority, run.ask].append(run)
 
-    def take(self, card: Card, at_seconds: float) -> WaitingRun | None:
+    def take(self, card: Slot, at_seconds: float) -> WaitingRun | None:
         """What this device starts next, by the rule; the person is then one that was just served."""
         offered = [key for key in self.groups if may_run(key[2], card, key[0])]
         if not offered:
@@ -207,9 +207,9 @@ class _Queue:
         self.last_started[run.person] = self.now + timedelta(seconds=at_seconds)
         return run
 
-    def _turn(self, key: tuple[int | None, int, Ask]) -> tuple[object, ...]:
+    def _turn(self, key: tuple[int | None, int, ResourceRequest]) -> tuple[object, ...]:
         person, priority, _ = key
         oldest = self.groups[key][0]
-        standing = Standing(person, priority, oldest.created_at)
+        standing = FairShareEntry(person, priority, oldest.created_at)
         standing = replace(standing, running=self.running[person], last_started_at=self.last_started.get(person))
         return (*_turn(standing), oldest.run_id)

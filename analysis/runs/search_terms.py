@@ -13,13 +13,13 @@ WORDS_PER_RUN = 200
 _WORD = re.compile(r"[^\W_]+")
 
 
-def words_of(text: str) -> list[str]:
+def search_terms(text: str) -> list[str]:
     """Letters and digits in small letters without accents, each word once: "Café run_7" -> cafe, run, 7."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return list(dict.fromkeys(word[:WORD_LENGTH] for word in _WORD.findall(kept)))
 
 
-def words_stored(name: str, note: str) -> list[str]:
+def stored_search_terms(name: str, note: str) -> list[str]:
     """What a run is found by."""
-    return words_of(f"{name} {note}")[:WORDS_PER_RUN]
+    return search_terms(f"{name} {note}")[:WORDS_PER_RUN]

@@ -7,7 +7,7 @@ The transitions are drawn in `analysis.models.Run`.
 
 from analysis.runs.acknowledge import step_acknowledge
 from analysis.runs.annotate import (
-    Answer,
+    BulkResult,
     run_again,
     run_annotate,
     runs_cancel_by,
@@ -27,7 +27,7 @@ from analysis.runs.create import (
     wake_for,
     worker_wake,
 )
-from analysis.runs.device_admin import devices_set_enabled, upkeep_set_drained
+from analysis.runs.device_admin import devices_set_enabled, maintenance_set_drained
 from analysis.runs.estimates import calibration_set, estimate_create
 from analysis.runs.finish import (
     run_cancel,
@@ -46,13 +46,13 @@ from analysis.runs.progress import (
     measurement_add,
     run_heartbeat,
 )
-from analysis.runs.purge import logs_thin, runs_age, runs_purge
+from analysis.runs.purge import logs_trim, runs_expire, runs_purge
 from analysis.runs.saved_views import saved_view_delete, saved_view_set
 
 __all__ = [
     "LOG_LINES_PER_ATTEMPT",
     "LOG_MESSAGE_LENGTH",
-    "Answer",
+    "BulkResult",
     "Lease",
     "LogLine",
     "calibration_set",
@@ -62,7 +62,8 @@ __all__ = [
     "estimate_create",
     "estimator_wake",
     "log_add",
-    "logs_thin",
+    "logs_trim",
+    "maintenance_set_drained",
     "measurement_add",
     "run_again",
     "run_annotate",
@@ -74,11 +75,11 @@ __all__ = [
     "run_heartbeat",
     "run_mark_cancelled",
     "run_wants_cancel",
-    "runs_age",
     "runs_cancel",
     "runs_cancel_by",
     "runs_cancel_waiting_of",
     "runs_delete",
+    "runs_expire",
     "runs_purge",
     "runs_reap",
     "runs_restore",
@@ -89,7 +90,6 @@ __all__ = [
     "saved_view_delete",
     "saved_view_set",
     "step_acknowledge",
-    "upkeep_set_drained",
     "wake_for",
     "worker_wake",
 ]

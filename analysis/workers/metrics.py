@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from analysis.models import Attempt, Device, Run, State, Upkeep
+from analysis.models import Attempt, Device, MaintenanceMixin, Run, State
 from analysis.workers.health import database_now
 
 _LAST_HOUR, _LAST_DAY = timedelta(hours=1), timedelta(days=1)
@@ -135,7 +135,7 @@ def _devices(now: datetime) -> Iterator[Metric]:
 
 
 def _device_row(device: Device, now: datetime) -> dict[str, Any]:
-    both: tuple[Upkeep, ...] = (device, device.host)
+    both: tuple[MaintenanceMixin, ...] = (device, device.host)
     return {
         "labels": (device.host.name, device.device, device.uuid),
         "heartbeat_age_seconds": device.last_seen_at and _age_seconds(device.last_seen_at, now),
@@ -146,7 +146,7 @@ def _device_row(device: Device, now: datetime) -> dict[str, Any]:
     }
 
 
-def is_in_maintenance(upkeep: Upkeep, now: datetime) -> bool:
+def is_in_maintenance(upkeep: MaintenanceMixin, now: datetime) -> bool:
     """Begun and not over. No beginning: begun already; no end: until further notice; neither: none is planned."""
     begins, ends = upkeep.maintenance_from, upkeep.maintenance_until
     if begins is None and ends is None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from analysis.models import Run, State
 from analysis.permissions import MANAGER, VIEWER
 from analysis.runs import services
-from analysis.runs.queue_forecast import Turn
+from analysis.runs.queue_forecast import QueuePosition
 from tests.factories import (
     make_card,
     make_claimed_run,
@@ -235,7 +235,9 @@ def test_an_unchanged_run_is_not_sent_again(alice_client, mine):
 def test_what_the_queue_forecasts_is_no_part_of_the_etag(alice_client, mine, monkeypatch):
     path = f"/api/v1/runs/{mine.pk}/"
     etag = alice_client.get(path).headers["ETag"]
-    monkeypatch.setattr("analysis.api.v1.runs.turns", lambda runs: {mine.pk: Turn(7, timezone.now())})
+    monkeypatch.setattr(
+        "analysis.api.v1.runs.queue_positions", lambda runs: {mine.pk: QueuePosition(7, timezone.now())}
+    )
     changed = alice_client.get(path)
     assert (changed.json()["queue_position"], changed.headers["ETag"]) == (7, etag)
     assert alice_client.get(path, headers={"If-None-Match": etag}).status_code == 304

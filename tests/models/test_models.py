@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 
-from analysis.models import OVER, IdempotencyKey, Measurement, Run, RunWord, State, Throttle
+from analysis.models import TERMINAL_STATES, IdempotencyKey, Measurement, Run, RunWord, State, Throttle
 from engine.catalog import workload_ids
 from engine.result import MemoryByKind, Outcome, Probe, Purpose, Reason
 from engine.spec import OPTIMIZERS, PRECISIONS
@@ -36,7 +36,7 @@ def test_a_measurement_gives_back_memory_by_kind_as_the_engines_type():
 @pytest.mark.parametrize("state", State)
 def test_a_run_is_over_in_every_state_but_queued_and_running(state):
     assert Run(state=state).is_over is (state not in (State.QUEUED, State.RUNNING))
-    assert (state in OVER) is Run(state=state).is_over
+    assert (state in TERMINAL_STATES) is Run(state=state).is_over
 
 
 @pytest.mark.django_db

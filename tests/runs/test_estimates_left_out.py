@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from analysis.models import Attempt, Run, State
 from analysis.runs import services
-from analysis.runs.queue_forecast import turns, typical_seconds
+from analysis.runs.queue_forecast import queue_positions, typical_seconds
 from analysis.runs.result_columns import result_columns
 from analysis.workers.health import estimate_left_lying, readiness, run_left_lying
 from tests.factories import make_card, make_claimed_estimate, make_device, make_estimate, make_result, make_run
@@ -55,7 +55,7 @@ def test_whose_turn_it_is_on_a_card_does_not_depend_on_estimates(alice, root):
 def test_it_has_no_place_in_the_queue_of_devices_and_takes_none():
     estimate = make_estimate()
     run = make_run(make_card())
-    found = turns([estimate, run])
+    found = queue_positions([estimate, run])
     assert set(found) == {run.pk}
     assert found[run.pk].position == 1
 

@@ -59,6 +59,6 @@ def test_a_run_that_is_just_being_pinned_is_not_deleted_for_its_age(root):
     run = a_finished_run(finished_at=timezone.now() - timedelta(days=400))
     while_uncommitted(
         lambda: services.runs_set_baseline(run_ids=[run.pk], by=root, is_baseline=True),
-        lambda: services.runs_age(before=timezone.now(), limit=10),
+        lambda: services.runs_expire(before=timezone.now(), limit=10),
     )
     assert Run.objects.filter(pk=run.pk, is_baseline=True).exists()

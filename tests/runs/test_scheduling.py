@@ -8,54 +8,56 @@ from itertools import product
 import pytest
 
 from analysis.models import Run
-from analysis.runs.placement import ask_of, card_of
-from analysis.runs.queue_forecast import turns
+from analysis.runs.placement import request_of, slot_of
+from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.scheduling import (
     FORECAST_STARTS_MAX,
-    Ask,
-    BusyCard,
-    Card,
     Expectation,
-    Standing,
+    FairShareEntry,
+    ResourceRequest,
+    Slot,
+    SlotState,
     WaitingRun,
+    fair_share_order,
     forecast,
     may_run,
-    turn_order,
 )
 from engine.units import GIB
 from tests.factories import make_card, make_claimed_run, make_run
 from tests.runs.test_claim import claim, finish, submit
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-CARD = Card(1, "cuda", "NVIDIA A100", 80 * GIB, 8.0)
-ANY = Ask(kind="cuda")
+CARD = Slot(1, "cuda", "NVIDIA A100", 80 * GIB, 8.0)
+ANY = ResourceRequest(kind="cuda")
 
 
 def at(minutes: float) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-def waiting(run_id: int, person: int | None = 1, *, seconds: float | None = 60.0, priority: int = 0, ask: Ask = ANY):
+def waiting(
+    run_id: int, person: int | None = 1, *, seconds: float | None = 60.0, priority: int = 0, ask: ResourceRequest = ANY
+):
     return WaitingRun(run_id, person, priority, at(run_id), ask, seconds)
 
 
-def played(runs: list[WaitingRun], *cards: BusyCard, **known: object) -> dict[int, Expectation]:
-    return forecast(runs, cards or (BusyCard(CARD),), now=NOW, **{"last_started": {}, **known})
+def played(runs: list[WaitingRun], *cards: SlotState, **known: object) -> dict[int, Expectation]:
+    return forecast(runs, cards or (SlotState(CARD),), now=NOW, **{"last_started": {}, **known})
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (Standing(1, 1, at(9), running=5), Standing(2, 0, at(0))),
-        (Standing(1, 0, at(9)), Standing(2, 0, at(0), running=1)),
-        (Standing(1, 0, at(9)), Standing(2, 0, at(0), last_started_at=at(0))),
-        (Standing(1, 0, at(9), last_started_at=at(1)), Standing(2, 0, at(0), last_started_at=at(2))),
-        (Standing(1, 0, at(1)), Standing(2, 0, at(2))),
-        (Standing(None, 0, at(1)), Standing(2, 0, at(2))),
+        (FairShareEntry(1, 1, at(9), running=5), FairShareEntry(2, 0, at(0))),
+        (FairShareEntry(1, 0, at(9)), FairShareEntry(2, 0, at(0), running=1)),
+        (FairShareEntry(1, 0, at(9)), FairShareEntry(2, 0, at(0), last_started_at=at(0))),
+        (FairShareEntry(1, 0, at(9), last_started_at=at(1)), FairShareEntry(2, 0, at(0), last_started_at=at(2))),
+        (FairShareEntry(1, 0, at(1)), FairShareEntry(2, 0, at(2))),
+        (FairShareEntry(None, 0, at(1)), FairShareEntry(2, 0, at(2))),
     ],
 )
 def test_whose_turn_it_is(first, second):
-    assert turn_order([second, first]) == turn_order([first, second]) == [first, second]
+    assert fair_share_order([second, first]) == fair_share_order([first, second]) == [first, second]
 
 
 def test_positions_and_times_follow_the_rule():
@@ -64,20 +66,20 @@ def test_positions_and_times_follow_the_rule():
 
 
 def test_the_device_that_is_free_first_takes_the_next_run():
-    other = Card(2, "cuda", "NVIDIA H100", 80 * GIB)
-    expected = played([waiting(1), waiting(2)], BusyCard(CARD, True, 7, 100.0), BusyCard(other, True, 8, 30.0))
+    other = Slot(2, "cuda", "NVIDIA H100", 80 * GIB)
+    expected = played([waiting(1), waiting(2)], SlotState(CARD, True, 7, 100.0), SlotState(other, True, 8, 30.0))
     assert expected == {1: Expectation(1, 30), 2: Expectation(2, 90)}
 
 
 @pytest.mark.parametrize("left", [None, 0.0])
 def test_a_time_that_rests_on_an_unknown_one_is_unknown(left):
-    expected = played([waiting(1, seconds=None), waiting(2)], BusyCard(CARD, seconds_left=left))
+    expected = played([waiting(1, seconds=None), waiting(2)], SlotState(CARD, seconds_left=left))
     assert [expected[1].start_seconds, expected[2].start_seconds] == [left, None]
     assert [expected[1].position, expected[2].position] == [1, 2]
 
 
 def test_a_run_that_no_device_may_take_has_no_position():
-    expected = played([waiting(1, ask=Ask(kind="cuda", device_class="H100")), waiting(2)])
+    expected = played([waiting(1, ask=ResourceRequest(kind="cuda", device_class="H100")), waiting(2)])
     assert expected == {2: Expectation(1, 0)}
 
 
@@ -107,7 +109,7 @@ def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
             accepts_shared_device=accepts,
         )
     for card in cards:
-        by_rule = {run.pk for run in Run.objects.all() if may_run(ask_of(run), card_of(card), None)}
+        by_rule = {run.pk for run in Run.objects.all() if may_run(request_of(run), slot_of(card), None)}
         assert by_rule == set(Run.objects.waiting_for(card).values_list("pk", flat=True))
         assert by_rule
 
@@ -116,7 +118,7 @@ def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
 def test_runs_start_in_the_order_that_was_forecast(alice, root):
     card = make_card()
     runs = [submit(by=(alice, root, None)[number % 3], priority=-(number % 2)) for number in range(9)]
-    expected = turns(runs)
+    expected = queue_positions(runs)
     started = []
     while run := claim(card):
         finish(run)
@@ -130,7 +132,7 @@ def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
     done = make_claimed_run(card)
     Run.objects.filter(pk=done.pk).update(state="finished", started_at=at(0), finished_at=at(10))
     under_way = make_claimed_run(card)
-    turn = turns([next_run := make_run(card)])[next_run.pk]
+    turn = queue_positions([next_run := make_run(card)])[next_run.pk]
     assert turn.position == 1
     assert abs(turn.start_at - under_way.started_at - timedelta(minutes=10)) < timedelta(seconds=5)
 
@@ -140,9 +142,9 @@ def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
     card = make_card()
     runs = [make_run(card), make_run(card)]
     monkeypatch.setattr("analysis.runs.queue_forecast.POSITIONS_MAX", 2)
-    assert len(turns(runs)) == 2
+    assert len(queue_positions(runs)) == 2
     make_run(card)
-    assert turns(runs) == {}
+    assert queue_positions(runs) == {}
 
 
 @pytest.mark.django_db
@@ -152,7 +154,7 @@ def test_an_allow_list_holds_in_the_forecast(alice):
     hers = submit(by=alice)
     other = make_run(make_card(1))
     Run.objects.filter(pk=other.pk).update(asks_device=card)
-    assert set(turns([hers, other])) == {hers.pk}
+    assert set(queue_positions([hers, other])) == {hers.pk}
 
 
 @pytest.mark.django_db
@@ -160,4 +162,4 @@ def test_a_forecast_asks_as_often_for_many_runs_as_for_one(django_assert_max_num
     make_card()
     runs = [submit() for _ in range(20)]
     with django_assert_max_num_queries(8):
-        assert len(turns(runs)) == 20
+        assert len(queue_positions(runs)) == 20

@@ -24,7 +24,7 @@ from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.api.permissions import MayAnalyze
 from analysis.api.run_request import json_object, submission
 from analysis.http.errors import BadRequest, error_body, wants_json
-from analysis.models import OVER, Device, Run, State
+from analysis.models import TERMINAL_STATES, Device, Run, State
 from analysis.pages.home import views as home
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
@@ -142,7 +142,7 @@ def _wait_for(run: Run) -> Run:
         if not has_place:
             return run
         until = monotonic() + settings.ANALYZE_WAIT_SECONDS
-        while monotonic() < until and not Run.objects.filter(pk=run.pk, state__in=OVER).exists():
+        while monotonic() < until and not Run.objects.filter(pk=run.pk, state__in=TERMINAL_STATES).exists():
             sleep(_POLL_SECONDS)
     run.refresh_from_db()
     return run

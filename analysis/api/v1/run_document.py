@@ -20,7 +20,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def run_json(run: Run) -> dict[str, Any]:
     """As version 1 of the API gives it."""
-    return dict(RunDetailSerializer(run, context={"turns": {}}).data)
+    return dict(RunDetailSerializer(run, context={"queue_positions": {}}).data)
 
 
 def run_csv(run: Run) -> str:

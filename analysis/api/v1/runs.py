@@ -33,8 +33,8 @@ from analysis.pages.history.pagination import CursorGoneError, page_of
 from analysis.pages.history.query import Asked, asked
 from analysis.runs import services
 from analysis.runs.annotate import NOTE_LENGTH, TAGS_PER_RUN
-from analysis.runs.queue_forecast import turns
-from analysis.runs.services import Answer
+from analysis.runs.queue_forecast import queue_positions
+from analysis.runs.services import BulkResult
 
 ASK_AGAIN_SECONDS = 2
 FILTERS = (*RunFilter.base_filters, "sort")
@@ -217,7 +217,9 @@ def page_answered(wanted: Asked, request: Request) -> Response:
     """One page of these runs; those that wait with their place in the queue."""
     pages = RunPages()
     runs = pages.page(wanted, request)
-    return pages.get_paginated_response(RunSerializer(runs, many=True, context={"turns": turns(runs)}).data)
+    return pages.get_paginated_response(
+        RunSerializer(runs, many=True, context={"queue_positions": queue_positions(runs)}).data
+    )
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
@@ -234,7 +236,7 @@ def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int
     return Response(_detail(run), status=status, headers=headers)
 
 
-def refuse_unless_done(answer: Answer) -> None:
+def refuse_unless_done(answer: BulkResult) -> None:
     """What a service did not do, as a problem: 403 where the run is somebody else's, 409 where its state forbids it."""
     if answer.not_allowed:
         raise not_yours()
@@ -251,7 +253,7 @@ def _etag(run: Run) -> str:
 
     Probes are only ever added, and the result comes with the state.
     """
-    summary = RunSerializer(run, context={"turns": {}}).data
+    summary = RunSerializer(run, context={"queue_positions": {}}).data
     probes = Measurement.objects.of(run).count() if run.attempt else 0
     return etag_of(summary, run.note, run.error_message, probes)
 
@@ -260,7 +262,10 @@ def _detail(run: Run) -> dict[str, Any]:
     """As RunDetailSerializer makes it."""
     if run.state != State.FINISHED:
         run.result = None  # no other one has any: it is not looked for
-    return {**RunSerializer(run, context={"turns": turns([run])}).data, **RunPartsSerializer(run).data}
+    return {
+        **RunSerializer(run, context={"queue_positions": queue_positions([run])}).data,
+        **RunPartsSerializer(run).data,
+    }
 
 
 def _headers(run: Run, etag: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from analysis.models import Attempt, Measurement, Run, State
-from analysis.runs.queue_forecast import POSITIONS_MAX, Turn
+from analysis.runs.queue_forecast import POSITIONS_MAX, QueuePosition
 from engine.result import MemoryByKind
 
 _POSITION = (
@@ -66,9 +66,9 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         turn = self._turn(run)
         return turn and turn.start_at
 
-    def _turn(self, run: Run) -> Turn | None:
+    def _turn(self, run: Run) -> QueuePosition | None:
         """The view asks once for all runs that it shows."""
-        return self.context["turns"].get(run.pk)
+        return self.context["queue_positions"].get(run.pk)
 
 
 class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):

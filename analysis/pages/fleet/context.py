@@ -16,9 +16,9 @@ from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_cards import STALE_SECONDS
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import model_name, run_place
-from analysis.presentation.run_state import Chip, turn_words
-from analysis.runs.placement import card_of
-from analysis.runs.queue_forecast import Turn
+from analysis.presentation.run_state import Chip, describe_queue_position
+from analysis.runs.placement import slot_of
+from analysis.runs.queue_forecast import QueuePosition
 
 WAITING_SHOWN_PER_DEVICE = 3
 
@@ -97,12 +97,17 @@ def fleet_hosts(
     ]
 
 
-def waiting_runs(runs: Iterable[Run], turns: Mapping[int, Turn]) -> list[WaitingRun]:
+def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[WaitingRun]:
     """In the order they will start, as far as that is known."""
     far = 10**9
-    ordered = sorted(runs, key=lambda run: (turns[run.pk].position if run.pk in turns else far, run.pk))
+    ordered = sorted(runs, key=lambda run: (positions[run.pk].position if run.pk in positions else far, run.pk))
     return [
-        WaitingRun(run, model_name(run.model), run_place(run), turn_words(turns[run.pk]) if run.pk in turns else "")
+        WaitingRun(
+            run,
+            model_name(run.model),
+            run_place(run),
+            describe_queue_position(positions[run.pk]) if run.pk in positions else "",
+        )
         for run in ordered
     ]
 
@@ -185,7 +190,7 @@ def _upkeep_words(kept: Host | Device, now: datetime) -> str:
 
 
 def _shared_words(device: Device) -> str:
-    if not card_of(device).is_shared:
+    if not slot_of(device).is_shared:
         return ""
     held = bytes_text(device.foreign_used_bytes)
     return f"others held {held} when a run last wanted to start: only runs that accept a shared device start"

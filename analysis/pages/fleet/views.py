@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from analysis.models import Device, Host, Run
 from analysis.models.querysets import RunQuerySet
 from analysis.pages.fleet.context import WaitingRun, fleet_hosts, waiting_runs
-from analysis.runs.queue_forecast import POSITIONS_MAX, turns
+from analysis.runs.queue_forecast import POSITIONS_MAX, queue_positions
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
@@ -69,4 +69,4 @@ def _waiting(queue: RunQuerySet) -> list[WaitingRun]:
     """The first in the queue, with their positions."""
     ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
     first = list(ordered[:WAITING_READ_MAX])
-    return waiting_runs(first, turns(first))
+    return waiting_runs(first, queue_positions(first))

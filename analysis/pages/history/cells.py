@@ -14,7 +14,7 @@ from analysis.presentation import labels
 from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
 from analysis.presentation.formatting import ago, bytes_text, duration, factor, rate, round_bytes, usd
 from analysis.presentation.run_rows import HistoryRow, history_rows
-from analysis.runs.queue_forecast import Turn
+from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
 
 ABSENT = "–"
@@ -47,10 +47,10 @@ class Line:
     cells: tuple[Cell, ...]
 
 
-def lines(runs: Iterable[Run], turns: Mapping[int, Turn], columns: tuple[Column, ...]) -> list[Line]:
+def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[Line]:
     """In the order given. The first column is the line's heading."""
     keys = {column.key for column in columns}
-    return [_line(row, columns[1:], keys) for row in history_rows(runs, turns)]
+    return [_line(row, columns[1:], keys) for row in history_rows(runs, positions)]
 
 
 def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> Line:

@@ -24,7 +24,7 @@ from django_filters import (
 from analysis.models import Device, Run, RunWord, State, Tag
 from analysis.models.querysets import numbers_if_few
 from analysis.presentation.labels import OPTIMIZERS, PRECISIONS, model_name, short_device_name
-from analysis.runs.search_terms import words_of
+from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
 
 FEW = 10_000
@@ -176,7 +176,7 @@ class RunFilter(FilterSet):
 
     def with_text(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
         """Each word of the text begins a word of the run's name or note, or is in its model's or GPU's name."""
-        for word in words_of(value):
+        for word in search_terms(value):
             runs = runs.filter(self._has_word(word))
         return runs
 

@@ -32,8 +32,8 @@ from analysis.pages.history.pagination import CursorGoneError, Page, page_of
 from analysis.pages.history.query import Asked, asked, row_number, without_empty
 from analysis.permissions import OPERATOR, lacks_role, may_start
 from analysis.runs import services
-from analysis.runs.queue_forecast import turns
-from analysis.runs.services import Answer
+from analysis.runs.queue_forecast import queue_positions
+from analysis.runs.services import BulkResult
 
 TAGS_OFFERED = 200
 RUNS_AT_ONCE = 500
@@ -149,7 +149,7 @@ class Action:
 
     label: str
     done: str
-    do: Callable[[set[int], Any, str], Answer]
+    do: Callable[[set[int], Any, str], BulkResult]
     takes_tag: bool = False
     is_for_deleted: bool = False
 
@@ -188,7 +188,7 @@ def _context(request: HttpRequest, wanted: Asked, page: Page) -> dict[str, Any]:
         "form": wanted.filters.form,
         "page": page,
         "heads": _heads(wanted),
-        "lines": lines(page.runs, turns(page.runs), wanted.columns),
+        "lines": lines(page.runs, queue_positions(page.runs), wanted.columns),
         "is_first_page": wanted.after is None and wanted.before is None,
         "older": wanted.query(after=page.following) if page.following else None,
         "newer": wanted.query(before=page.preceding) if page.preceding else None,
@@ -215,7 +215,7 @@ def _heads(wanted: Asked) -> list[dict[str, Any]]:
     ]
 
 
-def _say(request: HttpRequest, done: str, answer: Answer) -> None:
+def _say(request: HttpRequest, done: str, answer: BulkResult) -> None:
     """ "3 cancelled; 1 not: over already; 2 are somebody else's." """
     parts = [f"{answer.done} {done}"]
     if answer.not_possible:

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.pages.fleet.context import WaitingRun, waiting_runs
-from analysis.runs.queue_forecast import turns
+from analysis.runs.queue_forecast import queue_positions
 
 OWN_SHOWN = 5
 
@@ -36,4 +36,4 @@ def queue_of(user: Any) -> Queue:
 def _own(waiting: Any) -> tuple[WaitingRun, ...]:
     first = waiting.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN]
     runs = list(first)
-    return tuple(waiting_runs(runs, turns(runs)))
+    return tuple(waiting_runs(runs, queue_positions(runs)))

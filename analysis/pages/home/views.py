@@ -21,7 +21,7 @@ from analysis.pages.home.totals import lab_totals
 from analysis.presentation.device_cards import device_cards
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
-from analysis.runs.queue_forecast import turns
+from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.reuse import EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
@@ -134,7 +134,7 @@ def _home_page(
         "may_measure": bool(form.places),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
-        "rows": history_rows(recent, turns(recent)),
+        "rows": history_rows(recent, queue_positions(recent)),
         "totals": lab_totals(),
     }
     return render(request, "analysis/home.html", context, status=status)

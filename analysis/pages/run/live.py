@@ -16,8 +16,8 @@ from analysis.presentation import run_state
 from analysis.presentation.charts import Curve, memory_curve
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
-from analysis.runs.queue_forecast import Turn, turns
-from analysis.runs.remaining_time import time_left
+from analysis.runs.queue_forecast import QueuePosition, queue_positions
+from analysis.runs.remaining_time import remaining_time
 
 LOG_LINES_SHOWN = 300
 _PACES = ((10, 1), (60, 2), (300, 5))
@@ -50,7 +50,7 @@ class Live:
     """What is stored of a run that goes on. `lines` are those that the poller has not got, `seen` what it then has."""
 
     run: Run
-    turn: Turn | None
+    turn: QueuePosition | None
     attempt: Attempt | None
     probes: Sequence[Measurement]
     lines: Sequence[RunLog]
@@ -82,7 +82,7 @@ def poll_seconds(idle_seconds: float) -> int:
 
 def read_live(run: Run, before: Seen) -> Live:
     """Ask the database for what changes, each part once."""
-    turn = turns([run]).get(run.pk)
+    turn = queue_positions([run]).get(run.pk)
     attempt = run.attempts.filter(number=run.attempt).first()
     probes = list(Measurement.objects.of(run))
     follows = before.attempt == run.attempt and before.lines > 0
@@ -105,7 +105,7 @@ def read_live(run: Run, before: Seen) -> Live:
 def live_context(live: Live) -> dict[str, Any]:
     """What the page, or the part of it that changed, is given."""
     run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
-    left = time_left(run) if live.has_new_state or live.has_new_probes else None
+    left = remaining_time(run) if live.has_new_state or live.has_new_probes else None
     curve = curve_so_far(run, live.attempt, probes)
     return {
         "live": live,
@@ -147,7 +147,7 @@ def stored_probe_lines(
     return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
 
 
-def _state_sum(run: Run, turn: Turn | None) -> int:
+def _state_sum(run: Run, turn: QueuePosition | None) -> int:
     """Of what the words about the state depend on; a clock is none of it."""
     told = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
     return zlib.crc32(repr(told).encode())

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from analysis.pages.history.query import asked
 from analysis.runs import services
-from analysis.runs.search_terms import words_of
+from analysis.runs.search_terms import search_terms
 from tests.factories import make_card
 from tests.factories.history import store
 
@@ -90,7 +90,7 @@ def test_text_finds_a_gpu_by_a_part_of_its_name():
 
 
 def test_the_words_of_a_text_are_small_and_plain():
-    assert words_of("Café run_7, CAFÉ!") == ["cafe", "run", "7"]
+    assert search_terms("Café run_7, CAFÉ!") == ["cafe", "run", "7"]
 
 
 @pytest.mark.parametrize(
