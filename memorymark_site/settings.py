@@ -160,7 +160,7 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
 ]
 # Failed logins, counted in the database and so across processes; what is counted: analysis/accounts/lockout.py
-AXES_HANDLER = "analysis.accounts.lockout.TwoLimits"
+AXES_HANDLER = "analysis.accounts.lockout.PerAddressLockoutHandler"
 AXES_LOCKOUT_CALLABLE = "analysis.accounts.lockout.locked_out"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
 AXES_CLIENT_IP_CALLABLE = "analysis.http.client_ip.counted_address"

@@ -26,7 +26,7 @@ from analysis.http.errors import error_body, wants_json
 TOO_MANY = "Too many failed logins from this address."
 
 
-class TwoLimits(AxesDatabaseHandler):
+class PerAddressLockoutHandler(AxesDatabaseHandler):
     """The database handler of axes, with a limit of its own for an address as a whole."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:

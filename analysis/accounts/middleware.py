@@ -27,7 +27,7 @@ _RIGHTS = {VIEWER: may_read, OPERATOR: may_start}
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-def for_signed_in(view: View) -> View:
+def login_required_only(view: View) -> View:
     """Whoever has an account, whatever her role: her own account's pages."""
     return _marked(view, _MARK, _SIGNED_IN)
 
@@ -50,7 +50,7 @@ def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
         raise PermissionDenied(lacks_role(wanted))
 
 
-def asking_for_its_right(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def require_role(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """For a page that another view, open to all, answers with: the middleware does not see it."""
 
     @wraps(view)

@@ -27,7 +27,7 @@ DAY = timedelta(hours=24)
 _WAITING_RETRY_SECONDS = 60
 
 
-class QuotaExceeded(SpecError):
+class QuotaExceededError(SpecError):
     """Nothing is wrong with what was asked; there is too much of it now. Later it may be asked for again."""
 
     code = "quota"
@@ -75,10 +75,10 @@ def use_of(person: User) -> Use:
     return Use(_waiting(person).count(), _measured_lately(person).count())
 
 
-def quota_refuse(run: Run) -> None:
+def enforce_quota(run: Run) -> None:
     """Refuse a new run of a person whose limits it would pass. To be called in the transaction that stores it.
 
-    Raises QuotaExceeded for what is free again later, and SpecError for what she may never ask for.
+    Raises QuotaExceededError for what is free again later, and SpecError for what she may never ask for.
     """
     person = run.requested_by
     if person is None or not (limits := limits_of(person)).has_any:
@@ -107,22 +107,22 @@ def _refuse_for_now(run: Run, person: User, limits: Limits) -> None:
         raise _too_many_today(person, most)
 
 
-def _too_many_wait(person: User, most: int) -> QuotaExceeded:
+def _too_many_wait(person: User, most: int) -> QuotaExceededError:
     """When a place frees depends on the queue, so no time is promised."""
     first = _waiting(person).order_by("-priority", "created_at", "id").values_list("pk", flat=True).first()
     frees = f"It frees when one of them starts; run {first} is the next." if first else "Ask a GPU manager for a place."
     message = f"Your quota of runs waiting is used up: {_of(most)}. {frees}"
-    return QuotaExceeded("runs_waiting_max", message, frees_at=None, retry_after_seconds=_WAITING_RETRY_SECONDS)
+    return QuotaExceededError("runs_waiting_max", message, frees_at=None, retry_after_seconds=_WAITING_RETRY_SECONDS)
 
 
-def _too_many_today(person: User, most: int) -> QuotaExceeded:
+def _too_many_today(person: User, most: int) -> QuotaExceededError:
     """The run that leaves the 24 hours next is the oldest of the last `most`: older ones are over the limit already."""
     newest = _measured_lately(person).order_by("-created_at", "-id").values_list("pk", "created_at")
     last = list(newest[max(0, most - 1) : most])
     if not last:
         message = "Your quota allows no measurements. An estimate needs no device."
         day = int(DAY.total_seconds())
-        return QuotaExceeded("runs_per_day_max", message, frees_at=None, retry_after_seconds=day)
+        return QuotaExceededError("runs_per_day_max", message, frees_at=None, retry_after_seconds=day)
     (oldest, asked_at) = last[0]
     frees_at = asked_at + DAY
     wait_seconds = max(1, ceil((frees_at - timezone.now()).total_seconds()))
@@ -130,7 +130,7 @@ def _too_many_today(person: User, most: int) -> QuotaExceeded:
         f"Your quota of measurements in 24 hours is used up: {_of(most)}. "
         f"It frees at {frees_at:%Y-%m-%d %H:%M} UTC, when your run {oldest} is 24 hours old."
     )
-    return QuotaExceeded("runs_per_day_max", message, frees_at=frees_at, retry_after_seconds=wait_seconds)
+    return QuotaExceededError("runs_per_day_max", message, frees_at=frees_at, retry_after_seconds=wait_seconds)
 
 
 def _of(most: int) -> str:

@@ -30,7 +30,7 @@ CREATE, EXPORT = "create", "export"
 _WORDS = {CREATE: "runs were asked for", EXPORT: "exports were made"}
 
 
-class TooOften(Exception):
+class RateLimited(Exception):
     """The allowance is used up for now. Nothing was counted."""
 
     def __init__(self, scope: str, wait_seconds: float) -> None:
@@ -40,10 +40,10 @@ class TooOften(Exception):
         )
 
 
-def throttle_refuse(scope: str, person: User) -> None:
-    """Count one more of this person's. Raises TooOften."""
+def check_rate_limit(scope: str, person: User) -> None:
+    """Count one more of this person's. Raises RateLimited."""
     if wait_seconds := seconds_to_wait(scope, counted_as(person)):
-        raise TooOften(scope, wait_seconds)
+        raise RateLimited(scope, wait_seconds)
 
 
 def counted_as(person: User) -> str:

@@ -4,13 +4,13 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from analysis.accounts import views as accounts
-from analysis.accounts.middleware import for_signed_in
+from analysis.accounts.middleware import login_required_only
 
 urlpatterns = [
     path("login/", accounts.Login.as_view(), name="login"),
-    path("logout/", for_signed_in(LogoutView.as_view()), name="logout"),
+    path("logout/", login_required_only(LogoutView.as_view()), name="logout"),
     path("account/", accounts.account, name="account"),
-    path("account/password/", for_signed_in(accounts.Password.as_view()), name="account_password"),
+    path("account/password/", login_required_only(accounts.Password.as_view()), name="account_password"),
     path("account/tokens/", accounts.token_make, name="account_token_make"),
     path("account/tokens/<int:token_id>/revoke/", accounts.token_end, name="account_token_end"),
 ]

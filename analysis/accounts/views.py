@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.accounts.forms import LoginForm, TokenForm
-from analysis.accounts.middleware import for_signed_in
+from analysis.accounts.middleware import login_required_only
 from analysis.accounts.quotas import Limits, limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
 from analysis.models import ApiToken, Device
@@ -35,7 +35,7 @@ class QuotaLine:
     most: str
 
 
-@for_signed_in
+@login_required_only
 @never_cache
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
@@ -43,7 +43,7 @@ def account(request: HttpRequest) -> HttpResponse:
     return _page(request, TokenForm(may_start=may_start(request.user)))
 
 
-@for_signed_in
+@login_required_only
 @never_cache
 @require_POST
 def token_make(request: HttpRequest) -> HttpResponse:
@@ -61,7 +61,7 @@ def token_make(request: HttpRequest) -> HttpResponse:
     return _page(request, form, status=422)
 
 
-@for_signed_in
+@login_required_only
 @require_POST
 def token_end(request: HttpRequest, token_id: int) -> HttpResponseRedirect:
     """Revoke one of mine."""

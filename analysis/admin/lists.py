@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from analysis.audit.record import kind_of
-from analysis.models.querysets import numbers_if_few
+from analysis.models.querysets import ids_if_few
 from analysis.permissions import may_manage
 
 PAGES_MAX = 100
@@ -175,7 +175,7 @@ class FewFirst(admin.SimpleListFilter):
         if value is None:
             return rows
         alone = rows.model._base_manager.filter(self.condition(value)).order_by()
-        few = numbers_if_few(alone, FEW)
+        few = ids_if_few(alone, FEW)
         return rows.filter(self.condition(value)) if few is None else rows.filter(pk__in=few)
 
 

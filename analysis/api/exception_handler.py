@@ -12,7 +12,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from analysis.accounts.quotas import QuotaExceeded
+from analysis.accounts.quotas import QuotaExceededError
 from analysis.http.errors import VERSIONED, BadRequest, error_body
 from analysis.http.problem_details import Problem, into_problem, part, pointer_to
 from engine.errors import SpecError
@@ -28,26 +28,26 @@ def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
     response = exception_handler(_as_classic(exc), context)
     if response is not None:
         response.data = error_body(_text(response.data))
-        if isinstance(exc, QuotaExceeded):
+        if isinstance(exc, QuotaExceededError):
             response.headers["Retry-After"] = str(exc.retry_after_seconds)
     return response
 
 
-class _TooMuch(APIException):
+class _QuotaExceededResponse(APIException):
     """A quota, in the classic form."""
 
     status_code = 429
 
 
 def _as_classic(exc: Exception) -> Exception:
-    if isinstance(exc, QuotaExceeded):
-        return _TooMuch(str(exc))
+    if isinstance(exc, QuotaExceededError):
+        return _QuotaExceededResponse(str(exc))
     return BadRequest(str(exc)) if isinstance(exc, SpecError) else exc
 
 
 def _as_problem(exc: Exception) -> Exception:
     """Refusals that are no exceptions of HTTP."""
-    if isinstance(exc, QuotaExceeded):
+    if isinstance(exc, QuotaExceededError):
         detail = part("", str(exc), exc.quota)
         return Problem(
             429, detail=str(exc), code="quota", errors=[detail], headers={"Retry-After": str(exc.retry_after_seconds)}

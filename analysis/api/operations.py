@@ -32,17 +32,17 @@ class MayScrape(BasePermission):
     message = "Sign in as somebody who may read, or send MEMORYMARK_METRICS_TOKEN as a Bearer token"
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        return shows_token(request) or may_read(request.user)
+        return has_scrape_token(request) or may_read(request.user)
 
 
 class ScraperAuthentication(TokenAuthentication):
     """The token of the settings is nobody's: it is not looked for among those of people."""
 
     def authenticate(self, request: Any) -> tuple[User, ApiToken] | None:
-        return None if shows_token(request) else super().authenticate(request)
+        return None if has_scrape_token(request) else super().authenticate(request)
 
 
-def shows_token(request: HttpRequest) -> bool:
+def has_scrape_token(request: HttpRequest) -> bool:
     """Compared in constant time; with no token in the settings nothing matches."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     token = settings.METRICS_TOKEN

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from analysis.models import Device
 
 
-def is_kept_from(person: User) -> Q:
+def denied_q(person: User) -> Q:
     """Of a query of devices: those that this person's lists leave out."""
     own, of_groups = Quota.objects.filter(user=person), Quota.objects.filter(group__user=person)
     kept = _leaves_out(own)
     return kept if may_manage(person) else kept | ~Exists(own) & _leaves_out(of_groups)
 
 
-def people_kept_off(device: Device) -> QuerySet[User]:
+def users_denied(device: Device) -> QuerySet[User]:
     """Everybody whose lists leave this device out."""
     people = get_user_model().objects.order_by()
     has_list = Quota.objects.filter(devices__isnull=False)

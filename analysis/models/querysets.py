@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Lower, Now, StrIndex
 
-from analysis.models.device_access import is_kept_from, people_kept_off
+from analysis.models.device_access import denied_q, users_denied
 from analysis.permissions import may_manage, may_start
 from analysis.runs.scheduling import FOREIGN_SHARE_MAX
 
@@ -59,7 +59,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
                 open_to_all | Q(allowed_users=person) | Q(allowed_groups__user=person) if person else open_to_all
             ).values("pk")
         )
-        return listed.exclude(is_kept_from(user)) if person else listed
+        return listed.exclude(denied_q(user)) if person else listed
 
     def best_first(self) -> DeviceQuerySet:
         """The order in which `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
@@ -123,7 +123,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         users, groups = device.allowed_users.all(), device.allowed_groups.all()
         listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
         listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
-        return listed_runs.exclude(requested_by__in=people_kept_off(device).values("pk"))
+        return listed_runs.exclude(requested_by__in=users_denied(device).values("pk"))
 
     def last_started(self, people: Collection[int | None]) -> dict[int | None, datetime]:
         """When each of these people was last given a device; who never was is left out. None: runs of nobody."""
@@ -179,7 +179,7 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
-def numbers_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
+def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
     """The numbers in this column of these rows; None when there are more than `most`, and no more are read."""
     found = list(rows.values_list(column, flat=True)[: most + 1])
     return found if len(found) <= most else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
+from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.audit.record import record, record_many
 from analysis.models import TERMINAL_STATES, Run, RunWord, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
@@ -138,12 +138,12 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
     done, reason = 0, "not over yet"
     for run in over:
         try:
-            throttle_refuse(CREATE, by)
+            check_rate_limit(CREATE, by)
             run_again(run=run, requested_by=by)
             done += 1
         except SpecError as error:
             reason = str(error)
-        except TooOften as error:
+        except RateLimited as error:
             reason = str(error).removesuffix(".")
             break
     return BulkResult(done, not_possible=len(run_ids) - done, reason=reason)

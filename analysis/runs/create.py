@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django_q.tasks import async_task
 
-from analysis.accounts.quotas import quota_refuse
+from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
@@ -40,7 +40,7 @@ def run_create(
     """Store a queued run and wake who may take it. Both commit together: the queue is in the same database.
 
     Raises SpecError when no device of that placement can ever run it, or it asks for more than it may, and
-    QuotaExceeded when the person has too much in the queue by now.
+    QuotaExceededError when the person has too much in the queue by now.
     """
     run = Run(
         model=spec.model,
@@ -61,7 +61,7 @@ def run_create(
         run.needs_compute_capability = _AMPERE
     refuse_what_is_too_much(run)
     with transaction.atomic():
-        quota_refuse(run)
+        enforce_quota(run)
         _refuse_what_cannot_run(run, place)
         run.save(force_insert=True)
         record("run.create", target=run, after=asked_for(run))

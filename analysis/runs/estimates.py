@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models.functions import Now
 
-from analysis.accounts.quotas import quota_refuse
+from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record
 from analysis.models import Device, Run
 from analysis.runs.create import asked_for, estimator_wake, refuse_what_is_too_much
@@ -47,7 +47,7 @@ def estimate_create(
     )
     refuse_what_is_too_much(run)
     with transaction.atomic():
-        quota_refuse(run)
+        enforce_quota(run)
         run.save(force_insert=True)
         record("run.create", target=run, after=asked_for(run))
         estimator_wake()

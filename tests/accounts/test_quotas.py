@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from analysis.accounts.quotas import Limits, QuotaExceeded, limits_of
+from analysis.accounts.quotas import Limits, QuotaExceededError, limits_of
 from analysis.models import Device, Quota, Run
 from analysis.permissions import MANAGER
 from analysis.runs import services
@@ -85,7 +85,7 @@ def test_one_run_more_than_may_wait_is_refused_until_one_starts(alice, device):
     make_estimate(requested_by=alice)
     for more in (lambda: make_run(device, requested_by=alice), lambda: make_estimate(requested_by=alice)):
         with pytest.raises(
-            QuotaExceeded, match=f"runs waiting is used up: 2 of 2.*run {first.pk} is the next"
+            QuotaExceededError, match=f"runs waiting is used up: 2 of 2.*run {first.pk} is the next"
         ) as refused:
             more()
         assert (refused.value.quota, refused.value.retry_after_seconds) == ("runs_waiting_max", 60)
@@ -107,7 +107,7 @@ def test_the_day_is_the_last_24_hours_and_the_refusal_says_when_it_frees(alice, 
     Run.objects.update(requested_by=alice)
     Run.objects.filter(pk=old.pk).update(created_at=now - timedelta(hours=25))
     Run.objects.filter(pk=oldest.pk).update(created_at=now - timedelta(hours=20))
-    with pytest.raises(QuotaExceeded) as refused:
+    with pytest.raises(QuotaExceededError) as refused:
         make_run(device, requested_by=alice)
     frees_at = refused.value.frees_at
     assert abs(frees_at - (now + timedelta(hours=4))) < timedelta(seconds=1)
@@ -127,13 +127,13 @@ def test_a_deleted_run_gives_no_other_one(alice, device):
     run = make_run(device, requested_by=alice)
     services.runs_cancel_by(run_ids={run.pk}, by=alice)
     assert services.runs_delete(run_ids={run.pk}, by=alice).done == 1
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(QuotaExceededError):
         make_run(device, requested_by=alice)
 
 
 def test_nought_is_a_limit_too(alice, device):
     own(alice, runs_per_day_max=0)
-    with pytest.raises(QuotaExceeded, match="allows no measurements"):
+    with pytest.raises(QuotaExceededError, match="allows no measurements"):
         make_run(device, requested_by=alice)
 
 
@@ -226,14 +226,14 @@ def test_the_engines_own_and_local_runs_have_no_quota(device):
 def test_many_at_once_get_no_more_than_the_quota():
     alice, device = make_user("alice"), make_device()
     own(alice, runs_waiting_max=3)
-    refused: list[QuotaExceeded] = []
+    refused: list[QuotaExceededError] = []
     together = threading.Barrier(6)
 
     def ask() -> None:
         together.wait(timeout=10)
         try:
             make_run(device, requested_by=alice)
-        except QuotaExceeded as error:
+        except QuotaExceededError as error:
             refused.append(error)
         finally:
             connection.close()

@@ -8,7 +8,7 @@ from django.test import Client
 from rest_framework.exceptions import ValidationError as BodyError
 from rest_framework.response import Response
 
-from analysis.accounts.quotas import QuotaExceeded
+from analysis.accounts.quotas import QuotaExceededError
 from analysis.api.exception_handler import api_exception
 from analysis.http.problem_details import into_problem, pointer_to
 from analysis.http.strict_json import BadJsonError, strict_json
@@ -134,7 +134,7 @@ def test_a_nested_refusal_points_to_its_place(rf):
 
 
 def test_a_quota_is_a_429_that_says_when(rf):
-    error = QuotaExceeded("runs_per_day_max", "Used up.", frees_at=None, retry_after_seconds=90)
+    error = QuotaExceededError("runs_per_day_max", "Used up.", frees_at=None, retry_after_seconds=90)
     for path, key in (("/api/v1/runs/", "detail"), ("/analyze", "error")):
         answer = api_exception(error, {"request": rf.post(path)})
         assert (answer.status_code, answer.headers["Retry-After"], answer.data[key]) == (429, "90", "Used up.")

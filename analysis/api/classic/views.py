@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis.accounts.middleware import asking_for_its_right
+from analysis.accounts.middleware import require_role
 from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.api.permissions import MayAnalyze
 from analysis.api.run_request import json_object, submission
@@ -53,7 +53,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
         body = error_body(f'Method "{request.method}" not allowed.')
         return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
-    return JsonResponse(_INDEX) if wants_json(request) else asking_for_its_right(home.home)(request)
+    return JsonResponse(_INDEX) if wants_json(request) else require_role(home.home)(request)
 
 
 class Open(APIView):
@@ -108,7 +108,7 @@ def _prefers_not_to_wait(request: Request) -> bool:
     return "respond-async" in [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
 
 
-class WaitingRoom:
+class AnalyzeSlots:
     """Requests of this process that wait for their runs. Each holds a thread, so half of the threads stay free."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class WaitingRoom:
                 self._waiting -= has_place
 
 
-_room = WaitingRoom()
+_room = AnalyzeSlots()
 
 
 def _wait_for(run: Run) -> Run:

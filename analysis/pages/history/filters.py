@@ -22,7 +22,7 @@ from django_filters import (
 )
 
 from analysis.models import Device, Run, RunWord, State, Tag
-from analysis.models.querysets import numbers_if_few
+from analysis.models.querysets import ids_if_few
 from analysis.presentation.labels import OPTIMIZERS, PRECISIONS, model_name, short_device_name
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
@@ -130,7 +130,7 @@ class RunFilter(FilterSet):
             if given.keys().isdisjoint(names):
                 continue
             alone = self._narrowed(Run.all_runs.order_by(), given, names)
-            few = numbers_if_few(alone, FEW)
+            few = ids_if_few(alone, FEW)
             if few is None:
                 queryset = self._walked(queryset, given, names)
             else:
@@ -207,7 +207,7 @@ def _named_by(rows: QuerySet[Any]) -> Q:
 
     A database that is not told guesses wrong in one of the two cases, and then reads the whole history.
     """
-    few = numbers_if_few(rows, FEW, "run_id")
+    few = ids_if_few(rows, FEW, "run_id")
     return Q(Exists(rows.filter(run=OuterRef("pk")))) if few is None else Q(pk__in=few)
 
 

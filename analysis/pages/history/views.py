@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.accounts.middleware import for_readers
-from analysis.accounts.rate_limit import EXPORT, TooOften, throttle_refuse
+from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.models import Run, SavedView, Tag
 from analysis.pages.history.cells import lines
 from analysis.pages.history.columns import COLUMNS
@@ -77,8 +77,8 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
     if wanted.problems:
         return _plain("\n".join(wanted.problems), 400)
     try:
-        throttle_refuse(EXPORT, request.user)
-    except TooOften as error:
+        check_rate_limit(EXPORT, request.user)
+    except RateLimited as error:
         return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
     content_type, chunks = _EXPORTS[form]
     file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from analysis.accounts.middleware import is_guest, may_be_public
-from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
+from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet
 from analysis.pages.home.forms import RunForm, first_values, values_asked, values_of
@@ -61,7 +61,7 @@ def run_create(request: HttpRequest) -> HttpResponse:
         return _home_page(request, form, earlier=earlier)
     try:
         run = _created(form, request.user)
-    except TooOften as error:
+    except RateLimited as error:
         form.add_error(None, str(error))
         page = _home_page(request, form, status=429)
         page.headers["Retry-After"] = str(error.retry_after_seconds)
@@ -78,7 +78,7 @@ def device_list(request: HttpRequest) -> HttpResponse:
 def _created(form: RunForm, user: Any) -> Run | None:
     """The stored run. Or None: then nothing is stored, and the form says all that is wrong and not only the first.
 
-    Raises TooOften.
+    Raises RateLimited.
     """
     run = None
     with transaction.atomic():
@@ -91,7 +91,7 @@ def _created(form: RunForm, user: Any) -> Run | None:
                     break
         is_wrong = bool(form.errors)
         if not is_wrong:
-            throttle_refuse(CREATE, user)
+            check_rate_limit(CREATE, user)
         transaction.set_rollback(is_wrong)
     return None if is_wrong else run
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from analysis.accounts.middleware import is_guest, may_be_public, refused
-from analysis.accounts.rate_limit import CREATE, TooOften, throttle_refuse
+from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.api.v1.run_document import run_csv, run_json
 from analysis.http.csp import allow_inline_styles
 from analysis.models import Run, State
@@ -75,9 +75,9 @@ def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """The same spec in the same place, as a new run."""
     run = _run(run_id)
     try:
-        throttle_refuse(CREATE, request.user)
+        check_rate_limit(CREATE, request.user)
         return redirect(services.run_again(run=run, requested_by=request.user))
-    except TooOften as error:
+    except RateLimited as error:
         messages.error(request, str(error))
         return redirect(run)
     except SpecError as error:

@@ -140,7 +140,7 @@ def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, 
 @pytest.mark.parametrize(("threads", "places"), [(None, 4), (16, 4), (8, 4), (3, 1), (2, 1), (1, 0)])
 def test_half_of_the_servers_threads_never_wait(settings, threads, places):
     settings.WEB_THREADS = threads
-    assert classic.WaitingRoom.places() == places
+    assert classic.AnalyzeSlots.places() == places
 
 
 @pytest.mark.parametrize(
