@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import FewFirst, ReadOnly
+from analysis.admin.lists import ReadOnly, SelectiveFilter
 from analysis.audit.actions import ACTIONS, KINDS
 from analysis.models import AuditEntry
 
@@ -42,7 +42,7 @@ class ByDays(admin.SimpleListFilter):
         return entries.none() if first is None else entries.filter(pk__gte=first)
 
 
-class ByKind(FewFirst):
+class ByKind(SelectiveFilter):
     """What it was done to."""
 
     title, parameter_name = "done to", "kind"
@@ -54,7 +54,7 @@ class ByKind(FewFirst):
         return Q(target_kind=value)
 
 
-class ByAction(FewFirst):
+class ByAction(SelectiveFilter):
     """What was done."""
 
     title, parameter_name = "action", "action"

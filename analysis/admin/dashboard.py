@@ -45,7 +45,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
+class CachedStats:
     """What takes reading many rows. `gpu_hours` is None while nothing was measured."""
 
     states: tuple[Bar, ...]
@@ -59,7 +59,7 @@ class Dashboard:
     """All of it. `oldest_waiting` is a run, `silent` are devices whose worker gave no sign of life lately."""
 
     totals: LabTotals
-    slow: Slow
+    slow: CachedStats
     oldest_waiting: Run | None
     waited_seconds: float | None
     silent: tuple[Device, ...]
@@ -95,17 +95,17 @@ def _oldest_waiting() -> Run | None:
     return waiting.only("id", "model", "state", "created_at").first()
 
 
-def _slow() -> Slow:
-    kept: Slow = cache.get_or_set(CACHE_KEY, _slow_read, KEPT_SECONDS)
+def _slow() -> CachedStats:
+    kept: CachedStats = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
     return kept
 
 
-def _slow_read() -> Slow:
+def _compute_stats() -> CachedStats:
     seconds = _seconds_by_device(Attempt.objects.filter(started_at__gte=timezone.now() - timedelta(days=DAYS)))
     names = {device.pk: str(device) for device in Device.objects.select_related("host").filter(pk__in=seconds)}
     hours = {names[pk]: value / 3600 for pk, value in seconds.items() if pk in names}
     longest_first = sorted(hours.items(), key=lambda item: -item[1])
-    return Slow(_states(), sum(hours.values()) if hours else None, bars(longest_first), timezone.now())
+    return CachedStats(_states(), sum(hours.values()) if hours else None, bars(longest_first), timezone.now())
 
 
 def _seconds_by_device(attempts: QuerySet[Attempt]) -> Mapping[int, float]:

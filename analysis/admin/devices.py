@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
-from analysis.admin.lists import KeptWhileNamed, Managed
+from analysis.admin.lists import Managed, ProtectReferencedAdmin
 from analysis.models import Attempt, Device, Host, Quota, Run
 from analysis.presentation.formatting import bytes_text
 from analysis.runs import services
@@ -53,7 +53,7 @@ class HostAdmin(FoundByTheirWorkers):
 
 
 @admin.register(Device)
-class DeviceAdmin(KeptWhileNamed, FoundByTheirWorkers):
+class DeviceAdmin(ProtectReferencedAdmin, FoundByTheirWorkers):
     """The GPU fleet."""
 
     list_display = (

@@ -82,7 +82,7 @@ class Managed(admin.ModelAdmin):
         """As above."""
 
 
-class KeptWhileNamed(Managed):
+class ProtectReferencedAdmin(Managed):
     """Rows that stand in lists of other rows, where an empty list lets everybody through: they leave those first."""
 
     named_by: tuple[tuple[type[Model], str], ...] = ()
@@ -112,7 +112,7 @@ class ReadOnly(Managed):
         return False
 
 
-class OfRuns(ReadOnly):
+class RunChildAdmin(ReadOnly):
     """Rows that belong to a run: named by its number, for to read the runs would be to read their results."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -161,7 +161,7 @@ class UncountedList(NamedList):
         return None if is_first else self.get_query_string(remove=["p", "id__lt"])
 
 
-class FewFirst(admin.SimpleListFilter):
+class SelectiveFilter(admin.SimpleListFilter):
     """A filter that few rows pass is asked by itself, from its index, and their numbers are the filter.
 
     Otherwise a database that misjudges how few they are walks the whole history for them in the list's order.

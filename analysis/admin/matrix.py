@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from analysis.admin.lists import OfRuns, ReadOnly
+from analysis.admin.lists import ReadOnly, RunChildAdmin
 from analysis.models import MatrixCell, Tag, TrendAcknowledgement
 
 
@@ -19,7 +19,7 @@ class TagAdmin(ReadOnly):
 
 
 @admin.register(MatrixCell)
-class MatrixCellAdmin(OfRuns):
+class MatrixCellAdmin(RunChildAdmin):
     """The newest answer per card, workload and settings; written when a run ends."""
 
     list_display = (
@@ -39,7 +39,7 @@ class MatrixCellAdmin(OfRuns):
 
 
 @admin.register(TrendAcknowledgement)
-class TrendAcknowledgementAdmin(OfRuns):
+class TrendAcknowledgementAdmin(RunChildAdmin):
     """What people said of the steps in a trend."""
 
     list_display = ("of_run", "metric", "note", "acknowledged_by", "acknowledged_at")

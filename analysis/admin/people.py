@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from analysis.admin.lists import KeptWhileNamed
+from analysis.admin.lists import ProtectReferencedAdmin
 from analysis.models import Device, Quota
 from analysis.permissions import MANAGER, ROLES
 from analysis.runs import services
@@ -25,7 +25,7 @@ _FOR_SUPERUSERS = ("is_superuser", "user_permissions")
 _OWN = "Nobody closes her own account or takes her own rights away: somebody else has to."
 
 
-class NoHash(ReadOnlyPasswordHashWidget):
+class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
     """Shows that there is a password, and nothing of its hash."""
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class PersonForm(UserChangeForm):
     """Keeps whoever changes her own account in it: so there is always somebody left who may manage."""
 
     request: HttpRequest
-    password = ReadOnlyPasswordHashField(label="Password", widget=NoHash)
+    password = ReadOnlyPasswordHashField(label="Password", widget=MaskedPasswordWidget)
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
@@ -53,7 +53,7 @@ class PersonForm(UserChangeForm):
 
 
 @admin.register(User)
-class PersonAdmin(KeptWhileNamed, django_admin.UserAdmin):
+class PersonAdmin(ProtectReferencedAdmin, django_admin.UserAdmin):
     """Accounts. They are closed rather than deleted, so that what somebody did keeps her name.
 
     Either way what she has waiting is cancelled: nobody would look at the results.
@@ -145,7 +145,7 @@ class PersonAdmin(KeptWhileNamed, django_admin.UserAdmin):
 
 
 @admin.register(Group)
-class GroupAdmin(KeptWhileNamed):
+class GroupAdmin(ProtectReferencedAdmin):
     """Groups carry allow-lists and quotas; three of them are the roles, whose names and rights stand fast."""
 
     named_by = ((Device, "allowed_groups"), (Quota, "group"))

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import FewFirst, OfRuns, ReadOnly
+from analysis.admin.lists import ReadOnly, RunChildAdmin, SelectiveFilter
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
@@ -27,7 +27,7 @@ PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
 _NEWEST = ("-created_at", "-id")
 
 
-class ByState(FewFirst):
+class ByState(SelectiveFilter):
     """Where the runs stand."""
 
     title, parameter_name = "state", "state"
@@ -39,7 +39,7 @@ class ByState(FewFirst):
         return Q(state=value)
 
 
-class ByKind(FewFirst):
+class ByKind(SelectiveFilter):
     """Measured or estimated."""
 
     title, parameter_name = "kind", "kind"
@@ -51,7 +51,7 @@ class ByKind(FewFirst):
         return Q(kind=value)
 
 
-class ByModel(FewFirst):
+class ByModel(SelectiveFilter):
     """What was trained."""
 
     title, parameter_name = "model", "model"
@@ -63,7 +63,7 @@ class ByModel(FewFirst):
         return Q(model=value)
 
 
-class ByDevice(FewFirst):
+class ByDevice(SelectiveFilter):
     """Where the runs ran last."""
 
     title, parameter_name = "device", "device"
@@ -75,7 +75,7 @@ class ByDevice(FewFirst):
         return Q(device=int(value)) if value.isascii() and value.isdecimal() and len(value) < 19 else Q(pk=None)
 
 
-class Marked(FewFirst):
+class Marked(SelectiveFilter):
     """Pinned runs, and those on a card that others used too."""
 
     title, parameter_name = "mark", "mark"
@@ -88,7 +88,7 @@ class Marked(FewFirst):
         return self.marks[value][1] if value in self.marks else Q(pk=None)
 
 
-class Deleted(FewFirst):
+class Deleted(SelectiveFilter):
     """Deleted runs stand apart: they are in no list but this."""
 
     title, parameter_name = "deleted", "deleted"
@@ -244,7 +244,7 @@ class RunAdmin(ReadOnly):
         self.message_user(request, f"{told}.", messages.SUCCESS if answer.done else messages.WARNING)
 
 
-class PartOfRun(OfRuns):
+class PartOfRun(RunChildAdmin):
     """Rows of runs, found by the run's number."""
 
     search_fields = ("run_id",)
