@@ -172,10 +172,10 @@ def rows_of(query: str) -> Callable[[], Any]:
     from django.http import QueryDict
 
     from analysis.pages.history.pagination import page_of
-    from analysis.pages.history.query import asked
+    from analysis.pages.history.query import parse_query
 
     def ask() -> Any:
-        wanted = asked(QueryDict(query))
+        wanted = parse_query(QueryDict(query))
         return page_of(wanted.parts, wanted.sort).runs
 
     return ask
@@ -185,11 +185,11 @@ def plans() -> None:
     """EXPLAIN of the first page of every filter with a few orders."""
     from django.http import QueryDict
 
-    from analysis.pages.history.query import asked
+    from analysis.pages.history.query import parse_query
 
     for name, query in {"none": "", **FILTERS}.items():
         for sort in ("-created", "-largest", "user"):
-            wanted = asked(QueryDict(f"{query}&sort={sort}"))
+            wanted = parse_query(QueryDict(f"{query}&sort={sort}"))
             print(f"--- {name}, sorted by {sort}")
             print(wanted.parts[0].runs.values_list("pk")[:51].explain())
 

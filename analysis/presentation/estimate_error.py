@@ -30,7 +30,7 @@ class Beside:
 
     @property
     def difference(self) -> str:
-        return difference_words(self.error_fraction)
+        return describe_difference(self.error_fraction)
 
     @property
     def sentence(self) -> str:
@@ -69,7 +69,7 @@ class Group:
 
     @property
     def worst_words(self) -> str:
-        return difference_words(self.worst_peak_error)
+        return describe_difference(self.worst_peak_error)
 
     @property
     def typical_boundary_error(self) -> float | None:
@@ -81,7 +81,7 @@ class Group:
         return max(grade.finished_at for grade in self.grades)
 
 
-def difference_words(error_fraction: float | None) -> str:
+def describe_difference(error_fraction: float | None) -> str:
     """0.008 -> "0.8 % over"; what cannot be compared is said."""
     if error_fraction is None:
         return "not comparable"
@@ -99,7 +99,7 @@ def groups_of(grades: Iterable[Grade]) -> list[Group]:
     return sorted(groups, key=lambda group: (-len(group.grades), group.gpu, group.family))
 
 
-def beside(estimate: StoredEstimate, result: StoredResult) -> list[Beside]:
+def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[Beside]:
     """The largest batch size, and the memory of each measured size that was estimated too."""
     rows = [_boundary(estimate, result)]
     for size, probe in sorted(decisive_probes(result.probes).items()):
@@ -119,10 +119,10 @@ def _boundary(estimate: StoredEstimate, result: StoredResult) -> Beside:
     is_known = result.boundary.certified and result.boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
     error = estimated / measured - 1 if is_known and estimated is not None and measured else None
     bound = "" if is_known or not measured else "at least "
-    return Beside("Largest batch size", _size_words(estimated), f"{bound}{_size_words(measured)}", error)
+    return Beside("Largest batch size", _describe_size(estimated), f"{bound}{_describe_size(measured)}", error)
 
 
-def _size_words(size: int | None) -> str:
+def _describe_size(size: int | None) -> str:
     if size is None:
         return "not known"
     return f"{size:,}" if size else "does not fit"

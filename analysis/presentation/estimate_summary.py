@@ -160,18 +160,18 @@ def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple
         ("Method", _METHODS.get(estimate.method, estimate.method)),
         ("Approximate because", estimate.approximate_because),
         ("Memory of the card", bytes_text(estimate.total_bytes)),
-        ("Context", _context_words(estimate)),
-        ("Known error", error_words(estimate.known_error)),
-        ("Safety margin", _margin_words(estimate.margin_fraction)),
-        ("Price", price_words(price)),
-        ("Peak", _peak_words(estimate)),
+        ("Context", _describe_context(estimate)),
+        ("Known error", describe_error(estimate.known_error)),
+        ("Safety margin", _describe_margin(estimate.margin_fraction)),
+        ("Price", describe_price(price)),
+        ("Peak", _describe_peak(estimate)),
         ("Took", "" if estimate.seconds is None else duration(estimate.seconds)),
         *estimate.versions.items(),
     ]
     return [(name.replace("_", " "), str(value)) for name, value in rows if value]
 
 
-def price_words(price: Price | None) -> str:
+def describe_price(price: Price | None) -> str:
     """ "$1.29 an hour (lab price, 2026-11-01: offer of the data centre)"."""
     if price is None:
         return "not known"
@@ -180,7 +180,7 @@ def price_words(price: Price | None) -> str:
     return f"{usd(price.per_hour_usd)} an hour ({whose}{f', {source}' if source else ''})"
 
 
-def error_words(known_error: Mapping[str, Any]) -> str:
+def describe_error(known_error: Mapping[str, Any]) -> str:
     """ "typically 1.3 %, at worst 7.9 % (10 public runs)"; that it is not known is said."""
     typical, worst = known_error.get("typical_fraction"), known_error.get("worst_fraction")
     parts = [
@@ -194,18 +194,18 @@ def error_words(known_error: Mapping[str, Any]) -> str:
     return f"{said} ({source})" if source else said
 
 
-def _peak_words(estimate: StoredEstimate) -> str:
+def _describe_peak(estimate: StoredEstimate) -> str:
     point = estimate.at(estimate.safe_batch_size)
     return f"at batch {point.batch_size:,} in {point.where}" if point and point.where else ""
 
 
-def _margin_words(margin_fraction: float | None) -> str:
+def _describe_margin(margin_fraction: float | None) -> str:
     if margin_fraction is None:
         return ""
     return f"{percent(margin_fraction)}: the safe size still fits if everything takes so much more"
 
 
-def _context_words(estimate: StoredEstimate) -> str:
+def _describe_context(estimate: StoredEstimate) -> str:
     if not estimate.context_bytes:  # a CPU has none
         return ""
     kind = "measured on such a card here" if estimate.is_calibrated else "nominal: no such card was calibrated here"

@@ -142,7 +142,7 @@ def ago(moment: dt.datetime | None) -> SafeString | str:
     if moment is None:
         return "never"
     exact = moment.astimezone(dt.UTC).isoformat(timespec="seconds")
-    words = elapsed_words((timezone.now() - moment).total_seconds())
+    words = describe_elapsed((timezone.now() - moment).total_seconds())
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
 
 
@@ -158,7 +158,7 @@ def seconds_after(moment: dt.datetime, start: dt.datetime) -> float:
     return (moment - start).total_seconds()
 
 
-def elapsed_words(seconds: float) -> str:
+def describe_elapsed(seconds: float) -> str:
     """75 -> "1 min ago"."""
     if seconds < 5:
         return "just now"

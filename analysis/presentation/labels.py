@@ -38,9 +38,9 @@ def family_name(model: str) -> str:
     return _FAMILIES[WORKLOADS[model].architecture] if model in WORKLOADS else model
 
 
-def settings_words(spec: Mapping[str, Any]) -> list[str]:
+def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     """The settings of a run, short, in the order a reader asks for them."""
-    words = [spec["precision"], _optimizer_words(spec["optimizer"]), input_words(spec)]
+    words = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
     if spec.get("gradient_checkpointing"):
         words.append("gradient checkpointing")
     if spec.get("mode") == "eval":
@@ -50,7 +50,7 @@ def settings_words(spec: Mapping[str, Any]) -> list[str]:
     return [word for word in words if word]
 
 
-def input_words(spec: Mapping[str, Any]) -> str:
+def describe_input(spec: Mapping[str, Any]) -> str:
     """ "128 tokens" or "224 px"."""
     workload = WORKLOADS.get(spec["model"])
     if workload is None:
@@ -118,7 +118,7 @@ def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None
     }.get(boundary.reason, "Not certified: the next size was not refused in a fresh process.")
 
 
-def unsteady_words(batch_sizes: list[int]) -> str | None:
+def describe_unsteady(batch_sizes: list[int]) -> str | None:
     """What to think of a speed-up whose timings were still moving; None where they were steady."""
     if not batch_sizes:
         return None
@@ -134,5 +134,5 @@ def _device_of(run: Run) -> Device | None:
     return run.asks_device if run.state == State.QUEUED else run.device or run.asks_device
 
 
-def _optimizer_words(optimizer: str) -> str:
+def _describe_optimizer(optimizer: str) -> str:
     return "no optimizer" if optimizer == "none" else OPTIMIZERS.get(optimizer, optimizer)

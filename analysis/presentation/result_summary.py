@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.estimate_error import beside
+from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.formatting import factor, number, rate, round_bytes, times, usd
 from analysis.presentation.labels import trains
 from analysis.presentation.stored_estimate import StoredEstimate
@@ -82,9 +82,9 @@ def certificate(result: StoredResult) -> list[Evidence]:
     """What ran, what was refused, and what is still open."""
     boundary, lines = result.boundary, []
     if boundary.largest_batch_size:
-        lines.append(Evidence("fits", "fits", _fits_words(result)))
+        lines.append(Evidence("fits", "fits", _describe_fit(result)))
     if boundary.refused_batch_size:
-        lines.append(Evidence("refused", "refused", _refused_words(result)))
+        lines.append(Evidence("refused", "refused", _describe_refusal(result)))
     if not boundary.certified and not boundary.refused_batch_size:
         lines.append(Evidence("open", "open", "No larger size is known to run out of memory."))
     if boundary.note:
@@ -92,7 +92,7 @@ def certificate(result: StoredResult) -> list[Evidence]:
     return lines
 
 
-def _fits_words(result: StoredResult) -> str:
+def _describe_fit(result: StoredResult) -> str:
     boundary = result.boundary
     if boundary.soak_steps:
         steps = f"{boundary.soak_steps} {'step' if boundary.soak_steps == 1 else 'steps'} in a fresh process"
@@ -104,7 +104,7 @@ def _did(result: StoredResult) -> str:
     return "ran forward and backward" if trains(result.spec) != "trains" else "trained"
 
 
-def _refused_words(result: StoredResult) -> str:
+def _describe_refusal(result: StoredResult) -> str:
     size, probe = result.boundary.refused_batch_size, refusing_probe(result)
     cause = _CAUSES.get(probe.outcome if probe else Outcome.OUT_OF_MEMORY, "out of memory")
     where = f" in {probe.failed_phase.replace('_', ' ')}" if probe and probe.failed_phase else ""
@@ -173,7 +173,7 @@ def paste_note(result: StoredResult) -> str | None:
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:
     """What was predicted before the run, as a line under the certificate."""
-    said, row = estimate.largest_batch_size, beside(estimate, result)[0]
+    said, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
     size = "no size fits" if not said else f"up to {said:,}"
     return Evidence("estimate", "estimate", f"Said {size} before anything was run: {row.difference}.")
 

@@ -45,7 +45,7 @@ def _row(run: Run, turn: QueuePosition | None) -> HistoryRow:
         run=run,
         model_name=labels.model_name(run.model),
         device_name=labels.short_device_name(run.device_name) or labels.run_place(run),
-        settings=" · ".join(labels.settings_words(run.spec)),
+        settings=" · ".join(labels.describe_settings(run.spec)),
         chip=run_state.chip(run),
         took_seconds=(run.finished_at - run.started_at).total_seconds() if ended else None,
         turn=run_state.describe_queue_position(turn) if turn else "",

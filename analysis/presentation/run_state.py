@@ -109,7 +109,7 @@ def is_silent(run: Run) -> bool:
     return run.state == State.RUNNING and (_silent_seconds(run) or 0.0) > settings.RUN_SUSPECT_SECONDS
 
 
-def silence_words(run: Run) -> str:
+def describe_silence(run: Run) -> str:
     """That what the page shows may be out of date, and what follows; empty while the worker is heard of."""
     if not is_silent(run):
         return ""
@@ -132,7 +132,7 @@ class RemainingTimeText:
     source: str
 
 
-def time_left_words(left: RemainingTime) -> RemainingTimeText:
+def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
     """ "1 m 10 s to 2 m left", as 4 earlier runs like it took 2 m to 3 m."""
     now = timezone.now()
     soonest, latest = ((moment - now).total_seconds() for moment in (left.soonest_at, left.latest_at))
@@ -150,7 +150,7 @@ def ending(run: Run) -> tuple[str, str]:
     return title.format(model_name(run.model), run_place(run)), explanation
 
 
-def measured_words(probes: int) -> str:
+def describe_measured(probes: int) -> str:
     """Whether there is anything to look at below."""
     return "What was measured until then is below." if probes else "Nothing had been measured by then."
 

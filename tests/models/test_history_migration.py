@@ -10,7 +10,7 @@ from django.db import connection
 from django.http import QueryDict
 
 from analysis.models import Run
-from analysis.pages.history.query import asked
+from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_result
 from tests.factories.history import store
@@ -59,5 +59,5 @@ def test_an_index_has_the_order_of_the_list(query, index, monkeypatch):
         pytest.skip("PostgreSQL reads so few rows without an index")
     monkeypatch.setattr("analysis.pages.history.filters.FEW", 0)
     store(3)
-    plan = asked(QueryDict(query)).parts[0].runs.values_list("pk")[:51].explain()
+    plan = parse_query(QueryDict(query)).parts[0].runs.values_list("pk")[:51].explain()
     assert f"USING INDEX {index}" in plan or f"USING COVERING INDEX {index}" in plan

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.estimate_error import difference_words
+from analysis.presentation.estimate_error import describe_difference
 from analysis.presentation.estimate_summary import (
-    error_words,
+    describe_error,
+    describe_price,
     estimate_bars,
     estimate_stack,
     gpu_rows,
@@ -16,7 +17,6 @@ from analysis.presentation.estimate_summary import (
     headline_of_all,
     how_rows,
     kind_rows,
-    price_words,
     with_article,
 )
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
@@ -116,12 +116,12 @@ def test_kinds_that_hold_nothing_have_no_row():
 
 def test_a_price_says_whose_it_is_and_of_when():
     price = Price(1.29, "the list", "2026-11-01", True)
-    assert price_words(price) == "$1.29 an hour (lab's price, 2026-11-01: the list)"
-    assert price_words(None) == "not known"
+    assert describe_price(price) == "$1.29 an hour (lab's price, 2026-11-01: the list)"
+    assert describe_price(None) == "not known"
 
 
 def test_an_unknown_error_is_never_shown_as_none_at_all():
-    assert error_words({}) == "not known for this model: measure it"
+    assert describe_error({}) == "not known for this model: measure it"
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_an_unknown_error_is_never_shown_as_none_at_all():
     [(0.008, "0.8 % over"), (-0.031, "3.1 % under"), (0.0001, "the same"), (0.0, "the same"), (None, "not comparable")],
 )
 def test_a_difference_is_said_with_its_direction(error, words):
-    assert difference_words(error) == words
+    assert describe_difference(error) == words

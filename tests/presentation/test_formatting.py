@@ -78,7 +78,7 @@ def test_a_time_shows_minutes_and_carries_the_instant() -> None:
     ("seconds", "text"), [(2, "just now"), (42, "42 s ago"), (75, "1 min ago"), (7300, "2 h ago"), (200_000, "2 d ago")]
 )
 def test_ages_are_read_in_one_unit(seconds: float, text: str) -> None:
-    assert formatting.elapsed_words(seconds) == text
+    assert formatting.describe_elapsed(seconds) == text
 
 
 FILTERS = (

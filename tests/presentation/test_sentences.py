@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.presentation.headline import headline
-from analysis.presentation.labels import unsteady_words, why_not_certified
+from analysis.presentation.labels import describe_unsteady, why_not_certified
 from analysis.presentation.result_summary import certificate, figures, paste, paste_note
 from analysis.presentation.stored_result import StoredResult, read_result
 from engine.result import Boundary, DeviceFacts, Point, Reason, RunResult, Savings
@@ -84,7 +84,7 @@ def test_a_certified_boundary_needs_no_excuse() -> None:
 def test_an_unsteady_timing_makes_the_speed_up_rough() -> None:
     steady, moving = make_probe(8), make_probe(4, timing_is_steady=False)
     assert stored(probes=(steady, moving)).unsteady_batch_sizes == [4]
-    assert "batch 4 were still moving" in (unsteady_words([4]) or "")
+    assert "batch 4 were still moving" in (describe_unsteady([4]) or "")
 
 
 def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:

@@ -14,9 +14,9 @@ from analysis.api.permissions import MayRead
 from analysis.api.v1.serializer_bases import StrictBody, View
 from analysis.http.problem_details import bad_field
 from analysis.models import Run
-from analysis.pages.compare.compared_run import Subject, subject_of
+from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.context import baseline_of
-from analysis.pages.compare.environment import WEIGHTY, environment_title
+from analysis.pages.compare.environment import COMPARABILITY_FACTS, environment_title
 from analysis.pages.compare.load import carried_probe_counts, compared_runs
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.query import COMPARED_MAX, BadQuery, CompareQuery
@@ -49,7 +49,7 @@ class CompareBodySerializer(StrictBody):
     )
 
 
-class ComparedRunSerializer(serializers.Serializer[Subject]):
+class ComparedRunSerializer(serializers.Serializer[ComparedRun]):
     """A run of the comparison. One without a result is listed, and has no figures."""
 
     id = serializers.IntegerField(source="run_id")
@@ -59,7 +59,7 @@ class ComparedRunSerializer(serializers.Serializer[Subject]):
     has_figures = serializers.SerializerMethodField()
     caveat = serializers.CharField(help_text="Why its figures are to be taken with care; empty: nothing is known.")
 
-    def get_has_figures(self, subject: Subject) -> bool:
+    def get_has_figures(self, subject: ComparedRun) -> bool:
         return subject.outcome is not None
 
 
@@ -152,7 +152,7 @@ def _query(asked: Mapping[str, Any]) -> CompareQuery:
 
 def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
     carried = carried_probe_counts(query.ids)
-    subjects = [subject_of(run, carried.get(run.pk, 0)) for run in runs]
+    subjects = [compared_run_of(run, carried.get(run.pk, 0)) for run in runs]
     baseline = baseline_of(subjects, query)
     environment = _environment(subjects, carried)
     return {
@@ -175,17 +175,17 @@ def _settings(run: Run) -> dict[str, Any]:
     return spec
 
 
-def _environment(subjects: Sequence[Subject], carried: Mapping[int, int]) -> list[dict[str, Any]]:
+def _environment(subjects: Sequence[ComparedRun], carried: Mapping[int, int]) -> list[dict[str, Any]]:
     """An estimate has no driver, and a run without a result has nothing: what is not there is no difference."""
     facts = [_facts(subject, carried.get(subject.run_id, 0)) for subject in subjects]
     return [{**row, "may_move_figures": _may_move_figures(row["name"])} for row in _aligned(facts)]
 
 
 def _may_move_figures(name: str) -> bool:
-    return (_TITLES[name] if name in _TITLES else environment_title(name)) in WEIGHTY
+    return (_TITLES[name] if name in _TITLES else environment_title(name)) in COMPARABILITY_FACTS
 
 
-def _facts(subject: Subject, carried: int) -> dict[str, Any]:
+def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
     """What was recorded, as it was recorded."""
     if subject.outcome is None:
         return {}

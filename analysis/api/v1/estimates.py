@@ -15,7 +15,7 @@ from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.strict_input import body_object
 from analysis.http.problem_details import bad_field
 from analysis.models import Run
-from analysis.pages.history.query import asked
+from analysis.pages.history.query import parse_query
 
 _ESTIMATE = Run.Kind.ESTIMATE.value
 _KIND = "kind"
@@ -42,7 +42,7 @@ class EstimateList(View):
         """Runs of kind estimate, filtered and sorted as runs are."""
         data = wanted_runs(request).data.copy()
         data[_KIND] = _ESTIMATE
-        return page_answered(asked(data), request)
+        return page_answered(parse_query(data), request)
 
     @extend_schema(
         tags=["estimates"],

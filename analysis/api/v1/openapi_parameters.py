@@ -91,14 +91,14 @@ ANY_OBJECT = {"type": "object", "additionalProperties": True}
 ANY_OBJECTS = {"type": "array", "items": ANY_OBJECT}
 
 
-def whole(name: str, words: str, minimum: int, maximum: int) -> OpenApiParameter:
+def int_parameter(name: str, words: str, minimum: int, maximum: int) -> OpenApiParameter:
     """A whole number in the address."""
     return OpenApiParameter(name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=words)
 
 
 def page_parameters() -> list[OpenApiParameter]:
     """Of a list that comes in pages."""
-    return [whole(name, *told) for name, told in PARAMETERS.items()]
+    return [int_parameter(name, *told) for name, told in PARAMETERS.items()]
 
 
 def page_of(name: str, row: Any) -> Any:

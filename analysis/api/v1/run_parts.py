@@ -32,7 +32,9 @@ class RunMeasurements(StrictQuery, APIView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_measurements",
-        parameters=[openapi_parameters.whole("attempt", "Of this attempt. Default: the last one.", 1, ATTEMPT_MAX)],
+        parameters=[
+            openapi_parameters.int_parameter("attempt", "Of this attempt. Default: the last one.", 1, ATTEMPT_MAX)
+        ],
         responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -92,8 +94,10 @@ class RunEvents(StrictQuery, APIView):
         tags=["runs"],
         operation_id="runs_events",
         parameters=[
-            openapi_parameters.whole("after", "The last `sequence` you have; 0: from the beginning.", 0, LARGEST_ID),
-            openapi_parameters.whole("limit", f"Events at once. Default: {EVENTS}.", 1, EVENTS_MAX),
+            openapi_parameters.int_parameter(
+                "after", "The last `sequence` you have; 0: from the beginning.", 0, LARGEST_ID
+            ),
+            openapi_parameters.int_parameter("limit", f"Events at once. Default: {EVENTS}.", 1, EVENTS_MAX),
             openapi_parameters.RETRY_AFTER,
         ],
         responses=EventsSerializer,

@@ -30,7 +30,7 @@ from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.pagination import CursorGoneError, page_of
-from analysis.pages.history.query import Asked, asked
+from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.runs import services
 from analysis.runs.annotate import NOTE_LENGTH, TAGS_PER_RUN
 from analysis.runs.queue_forecast import queue_positions
@@ -43,7 +43,7 @@ FILTERS = (*RunFilter.base_filters, "sort")
 class RunPages(Pages):
     """Pages in any order that the history has."""
 
-    def page(self, wanted: Asked, request: Request) -> list[Run]:
+    def page(self, wanted: HistoryQuery, request: Request) -> list[Run]:
         self.request = request
         places = {name: self.place(request, name) for name in ("after", "before")}
         try:
@@ -200,20 +200,20 @@ class RunDetail(StrictQuery, APIView):
         return Response(status=204)
 
 
-def wanted_runs(request: Request) -> Asked:
+def wanted_runs(request: Request) -> HistoryQuery:
     """The filters and the order of the address, understood as on the page; a place in it is left to the pages."""
     data = QueryDict(mutable=True)
     for name, values in request.query_params.lists():
         if name in FILTERS:
             data.setlist(name, values)
-    wanted = asked(data)
+    wanted = parse_query(data)
     if wanted.problems:
         errors = [dict(zip(("parameter", "detail"), text.split(": ", 1), strict=False)) for text in wanted.problems]
         raise Problem(400, detail=" ".join(wanted.problems), errors=[{**error, "code": "invalid"} for error in errors])
     return wanted
 
 
-def page_answered(wanted: Asked, request: Request) -> Response:
+def page_answered(wanted: HistoryQuery, request: Request) -> Response:
     """One page of these runs; those that wait with their place in the queue."""
     pages = RunPages()
     runs = pages.page(wanted, request)

@@ -17,7 +17,7 @@ from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText
 from analysis.http.problem_details import Problem, bad_field
 from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
-from analysis.pages.history.query import asked, without_empty
+from analysis.pages.history.query import parse_query, without_empty
 from analysis.permissions import may_manage
 from analysis.runs import services
 from analysis.runs.saved_views import VIEWS_PER_PERSON
@@ -105,7 +105,7 @@ class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
 
 def _checked_query(text: str) -> str:
     """As the history writes it; one that the page would refuse is refused here, too."""
-    wanted = asked(without_empty(QueryDict(text.removeprefix("?"))))
+    wanted = parse_query(without_empty(QueryDict(text.removeprefix("?"))))
     if wanted.problems:
         raise bad_field("query", " ".join(wanted.problems))
     return wanted.query()

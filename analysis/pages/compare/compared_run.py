@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.models import Run
-from analysis.pages.compare.environment import NOT_RECORDED, Facts, surroundings
+from analysis.pages.compare.environment import NOT_RECORDED, Facts, environment_facts
 from analysis.presentation import labels, run_state
 from analysis.presentation.charts.curves import memory_curve, throughput_curve
-from analysis.presentation.charts.plots import Look
+from analysis.presentation.charts.plots import SeriesStyle
 from analysis.presentation.stored_result import StoredResult, read_result
 from engine.result import DeviceFacts
 from engine.result import Outcome as ProbeOutcome
@@ -37,7 +37,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ComparedRun:
     """One run of a comparison. `outcome` is None for a run without a result: it is listed, and has no figures."""
 
     run: Run
@@ -56,8 +56,8 @@ class Subject:
         return f"run {self.run_id}"
 
     @property
-    def look(self) -> Look:
-        return Look.of(self.run_id)
+    def look(self) -> SeriesStyle:
+        return SeriesStyle.of(self.run_id)
 
     @property
     def model_name(self) -> str:
@@ -65,7 +65,7 @@ class Subject:
 
     @property
     def settings(self) -> list[str]:
-        return labels.settings_words(self.run.spec)
+        return labels.describe_settings(self.run.spec)
 
     @property
     def place(self) -> str:
@@ -85,15 +85,15 @@ class Subject:
         return "estimate" if self.is_estimate else "measured"
 
 
-def subject_of(run: Run, carried_probes: int = 0) -> Subject:
+def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     """Read a stored run; `carried_probes` is how many of its probes an earlier attempt measured."""
     if not run.result:
-        return Subject(run, {}, None, run.is_estimate)
+        return ComparedRun(run, {}, None, run.is_estimate)
     if run.is_estimate:
         return _estimated(run)
     result = read_result(run.result)
-    facts = surroundings(result.device, result.environment, carried_probes)
-    return Subject(run, facts, _measured_outcome(result), caveat=_caveat(result))
+    facts = environment_facts(result.device, result.environment, carried_probes)
+    return ComparedRun(run, facts, _measured_outcome(result), caveat=_caveat(result))
 
 
 def _measured_outcome(result: StoredResult) -> Outcome:
@@ -126,18 +126,18 @@ def _caveat(result: StoredResult) -> str:
     return f"the step times of {unsteady} were still moving" if unsteady else ""
 
 
-def _estimated(run: Run) -> Subject:
+def _estimated(run: Run) -> ComparedRun:
     """An estimate for one card. One for many cards has no single figure, and says so."""
     estimates = run.result["estimates"]
     if len(estimates) != 1:
-        return Subject(
+        return ComparedRun(
             run, {}, None, True, f"it estimates {len(estimates)} cards at once; compare one for a single card"
         )
     estimate = estimates[0]
     gpu, versions = estimate["gpu"], estimate.get("versions") or {}
     device = DeviceFacts("cuda", "cuda", gpu["name"], gpu["total_bytes"])
-    facts = surroundings(device, versions) | {"Shared device": NOT_RECORDED, "Carried-over probes": NOT_RECORDED}
-    return Subject(run, facts, _estimated_outcome(run, estimate), is_estimate=True)
+    facts = environment_facts(device, versions) | {"Shared device": NOT_RECORDED, "Carried-over probes": NOT_RECORDED}
+    return ComparedRun(run, facts, _estimated_outcome(run, estimate), is_estimate=True)
 
 
 def _estimated_outcome(run: Run, estimate: Mapping[str, Any]) -> Outcome:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
-from analysis.pages.compare.compared_run import Subject, subject_of
+from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.differences import SAID_IN_SHORT, Row, mismatches, setting_rows, surrounding_rows
-from analysis.pages.compare.environment import WEIGHTY
+from analysis.pages.compare.environment import COMPARABILITY_FACTS
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.plots import compare_plots
 from analysis.pages.compare.query import CHARTED_MAX, BadQuery, CompareQuery
@@ -39,7 +39,7 @@ def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
 
 def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: CompareQuery) -> dict[str, Any]:
     """`carried`: how many probes of a run an earlier attempt measured."""
-    subjects = [subject_of(run, carried.get(run.pk, 0)) for run in runs]
+    subjects = [compared_run_of(run, carried.get(run.pk, 0)) for run in runs]
     baseline = baseline_of(subjects, query)
     has_charts = len(subjects) <= CHARTED_MAX
     plots = compare_plots(subjects, query) if has_charts else []
@@ -70,14 +70,14 @@ def plots_context(plots: Sequence[Plot]) -> dict[str, Any]:
     }
 
 
-def baseline_of(subjects: Sequence[Subject], query: CompareQuery) -> Subject | None:
+def baseline_of(subjects: Sequence[ComparedRun], query: CompareQuery) -> ComparedRun | None:
     """The one that was named, else the first that has figures."""
     if query.baseline is not None:
         return next(subject for subject in subjects if subject.run_id == query.baseline)
     return next((subject for subject in subjects if subject.outcome), None)
 
 
-def _head(subject: Subject, baseline: Subject | None, query: CompareQuery) -> dict[str, Any]:
+def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuery) -> dict[str, Any]:
     """A run's name, its swatch, and where its two links lead. Two runs are the least: then none can be left out."""
     rest = tuple(run_id for run_id in query.ids if run_id != subject.run_id)
     kept = query.baseline if query.baseline in rest else None
@@ -102,7 +102,7 @@ def _legend(plot: Plot) -> list[dict[str, Any]]:
     ]
 
 
-def _rows(subjects: Sequence[Subject], baseline: Subject | None, heads: Sequence[Any]) -> dict[str, Any]:
+def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:
     """The tables; `lines` is the one of many runs, turned around: a run a line."""
     metrics = metric_rows(subjects, baseline)
     settings, facts = setting_rows(subjects), surrounding_rows(subjects)
@@ -111,7 +111,7 @@ def _rows(subjects: Sequence[Subject], baseline: Subject | None, heads: Sequence
         "metrics": metrics,
         "lines": [_line(index, heads, metrics, differing) for index in range(len(heads))],
         "differing_settings": differing,
-        "differing_facts": [row for row in facts if row.differs and row.name not in WEIGHTY],
+        "differing_facts": [row for row in facts if row.differs and row.name not in COMPARABILITY_FACTS],
         "equal_rows": [row for row in (*settings, *facts) if not row.differs],
     }
 

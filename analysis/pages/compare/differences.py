@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.pages.compare.compared_run import Subject
-from analysis.pages.compare.environment import NOT_RECORDED, WEIGHTY
+from analysis.pages.compare.compared_run import ComparedRun
+from analysis.pages.compare.environment import COMPARABILITY_FACTS, NOT_RECORDED
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, usd
 from engine.catalog import WORKLOADS
@@ -42,7 +42,7 @@ class Mismatch:
         return " · ".join(f"{value} ({_runs(ids)})" for value, ids in self.groups)
 
 
-def setting_rows(subjects: Sequence[Subject]) -> list[Row]:
+def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     """Every setting of the specs, in the order in which a reader asks for them."""
     specs = [subject.run.spec for subject in subjects]
     rows = [Row(name, tuple(text(spec) for spec in specs)) for name, text in _SETTINGS]
@@ -51,24 +51,24 @@ def setting_rows(subjects: Sequence[Subject]) -> list[Row]:
     return rows + [Row(_title(key), tuple(_plain(spec.get(key)) for spec in specs)) for key in others]
 
 
-def surrounding_rows(subjects: Sequence[Subject]) -> list[Row]:
+def surrounding_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     """Every recorded fact of the surroundings; of a run without a result nothing was recorded."""
-    names = dict.fromkeys([*WEIGHTY, *(name for subject in subjects for name in subject.facts)])
+    names = dict.fromkeys([*COMPARABILITY_FACTS, *(name for subject in subjects for name in subject.facts)])
     rows = [Row(name, tuple(subject.facts.get(name, NOT_RECORDED) for subject in subjects)) for name in names]
     return [row for row in rows if set(row.values) != {NOT_RECORDED}]
 
 
-def mismatches(subjects: Iterable[Subject]) -> list[Mismatch]:
+def mismatches(subjects: Iterable[ComparedRun]) -> list[Mismatch]:
     """What is different in the surroundings of those that have figures, and may move them by itself.
 
     An estimate has no driver and no other users: what it cannot have is no difference.
     """
     compared = [subject for subject in subjects if subject.outcome is not None]
-    rows = {name: _groups(compared, name) for name in WEIGHTY}
+    rows = {name: _groups(compared, name) for name in COMPARABILITY_FACTS}
     return [Mismatch(name, groups) for name, groups in rows.items() if len(groups) > 1]
 
 
-def _groups(subjects: Iterable[Subject], name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _groups(subjects: Iterable[ComparedRun], name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
     groups: dict[str, list[int]] = {}
     for subject in subjects:
         value = subject.facts.get(name, NOT_RECORDED)
@@ -129,7 +129,7 @@ def _text_of(name: str, text: Callable[[Any], str], default: str = "default") ->
 
 def _input(spec: Spec) -> str:
     if spec["model"] in WORKLOADS:
-        return labels.input_words(spec)
+        return labels.describe_input(spec)
     return _plain(next((spec[name] for name in _INPUTS if spec.get(name)), None))
 
 

@@ -9,7 +9,7 @@ from analysis.presentation.formatting import bytes_text
 from engine.result import DeviceFacts
 
 NOT_RECORDED = "not recorded"
-WEIGHTY = (
+COMPARABILITY_FACTS = (
     "GPU",
     "Capacity",
     "Driver",
@@ -27,14 +27,14 @@ Facts = dict[str, str]
 _TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settings"}
 
 
-def surroundings(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
+def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
     """Every fact that was recorded, by its name on the page."""
     return {
         "GPU": device.name,
         "Capacity": bytes_text(device.capacity_bytes),
         "Driver": _text(device.driver),
         "Compute capability": _text(device.compute_capability),
-        "Shared device": _shared_words(device),
+        "Shared device": _describe_sharing(device),
         "Carried-over probes": str(carried_probes) if carried_probes else "none",
         **{environment_title(name): _environment_text(name, value) for name, value in environment.items()},
     }
@@ -42,7 +42,7 @@ def surroundings(device: DeviceFacts, environment: Mapping[str, Any], carried_pr
 
 def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
     """Name, value before, value after, of each fact that is not the same; the weighty ones first."""
-    names = [*WEIGHTY, *(name for name in {**before, **after} if name not in WEIGHTY)]
+    names = [*COMPARABILITY_FACTS, *(name for name in {**before, **after} if name not in COMPARABILITY_FACTS)]
     pairs = [(name, before.get(name, NOT_RECORDED), after.get(name, NOT_RECORDED)) for name in names]
     return [(name, old, new) for name, old, new in pairs if old != new]
 
@@ -63,7 +63,7 @@ def _environment_text(name: str, value: Any) -> str:
     return str(value)
 
 
-def _shared_words(device: DeviceFacts) -> str:
+def _describe_sharing(device: DeviceFacts) -> str:
     if not device.is_shared:
         return "no"
     held = device.foreign_used_bytes

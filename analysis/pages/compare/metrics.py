@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.pages.compare.compared_run import Outcome, Subject
+from analysis.pages.compare.compared_run import ComparedRun, Outcome
 from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, usd
 
 TIMING_NOISE = 0.03
@@ -78,13 +78,13 @@ class MetricRow:
     cells: tuple[Cell, ...]
 
 
-def metric_rows(subjects: Sequence[Subject], baseline: Subject | None) -> list[MetricRow]:
+def metric_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> list[MetricRow]:
     """All metrics, the ones at the largest batch size that every run measured last."""
     metrics = [*_METRICS, *_at_common(common_batch_size(subjects))]
     return [_row(metric, subjects, baseline) for metric in metrics]
 
 
-def common_batch_size(subjects: Sequence[Subject]) -> int | None:
+def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
     """The largest batch size whose memory is known of every run that has figures; None where there is none."""
     known = [set(subject.outcome.memory) for subject in subjects if subject.outcome]
     return max(set.intersection(*known), default=None) if known else None
@@ -119,13 +119,13 @@ def _verdict(metric: Metric, difference: float, fraction: float | None) -> str:
     return "better" if (difference > 0) == (metric.better == "higher") else "worse"
 
 
-def _row(metric: Metric, subjects: Sequence[Subject], baseline: Subject | None) -> MetricRow:
+def _row(metric: Metric, subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> MetricRow:
     base = metric.read(baseline.outcome) if baseline and baseline.outcome else None
     cells = tuple(_cell(metric, one, baseline, base) for one in subjects)
     return MetricRow(metric.key, metric.name, metric.kind, cells)
 
 
-def _cell(metric: Metric, subject: Subject, baseline: Subject | None, base: float | None) -> Cell:
+def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, base: float | None) -> Cell:
     value = metric.read(subject.outcome) if subject.outcome else None
     if value is None:
         return Cell(_why_unknown(subject), None, None)
@@ -137,7 +137,7 @@ def _cell(metric: Metric, subject: Subject, baseline: Subject | None, base: floa
     return Cell(text, delta(judged, value, base), value)
 
 
-def _why_unknown(subject: Subject) -> str:
+def _why_unknown(subject: ComparedRun) -> str:
     return "not estimated" if subject.is_estimate and subject.outcome else NOT_MEASURED
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from analysis.pages.compare.compared_run import Curve, Outcome, Subject
+from analysis.pages.compare.compared_run import ComparedRun, Curve, Outcome
 from analysis.pages.compare.pareto import pareto_front
 from analysis.pages.compare.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
-from analysis.presentation.charts.plots import Dot, Level, Plot, Table, Trace
+from analysis.presentation.charts.plots import Plot, PlotPoint, ReferenceLine, Table, Trace
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 
 Text = Callable[[float], str]
 
 
-def compare_plots(subjects: Sequence[Subject], query: CompareQuery) -> list[Plot]:
+def compare_plots(subjects: Sequence[ComparedRun], query: CompareQuery) -> list[Plot]:
     """As many as have something to show."""
     is_log_x, is_log_y = query.x == "log", query.y == "log"
     plots = (
@@ -25,7 +25,7 @@ def compare_plots(subjects: Sequence[Subject], query: CompareQuery) -> list[Plot
     return [plot for plot in plots if plot is not None]
 
 
-def memory_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
+def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
     """Peak memory by batch size of all runs, each card's limit, and every out-of-memory on it."""
     traces = [_memory_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.memory]
     if not traces:
@@ -45,7 +45,7 @@ def memory_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) 
     )
 
 
-def speed_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
+def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
     """Samples per second by batch size of all runs; an estimate has none."""
     traces = [_speed_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.speed]
     if not traces:
@@ -54,7 +54,7 @@ def speed_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) -
     return Plot(
         key="throughput",
         title="Speed by batch size",
-        sentence=" ".join(_fastest_words(trace) for trace in traces),
+        sentence=" ".join(_describe_fastest(trace) for trace in traces),
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
         y=rate_axis([dot.y for dot in points], is_log=is_log_y),
         traces=tuple(traces),
@@ -62,7 +62,7 @@ def speed_plot(subjects: Sequence[Subject], *, is_log_x: bool, is_log_y: bool) -
     )
 
 
-def tradeoff_plot(subjects: Sequence[Subject]) -> Plot | None:
+def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
     """Speed against peak memory: one point for each batch size of which both were measured."""
     traces = [trace for trace in map(_tradeoff_trace, subjects) if trace.dots]
     points = [(dot.x, dot.y) for trace in traces for dot in trace.dots]
@@ -81,7 +81,7 @@ def tradeoff_plot(subjects: Sequence[Subject]) -> Plot | None:
     )
 
 
-def _memory_trace(subject: Subject, outcome: Outcome) -> Trace:
+def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
     name = subject.name
     top = outcome.limit_bytes or max(outcome.memory.values())
     refused = ", ".join(f"{size:,}" for size in outcome.refused)
@@ -90,40 +90,42 @@ def _memory_trace(subject: Subject, outcome: Outcome) -> Trace:
         name=name,
         look=subject.look,
         dots=_dots(name, outcome.memory, _bytes),
-        crosses=tuple(Dot(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
+        crosses=tuple(PlotPoint(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
         is_estimate=subject.is_estimate,
         note=f"{verb} at {refused}" if refused else "",
     )
 
 
-def _speed_trace(subject: Subject, outcome: Outcome) -> Trace:
+def _speed_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
     dots = _dots(subject.name, outcome.speed, lambda value: f"{rate(value)} samples/s")
     return Trace(subject.name, subject.look, dots, is_estimate=subject.is_estimate)
 
 
-def _tradeoff_trace(subject: Subject) -> Trace:
+def _tradeoff_trace(subject: ComparedRun) -> Trace:
     outcome = subject.outcome or Outcome()
     dots = tuple(
-        Dot(memory, outcome.speed[size], f"{subject.name}, batch {size:,}: {_bytes(memory)}, {rate(speed)} samples/s")
+        PlotPoint(
+            memory, outcome.speed[size], f"{subject.name}, batch {size:,}: {_bytes(memory)}, {rate(speed)} samples/s"
+        )
         for size, memory in outcome.memory.items()
         if (speed := outcome.speed.get(size)) is not None
     )
     return Trace(subject.name, subject.look, dots, has_line=False)
 
 
-def _dots(name: str, curve: Curve, text: Text) -> tuple[Dot, ...]:
-    return tuple(Dot(size, value, f"{name}, batch {size:,}: {text(value)}") for size, value in curve.items())
+def _dots(name: str, curve: Curve, text: Text) -> tuple[PlotPoint, ...]:
+    return tuple(PlotPoint(size, value, f"{name}, batch {size:,}: {text(value)}") for size, value in curve.items())
 
 
-def _limits(subjects: Sequence[Subject]) -> list[Level]:
+def _limits(subjects: Sequence[ComparedRun]) -> list[ReferenceLine]:
     """One line a limit, with the runs that were held to it where there are several limits."""
     runs: dict[int, list[int]] = {}
     for subject in subjects:
         if subject.outcome and subject.outcome.memory and subject.outcome.limit_bytes:
             runs.setdefault(subject.outcome.limit_bytes, []).append(subject.run_id)
     if len(runs) == 1:
-        return [Level(limit, f"limit {round_bytes(limit)}") for limit in runs]
-    return [Level(limit, f"{round_bytes(limit)} ({', '.join(map(str, ids))})") for limit, ids in runs.items()]
+        return [ReferenceLine(limit, f"limit {round_bytes(limit)}") for limit in runs]
+    return [ReferenceLine(limit, f"{round_bytes(limit)} ({', '.join(map(str, ids))})") for limit, ids in runs.items()]
 
 
 def _memory_sentence(traces: Sequence[Trace]) -> str:
@@ -134,7 +136,7 @@ def _memory_sentence(traces: Sequence[Trace]) -> str:
     )
 
 
-def _fastest_words(trace: Trace) -> str:
+def _describe_fastest(trace: Trace) -> str:
     best = max(trace.dots, key=lambda dot: dot.y)
     return f"{trace.name.capitalize()} is fastest with {rate(best.y)} samples per second at batch {best.x:,}."
 
@@ -156,7 +158,7 @@ def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) 
     return Table(("Run", "Batch", "Peak memory", "Samples/s", "On the Pareto line"), tuple(rows))
 
 
-def _curves_table(subjects: Sequence[Subject], read: Callable[[Outcome], Curve], text: Text) -> Table:
+def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Curve], text: Text) -> Table:
     drawn = [one for one in subjects if one.outcome and read(one.outcome)]
     sizes = sorted({size for one in drawn if one.outcome for size in (*read(one.outcome), *one.outcome.refused)})
     rows = [(f"{size:,}", *(_table_text(one.outcome, read, text, size) for one in drawn)) for size in sizes]

@@ -91,7 +91,7 @@ def fleet_hosts(
                 _device(device, running.get(device.pk), by_device[device.pk], waiting_counts.get(device.pk, 0), now)
                 for device in of_host
             ),
-            _upkeep_words(host, now),
+            _describe_maintenance(host, now),
         )
         for host, of_host in groupby(devices, key=lambda device: device.host)
     ]
@@ -159,7 +159,7 @@ def _device(
         parts=memory_parts(device, is_running=running is not None),
         is_stale=not _is_within(device.memory_read_at, timedelta(seconds=STALE_SECONDS), now),
         is_silent=is_silent,
-        notes=tuple(note for note in (_upkeep_words(device, now), _shared_words(device)) if note),
+        notes=tuple(note for note in (_describe_maintenance(device, now), _describe_sharing(device)) if note),
     )
 
 
@@ -176,7 +176,7 @@ def _chip(device: Device, running: Run | None, is_silent: bool) -> Chip:
     return Chip("●", "idle", "chip-ok")
 
 
-def _upkeep_words(kept: Host | Device, now: datetime) -> str:
+def _describe_maintenance(kept: Host | Device, now: datetime) -> str:
     """Why it takes no new runs, and until when; empty where it does."""
     begins, ends = kept.maintenance_from, kept.maintenance_until
     is_in_maintenance = (begins or ends) and (begins is None or begins <= now) and (ends is None or ends > now)
@@ -189,7 +189,7 @@ def _upkeep_words(kept: Host | Device, now: datetime) -> str:
     return "; ".join(words)
 
 
-def _shared_words(device: Device) -> str:
+def _describe_sharing(device: Device) -> str:
     if not slot_of(device).is_shared:
         return ""
     held = bytes_text(device.foreign_used_bytes)

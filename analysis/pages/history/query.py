@@ -36,7 +36,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Asked:
+class HistoryQuery:
     """One view of the history. `problems` is empty, or nothing is to be shown."""
 
     data: QueryDict
@@ -116,7 +116,7 @@ class Asked:
         return self.query(columns=None if keys == DEFAULT else ",".join(keys))
 
 
-def asked(data: QueryDict) -> Asked:
+def parse_query(data: QueryDict) -> HistoryQuery:
     """Read a query string. It is never refused as a whole: the page shows it again with its problems."""
     problems = [*_unknown(data), *_repeated(data)]
     sort, columns = sort_named(DEFAULT_SORT), columns_named(DEFAULT)
@@ -132,7 +132,7 @@ def asked(data: QueryDict) -> Asked:
     filters = RunFilter(data, Run.objects.all(), order=sort.column.key)
     if not filters.form.is_valid():
         problems += [f"{name}: {error}" for name, errors in filters.form.errors.items() for error in errors]
-    return Asked(data, filters, sort, columns, **places, problems=tuple(problems))
+    return HistoryQuery(data, filters, sort, columns, **places, problems=tuple(problems))
 
 
 def without_empty(data: QueryDict) -> QueryDict:

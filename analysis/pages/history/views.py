@@ -29,7 +29,7 @@ from analysis.pages.history.columns import COLUMNS
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.pagination import CursorGoneError, Page, page_of
-from analysis.pages.history.query import Asked, asked, row_number, without_empty
+from analysis.pages.history.query import HistoryQuery, parse_query, row_number, without_empty
 from analysis.permissions import OPERATOR, lacks_role, may_start
 from analysis.runs import services
 from analysis.runs.queue_forecast import queue_positions
@@ -59,7 +59,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     given = without_empty(request.GET)
     if given != request.GET:
         return redirect(_address(given.urlencode(safe=",:/")))
-    wanted = asked(request.GET)
+    wanted = parse_query(request.GET)
     problems, page = list(wanted.problems), Page([])
     if not problems:
         try:
@@ -73,7 +73,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
     """The same runs in the same order as a file."""
-    wanted = asked(without_empty(request.GET))
+    wanted = parse_query(without_empty(request.GET))
     if wanted.problems:
         return _plain("\n".join(wanted.problems), 400)
     try:
@@ -127,7 +127,7 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
 def view_save(request: HttpRequest) -> HttpResponseRedirect:
     """Keep the present view under a name."""
     given = without_empty(QueryDict(request.POST.get("view", "")))
-    query = asked(given).query()
+    query = parse_query(given).query()
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
     kept = services.saved_view_set(owner=request.user, name=name, query=query, is_shared=is_shared)
     if kept is None:
@@ -181,7 +181,7 @@ _ACTIONS = {
 }
 
 
-def _context(request: HttpRequest, wanted: Asked, page: Page) -> dict[str, Any]:
+def _context(request: HttpRequest, wanted: HistoryQuery, page: Page) -> dict[str, Any]:
     are_deleted = bool(wanted.data.get("deleted"))
     return {
         "asked": wanted,
@@ -202,7 +202,7 @@ def _context(request: HttpRequest, wanted: Asked, page: Page) -> dict[str, Any]:
     }
 
 
-def _heads(wanted: Asked) -> list[dict[str, Any]]:
+def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
     """The table's head: each column, which way it is sorted, and where a click on it leads."""
     ways = {True: "descending", False: "ascending"}
     return [

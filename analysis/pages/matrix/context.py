@@ -11,7 +11,7 @@ from analysis.models import Device, MatrixCell
 from analysis.pages.matrix.highlights import NOISE_FRACTION, cheapest, fastest, million_samples_usd
 from analysis.pages.matrix.query import MatrixForm
 from analysis.presentation.formatting import percent
-from analysis.presentation.labels import input_words, model_name, settings_words, short_device_name
+from analysis.presentation.labels import describe_input, describe_settings, model_name, short_device_name
 from analysis.runs.gpu_catalog import Price, gpu_of
 from analysis.runs.matrix_cells import ESTIMATED, MEASURED
 from engine.catalog import WORKLOADS
@@ -85,7 +85,7 @@ def matrix_context(
     told = {"model": "", **form.settings}
     return {
         "form": form,
-        "settings": settings_words(told),
+        "settings": describe_settings(told),
         "rows": [row for row in rows if any(cell.cell for cell in row.cells)],
         "cards": cards,
         "without": [_without(form, model) for model in order if model not in {row.model for row in rows}],
@@ -130,7 +130,7 @@ def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Seq
     return Row(
         model=model,
         name=model_name(model),
-        input=input_words(spec),
+        input=describe_input(spec),
         parameter_count=WORKLOADS[model].parameter_count,
         estimate_query=form.estimate_query(model, "all", input_size),
         cells=tuple(

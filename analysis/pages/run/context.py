@@ -22,7 +22,7 @@ def run_context(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "model_name": labels.model_name(run.model),
-        "settings": labels.settings_words(run.spec),
+        "settings": labels.describe_settings(run.spec),
         "chip": run_state.chip(run),
         "place": labels.run_place(run),
         "place_bytes": labels.run_place_bytes(run),
@@ -42,7 +42,7 @@ def ended_context(run: Run) -> dict[str, Any]:
     curve, estimate = curve_so_far(run, attempt, probes), estimate_before(attempt)
     return {
         "title": title,
-        "explanation": explanation if run.is_estimate else f"{explanation} {run_state.measured_words(len(probes))}",
+        "explanation": explanation if run.is_estimate else f"{explanation} {run_state.describe_measured(len(probes))}",
         "advice": run_state.advice(run),
         "curve": curve,
         "drawings": drawn(curve) if curve else [],
@@ -58,7 +58,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
         "assumed": assumed,
         "headline": headline(result, assumed.savings),
         "not_certified": labels.why_not_certified(result.boundary, result.spec),
-        "unsteady": labels.unsteady_words(result.unsteady_batch_sizes),
+        "unsteady": labels.describe_unsteady(result.unsteady_batch_sizes),
         "bars": memory_bars(
             waste=result.waste,
             current_batch_size=result.current_batch_size,

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.models import Device, Run, RunLog
 from analysis.presentation import estimate_summary as words
-from analysis.presentation.estimate_error import beside
+from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate, read_estimates
 from analysis.presentation.stored_result import StoredResult
 from analysis.runs.gpu_catalog import prices
@@ -29,7 +29,7 @@ def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, 
     estimate = read_estimate(data["estimate"])
     how = [row for row in words.how_rows(estimate) if row[0] not in ("Memory of the card", "Price")]
     of_the_answer = {None, *result.roles.values()}
-    rows = beside(estimate, result)
+    rows = compare_to_estimate(estimate, result)
     return {
         "rows": [row for row in rows if row.batch_size in of_the_answer],
         "more": [row for row in rows if row.batch_size not in of_the_answer],

@@ -11,7 +11,7 @@ from analysis.models import Run, TrendAcknowledgement
 from analysis.pages.compare.context import plots_context
 from analysis.pages.compare.environment import changed
 from analysis.pages.compare.query import TrendQuery
-from analysis.pages.trend.plots import percent_words, trend_plot
+from analysis.pages.trend.plots import describe_percent, trend_plot
 from analysis.pages.trend.series import Sample, Series, series_of, version_marks
 from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD, Step
 from analysis.presentation import labels
@@ -43,7 +43,7 @@ class StepFound:
     @property
     def sentence(self) -> str:
         verb = "rose" if self.step.fraction > 0 else "fell"
-        size = percent_words(self.step).lstrip("+−")
+        size = describe_percent(self.step).lstrip("+−")
         was, now = self.series.text(self.step.before), self.series.text(self.step.after)
         return f"{self.series.title} {verb} by {size}, from {was} to {now}."
 
@@ -92,7 +92,7 @@ def settings_of(query: TrendQuery) -> list[str]:
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = {name: getattr(query, name) for name in query.__slots__} | field
     limit = query.memory_limit_bytes
-    return [*labels.settings_words(spec), *([f"held to {round_bytes(limit)}"] if limit else [])]
+    return [*labels.describe_settings(spec), *([f"held to {round_bytes(limit)}"] if limit else [])]
 
 
 def known_series(runs: Iterable[Run]) -> list[KnownSeries]:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from analysis.pages.trend.series import Sample, Series, VersionMark
 from analysis.pages.trend.step_detection import Step
 from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.plots import Dot, Level, Look, Mark, Plot, Table, Trace
+from analysis.presentation.charts.plots import Annotation, Plot, PlotPoint, ReferenceLine, SeriesStyle, Table, Trace
 
-_LOOK = Look(0, 0, 0)
+_LOOK = SeriesStyle(0, 0, 0)
 
 
 def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
     """In percent of the first stretch, so that 3 % looks the same on every chart; figures stand beside the lines."""
     base = series.stretches[0].median
     dots = tuple(
-        Dot(
+        PlotPoint(
             _seconds(sample), value / base - 1, f"run {sample.run_id}, {sample.at:%Y-%m-%d %H:%M}: {series.text(value)}"
         )
         for sample, value in zip(series.samples, series.values, strict=True)
@@ -34,11 +34,11 @@ def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
     )
 
 
-def _medians(series: Series, base: float, dots: Sequence[Dot]) -> tuple[Level, ...]:
+def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[ReferenceLine, ...]:
     """A line over each stretch; the first and those that are a step have their figure beside it."""
     told = {0, *(step.index for step in series.steps)}
     return tuple(
-        Level(
+        ReferenceLine(
             stretch.median / base - 1,
             series.text(stretch.median) if stretch.start in told else "",
             is_limit=False,
@@ -49,28 +49,30 @@ def _medians(series: Series, base: float, dots: Sequence[Dot]) -> tuple[Level, .
     )
 
 
-def percent_words(step: Step) -> str:
+def describe_percent(step: Step) -> str:
     """ "+6.2 %"."""
     return f"{'+' if step.fraction > 0 else '−'}{abs(step.fraction) * 100:.1f} %"
 
 
-def _version_marks(marks: Sequence[VersionMark], dots: Sequence[Dot]) -> list[Mark]:
+def _version_marks(marks: Sequence[VersionMark], dots: Sequence[PlotPoint]) -> list[Annotation]:
     """Those within the chart: a run that is in no chart may lie before it."""
     first, last = dots[0].x, dots[-1].x
-    return [Mark(_seconds(mark.sample), str(mark.number)) for mark in marks if first <= _seconds(mark.sample) <= last]
+    return [
+        Annotation(_seconds(mark.sample), str(mark.number)) for mark in marks if first <= _seconds(mark.sample) <= last
+    ]
 
 
-def _step_marks(series: Series) -> list[Mark]:
+def _step_marks(series: Series) -> list[Annotation]:
     """Half-way between the two runs, so that it covers neither a run nor a version's mark."""
     moments = [_seconds(sample) for sample in series.samples]
     middles = [(step, (moments[step.index - 1] + moments[step.index]) / 2) for step in series.steps]
-    return [Mark(middle, percent_words(step), is_step=True) for step, middle in middles]
+    return [Annotation(middle, describe_percent(step), is_step=True) for step, middle in middles]
 
 
 def _sentence(series: Series) -> str:
     first, last = series.values[0], series.values[-1]
     runs = f"{len(series.values)} runs" if len(series.values) > 1 else "one run"
-    steps = ", ".join(f"{percent_words(step)} with run {series.samples[step.index].run_id}" for step in series.steps)
+    steps = ", ".join(f"{describe_percent(step)} with run {series.samples[step.index].run_id}" for step in series.steps)
     words = f"{series.title} over {runs}: from {series.text(first)} to {series.text(last)}."
     return f"{words} Steps: {steps}." if steps else f"{words} No step."
 

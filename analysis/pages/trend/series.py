@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Protocol
 
-from analysis.pages.compare.environment import Facts, changed, surroundings
+from analysis.pages.compare.environment import Facts, changed, environment_facts
 from analysis.pages.trend.step_detection import Step, Stretch, find_steps, find_stretches
 from analysis.presentation.charts.curves import ProbeRow, memory_curve
 from analysis.presentation.formatting import bytes_text, number
@@ -95,7 +95,7 @@ def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) ->
         at=run.finished_at,
         largest_batch_size=run.largest_batch_size,
         memory=dict(curve.main.points) if curve else {},
-        facts=surroundings(device, run.environment, carried_probes),
+        facts=environment_facts(device, run.environment, carried_probes),
         left_out=_why_left_out(run),
     )
 

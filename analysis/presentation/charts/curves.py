@@ -37,7 +37,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkedPoint:
     """A batch size of the answer on the line, with the words for it ("use 384, fastest")."""
 
     batch_size: int
@@ -57,7 +57,7 @@ class Curve:
     """What follows a figure whose text has no unit of its own."""
     main: Series
     others: tuple[Series, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[MarkedPoint, ...]
     limit: int | None
     refused: tuple[int, ...]
     value_text: Callable[[float | None], str]
@@ -162,13 +162,13 @@ _ROLE_WORDS = {
 }
 
 
-def _marks(points: Points, roles: Roles) -> tuple[Mark, ...]:
+def _marks(points: Points, roles: Roles) -> tuple[MarkedPoint, ...]:
     """One mark a size, its roles joined, so that two labels never fight for one point."""
     values, marks = dict(points), []
     for size in dict.fromkeys(size for size in roles.values() if size in values):
         held = [role for role in _ROLE_WORDS if roles.get(role) == size]
         words = [_ROLE_WORDS[held[0]].format(size=size), *("today" if role == "current" else role for role in held[1:])]
-        marks.append(Mark(size, values[size], ", ".join(words), "recommended" in held))
+        marks.append(MarkedPoint(size, values[size], ", ".join(words), "recommended" in held))
     return tuple(marks)
 
 

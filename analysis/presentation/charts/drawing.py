@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from analysis.presentation.charts import labels
-from analysis.presentation.charts.curves import Curve, Mark, Series
+from analysis.presentation.charts.curves import Curve, MarkedPoint, Series
 from analysis.presentation.charts.labels import Box, Label, Position
 from analysis.presentation.charts.scales import (
     Log2Scale,
@@ -161,7 +161,7 @@ def _named_points(curve: Curve, highest: float) -> list[tuple[str, str, int, flo
     return named
 
 
-def _ring(mark: Mark, x: Log2Scale, y: Scale) -> Ring:
+def _ring(mark: MarkedPoint, x: Log2Scale, y: Scale) -> Ring:
     css_class = "ring ring-use" if mark.is_recommended else "ring"
     return Ring(_px(x(mark.batch_size)), _px(y(mark.value)), css_class)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.plots import Dot, Look, Plot, Table, Trace
-from analysis.presentation.estimate_error import Group, difference_words
+from analysis.presentation.charts.plots import Plot, PlotPoint, SeriesStyle, Table, Trace
+from analysis.presentation.estimate_error import Group, describe_difference
 
 _TRACES = 8
 """As many as the palette has colours that are told apart; the table has all."""
@@ -32,21 +32,21 @@ def error_plot(groups: Sequence[Group]) -> Plot | None:
 
 def _trace(group: Group, number: int) -> Trace:
     dots = tuple(
-        Dot(
+        PlotPoint(
             grade.finished_at.timestamp(),
             grade.peak_error,
-            f"run {grade.run_id}: {difference_words(grade.peak_error)}",
+            f"run {grade.run_id}: {describe_difference(grade.peak_error)}",
         )
         for grade in sorted(group.grades, key=lambda grade: grade.finished_at)
     )
-    return Trace(f"{group.gpu}, {group.family}", Look.of(number), dots, has_line=False)
+    return Trace(f"{group.gpu}, {group.family}", SeriesStyle.of(number), dots, has_line=False)
 
 
 def _sentence(groups: Sequence[Group]) -> str:
     grades = [grade for group in groups for grade in group.grades]
     worst = max(grades, key=lambda grade: abs(grade.peak_error))
     runs = "1 measured run had" if len(grades) == 1 else f"{len(grades)} measured runs had"
-    return f"{runs} an estimate; the one farthest off was run {worst.run_id}: {difference_words(worst.peak_error)}."
+    return f"{runs} an estimate; the one farthest off was run {worst.run_id}: {describe_difference(worst.peak_error)}."
 
 
 def _table(groups: Sequence[Group]) -> Table:
@@ -57,8 +57,8 @@ def _table(groups: Sequence[Group]) -> Table:
             f"{grade.finished_at:%Y-%m-%d %H:%M}",
             grade.gpu,
             grade.model,
-            difference_words(grade.peak_error),
-            difference_words(grade.boundary_error),
+            describe_difference(grade.peak_error),
+            describe_difference(grade.boundary_error),
             "calibrated" if grade.is_calibrated else "not calibrated",
         )
         for grade in grades

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from analysis.presentation.charts.curves import Curve, Mark, Series
+from analysis.presentation.charts.curves import Curve, MarkedPoint, Series
 from analysis.presentation.charts.drawing import WIDE, Drawing, Text, draw
 from analysis.presentation.charts.scales import binary_ticks, decimal_ticks
 
@@ -82,7 +82,7 @@ def _marks(curve: Curve) -> dict[str, Any]:
     }
 
 
-def _mark_colour(mark: Mark) -> str:
+def _mark_colour(mark: MarkedPoint) -> str:
     return GO if mark.is_recommended else TEXT
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.presentation.charts.drawing import BOTTOM, LEFT, RIGHT, TOP, Size, Tick
 from analysis.presentation.charts.labels import Box, text_box
-from analysis.presentation.charts.plots import Level, Look, Mark, Plot, Trace
+from analysis.presentation.charts.plots import Annotation, Plot, ReferenceLine, SeriesStyle, Trace
 
 MARKER_PATHS = (
     "M-4 0A4 4 0 1 1 4 0A4 4 0 1 1-4 0Z",
@@ -129,7 +129,7 @@ def draw_plot(plot: Plot, size: Size) -> PlotDrawing:
     )
 
 
-def css_class(look: Look, *, is_estimate: bool = False) -> str:
+def css_class(look: SeriesStyle, *, is_estimate: bool = False) -> str:
     """The classes that carry a run's colour and dashes, as static/css/comparison.css has them."""
     hollow = " is-estimate" if is_estimate else ""
     return f"series-{look.colour} dash-{look.dash}{hollow}"
@@ -152,13 +152,13 @@ def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
     )
 
 
-def _levels(levels: Sequence[Level], frame: _Frame) -> tuple[LevelDrawing, ...]:
+def _levels(levels: Sequence[ReferenceLine], frame: _Frame) -> tuple[LevelDrawing, ...]:
     """Words stand above the left end of their line, and move right past the words of a line close by."""
     taken: list[Box] = []
     return tuple(_level(level, frame, taken) for level in sorted(levels, key=lambda level: level.value))
 
 
-def _level(level: Level, frame: _Frame, taken: list[Box]) -> LevelDrawing:
+def _level(level: ReferenceLine, frame: _Frame, taken: list[Box]) -> LevelDrawing:
     start = LEFT if level.start is None else frame.x(level.start)
     end = frame.right if level.end is None else frame.x(level.end)
     at = frame.y(level.value)
@@ -173,7 +173,7 @@ def _level(level: Level, frame: _Frame, taken: list[Box]) -> LevelDrawing:
     return LevelDrawing(kind, _px(start), _px(end), _px(at), level.text, _px(box.left), _px(y))
 
 
-def _marks(marks: Sequence[Mark], frame: _Frame) -> tuple[MarkDrawing, ...]:
+def _marks(marks: Sequence[Annotation], frame: _Frame) -> tuple[MarkDrawing, ...]:
     """Steps speak above the plot, the others inside at its foot, so that the two never meet."""
     drawn, free_from = [], {True: 0.0, False: 0.0}
     for mark in sorted(marks, key=lambda mark: mark.x):

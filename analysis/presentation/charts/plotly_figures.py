@@ -9,7 +9,7 @@ from analysis.presentation.charts.axes import Axis
 from analysis.presentation.charts.drawing import WIDE
 from analysis.presentation.charts.figures import BAD, BAD_TEXT, CARD, DIM, GRID, TEXT
 from analysis.presentation.charts.plot_drawing import LIMIT_RISE, MEDIAN_RISE, draw_plot
-from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Level, Mark, Plot, Trace
+from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Annotation, Plot, ReferenceLine, Trace
 
 WARN = "#e69f00"
 _FONT = {"color": DIM, "family": "Inter, system-ui, sans-serif", "size": 12}
@@ -101,7 +101,7 @@ def _place(value: float, axis: Axis) -> float:
     return math.log10(value) if axis.is_log else value
 
 
-def _level_line(level: Level) -> dict[str, Any]:
+def _level_line(level: ReferenceLine) -> dict[str, Any]:
     """Across the whole plot, or over its own stretch."""
     is_whole = level.start is None or level.end is None
     across = {"xref": "paper", "x0": 0, "x1": 1} if is_whole else {"x0": level.start, "x1": level.end}
@@ -117,7 +117,7 @@ def _level_texts(plot: Plot) -> list[dict[str, Any]]:
     return [_level_text(level, shift, plot) for level, shift in pairs if level.text]
 
 
-def _level_text(level: Level, shift_pixels: float, plot: Plot) -> dict[str, Any]:
+def _level_text(level: ReferenceLine, shift_pixels: float, plot: Plot) -> dict[str, Any]:
     where = {"xref": "paper", "x": 0} if level.start is None else {"x": level.start}
     return {
         **where,
@@ -132,7 +132,7 @@ def _level_text(level: Level, shift_pixels: float, plot: Plot) -> dict[str, Any]
     }
 
 
-def _mark_line(mark: Mark) -> dict[str, Any]:
+def _mark_line(mark: Annotation) -> dict[str, Any]:
     line = {"color": WARN if mark.is_step else DIM, "width": 1.5 if mark.is_step else 1, "dash": "dot"}
     return {"type": "line", "x0": mark.x, "x1": mark.x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 
@@ -143,7 +143,7 @@ def _mark_texts(plot: Plot) -> list[dict[str, Any]]:
     return [_mark_text(mark, plot) for mark, drawing in zip(marks, drawn, strict=True) if drawing.text]
 
 
-def _mark_text(mark: Mark, plot: Plot) -> dict[str, Any]:
+def _mark_text(mark: Annotation, plot: Plot) -> dict[str, Any]:
     return {
         "x": _place(mark.x, plot.x),
         "yref": "paper",

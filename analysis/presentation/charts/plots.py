@@ -13,7 +13,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SeriesStyle:
     """How one run is drawn, wherever it is drawn."""
 
     colour: int
@@ -21,7 +21,7 @@ class Look:
     dash: int
 
     @classmethod
-    def of(cls, run_id: int) -> Look:
+    def of(cls, run_id: int) -> SeriesStyle:
         """By the run's number alone, so that it keeps its colour in every comparison.
 
         8, 7 and 5 share no factor: only numbers that are a multiple of 280 apart look the same.
@@ -30,7 +30,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class PlotPoint:
     """One measured or estimated point, with the words a pointer shows."""
 
     x: float
@@ -47,9 +47,9 @@ class Trace:
     """The points of one run. `crosses` are sizes that ran out of memory, on the limit they hit."""
 
     name: str
-    look: Look
-    dots: tuple[Dot, ...]
-    crosses: tuple[Dot, ...] = ()
+    look: SeriesStyle
+    dots: tuple[PlotPoint, ...]
+    crosses: tuple[PlotPoint, ...] = ()
     has_line: bool = True
     is_estimate: bool = False
     note: str = ""
@@ -61,7 +61,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ReferenceLine:
     """A horizontal line with its words: a card's limit, or the median of a stretch of time."""
 
     value: float
@@ -72,7 +72,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Annotation:
     """A vertical line with a short text at its top."""
 
     x: float
@@ -99,8 +99,8 @@ class Plot:
     y: Axis
     traces: tuple[Trace, ...]
     table: Table
-    levels: tuple[Level, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    levels: tuple[ReferenceLine, ...] = ()
+    marks: tuple[Annotation, ...] = ()
     front: tuple[tuple[float, float], ...] = ()
 
     @property

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from analysis.models import Run
-from analysis.pages.compare.compared_run import subject_of
+from analysis.pages.compare.compared_run import compared_run_of
 from analysis.pages.compare.differences import mismatches, setting_rows, surrounding_rows
-from analysis.pages.compare.environment import changed, surroundings
+from analysis.pages.compare.environment import changed, environment_facts
 from engine.units import GIB
 from tests.factories import make_spec
 from tests.factories.results import CARD, ENVIRONMENT, estimate, result, subject
@@ -43,7 +43,7 @@ def test_what_may_move_the_figures_is_a_mismatch(name: str, other: object) -> No
 
 def test_carried_over_probes_are_a_mismatch() -> None:
     plain = subject(1)
-    resumed = subject_of(replace_pk(plain.run, 2), carried_probes=3)
+    resumed = compared_run_of(replace_pk(plain.run, 2), carried_probes=3)
     assert [mismatch.sentence for mismatch in mismatches([plain, resumed])] == ["none (run 1) · 3 (run 2)"]
 
 
@@ -52,7 +52,7 @@ def replace_pk(run: Run, number: int) -> Run:
 
 
 def test_an_estimate_has_no_driver_to_differ_in() -> None:
-    guess = subject_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate()))
+    guess = compared_run_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate()))
     assert mismatches([subject(1), guess]) == []
 
 
@@ -71,11 +71,11 @@ def test_a_setting_this_version_does_not_know_is_compared_as_well() -> None:
 
 
 def test_what_was_not_recorded_is_no_difference() -> None:
-    waiting = subject_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
+    waiting = compared_run_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
     assert [row.name for row in surrounding_rows([subject(1), waiting]) if row.differs] == []
 
 
 def test_a_change_names_both_sides_the_weighty_ones_first() -> None:
-    before = surroundings(CARD, {**ENVIRONMENT, "python": "3.11"})
-    after = surroundings(replace(CARD, driver="590.1"), {**ENVIRONMENT, "python": "3.12"})
+    before = environment_facts(CARD, {**ENVIRONMENT, "python": "3.11"})
+    after = environment_facts(replace(CARD, driver="590.1"), {**ENVIRONMENT, "python": "3.12"})
     assert changed(before, after) == [("Driver", "580.65", "590.1"), ("python", "3.11", "3.12")]

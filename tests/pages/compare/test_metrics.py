@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.models import Run
-from analysis.pages.compare.compared_run import Outcome, Subject, subject_of
+from analysis.pages.compare.compared_run import ComparedRun, Outcome, compared_run_of
 from analysis.pages.compare.metrics import (
     Cell,
     Delta,
@@ -60,7 +60,7 @@ def test_from_nothing_there_is_no_percentage() -> None:
     assert delta(metric("higher"), 8, 0) == Delta(8, None, "better", "+8")
 
 
-def row(name: str, subjects: list[Subject]) -> tuple[Cell, ...]:
+def row(name: str, subjects: list[ComparedRun]) -> tuple[Cell, ...]:
     return next(row.cells for row in metric_rows(subjects, subjects[0]) if row.name == name)
 
 
@@ -99,7 +99,9 @@ def test_a_million_samples_cost_their_time() -> None:
 
 
 def test_an_estimate_is_neither_better_nor_worse_than_a_measurement() -> None:
-    guess = subject_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9)))
+    guess = compared_run_of(
+        Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9))
+    )
     largest = row("Largest batch size", [subject(1), guess])[1]
     assert largest.delta is not None
     assert (largest.text, largest.delta.word) == ("9", "more")
@@ -107,7 +109,7 @@ def test_an_estimate_is_neither_better_nor_worse_than_a_measurement() -> None:
 
 
 def test_a_run_without_a_result_has_no_figures() -> None:
-    waiting = subject_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
+    waiting = compared_run_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
     assert {cell.text for cell in row("Largest batch size", [waiting])} == {"not measured"}
     assert common_batch_size([subject(1), waiting]) == 8
 

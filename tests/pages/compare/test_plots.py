@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from analysis.models import Run
-from analysis.pages.compare.compared_run import subject_of
+from analysis.pages.compare.compared_run import compared_run_of
 from analysis.pages.compare.plots import compare_plots, memory_plot, tradeoff_plot
 from analysis.pages.compare.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, change_axis, rate_axis, time_axis
@@ -16,7 +16,7 @@ from analysis.presentation.charts.drawing import NARROW, WIDE, Size
 from analysis.presentation.charts.labels import text_box
 from analysis.presentation.charts.plot_drawing import draw_plot
 from analysis.presentation.charts.plotly_figures import plotly_figure
-from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Look, Plot
+from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Plot, SeriesStyle
 from engine.units import GIB
 from tests.factories import make_spec
 from tests.factories.results import CARD, estimate, result, subject
@@ -32,9 +32,9 @@ def memory(*, is_log_x: bool = True, is_log_y: bool = False) -> Plot:
 
 
 def test_a_run_keeps_its_look_and_no_two_near_each_other_share_it() -> None:
-    looks = [Look.of(number) for number in range(1, 281)]
+    looks = [SeriesStyle.of(number) for number in range(1, 281)]
     assert len(set(looks)) == 280
-    assert Look.of(3) == looks[2]
+    assert SeriesStyle.of(3) == looks[2]
     assert all(look.colour < len(COLOURS) and look.marker < len(MARKERS) and look.dash < len(DASHES) for look in looks)
 
 
@@ -68,7 +68,9 @@ def test_words_of_limits_close_by_stand_beside_each_other(size: Size) -> None:
 
 
 def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
-    guess = subject_of(Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9)))
+    guess = compared_run_of(
+        Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9))
+    )
     plot = memory_plot([subject(1), guess], is_log_x=True, is_log_y=False)
     assert plot is not None
     assert plot.kinds == "measured and estimated"
@@ -110,7 +112,7 @@ def test_a_figure_is_plain_json_and_holds_the_same_points() -> None:
 
 
 def test_without_a_measured_size_there_is_no_chart() -> None:
-    waiting = subject_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
+    waiting = compared_run_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
     assert compare_plots([waiting], CompareQuery((2, 3))) == []
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.http import QueryDict
 
-from analysis.pages.history.query import asked
+from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from analysis.runs.search_terms import search_terms
 from tests.factories import make_card
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.django_db
 
 
 def found(query: str) -> set[int]:
-    view = asked(QueryDict(query))
+    view = parse_query(QueryDict(query))
     assert not view.problems, view.problems
     return {pk for part in view.parts for pk in part.runs.values_list("pk", flat=True)}
 
 
 def problem(query: str) -> str:
-    return " ".join(asked(QueryDict(query)).problems)
+    return " ".join(parse_query(QueryDict(query)).problems)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_what_is_not_understood_is_said(query, said):
 
 
 def test_a_view_is_told_in_words():
-    words = [chosen.words for chosen in asked(QueryDict("state=failed&state=cancelled&model=bert")).chosen]
+    words = [chosen.words for chosen in parse_query(QueryDict("state=failed&state=cancelled&model=bert")).chosen]
     assert words == ["Model: BERT base", "State: Failed or Cancelled"]
 
 
 def test_dropping_one_filter_keeps_the_others_and_the_order():
-    view = asked(QueryDict("state=failed&model=bert&sort=-largest&after=7"))
+    view = parse_query(QueryDict("state=failed&model=bert&sort=-largest&after=7"))
     assert view.chosen[0].without == "state=failed&sort=-largest"
