@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from analysis.models import Run, State
-from analysis.pages.compare.query import TrendQuery
+from analysis.runs.series import SeriesKey
 
 RUNS_NEEDED = 3
 LOOKED_AT = 20
@@ -41,9 +41,9 @@ def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:
         state=State.FINISHED, model=run.model, device_name=device_name, precision=run.precision, optimizer=run.optimizer
     )
     rows = finished.filter(attempt=1, started_at__isnull=False, finished_at__isnull=False).order_by("-finished_at")
-    series = TrendQuery.of_run(run.spec, device_name)
+    series = SeriesKey.of_run(run.spec, device_name)
     return [
         (ended - started).total_seconds()
         for spec, started, ended in rows.values_list("spec", "started_at", "finished_at")[:LOOKED_AT]
-        if started and ended and TrendQuery.of_run(spec, device_name) == series
+        if started and ended and SeriesKey.of_run(spec, device_name) == series
     ]

@@ -6,7 +6,7 @@ from django import template
 from django.urls import reverse
 
 from analysis.models import Run, State
-from analysis.pages.compare.query import TrendQuery
+from analysis.runs.series import SeriesKey
 
 register = template.Library()
 
@@ -16,4 +16,4 @@ def trend_address(run: Run) -> str:
     """Of the series a finished measurement belongs to; empty for any other run."""
     if run.is_estimate or run.state != State.FINISHED or not run.device_name:
         return ""
-    return reverse("analysis:trend") + TrendQuery.of_run(run.spec, run.device_name).address
+    return reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address

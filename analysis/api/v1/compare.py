@@ -13,13 +13,14 @@ from rest_framework.response import Response
 from analysis.api.permissions import MayRead
 from analysis.api.v1.serializer_bases import StrictBody, View
 from analysis.http.problem_details import bad_field
+from analysis.http.query_string import BadQuery
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.context import baseline_of
 from analysis.pages.compare.environment import COMPARABILITY_FACTS, environment_title
 from analysis.pages.compare.load import carried_probe_counts, compared_runs
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
-from analysis.pages.compare.query import COMPARED_MAX, BadQuery, CompareQuery
+from analysis.pages.compare.query import COMPARED_MAX, CompareQuery
 from engine.catalog import WORKLOADS
 
 _LARGEST_ID = 2**63 - 1

@@ -14,13 +14,15 @@ from analysis.api.v1.serializer_bases import StrictBody, View
 from analysis.api.v1.spec_schema import spec_properties
 from analysis.api.v1.strict_input import StrictText
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
+from analysis.http.query_string import BadQuery
 from analysis.models import TrendAcknowledgement
 from analysis.models.trend import NOTE_LENGTH
-from analysis.pages.compare.query import BadQuery, TrendQuery
 from analysis.pages.trend.context import Acknowledgements, StepFound
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.pages.trend.query import parse_trend_query
 from analysis.pages.trend.series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
 from analysis.runs import services
+from analysis.runs.series import SeriesKey
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):
@@ -111,7 +113,7 @@ def _parameters() -> list[OpenApiParameter]:
         "memory_limit_bytes": (size, "Runs that were held to this."),
     }
     parameters = []
-    for name in TrendQuery.__slots__:
+    for name in SeriesKey.__slots__:
         schema, words = own.get(name) or (_bare(described[name]), described[name]["description"])
         parameters.append(OpenApiParameter(name, schema, required=name in ("model", "gpu"), description=words))
     return parameters
@@ -127,7 +129,7 @@ def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
 class Trend(View):
     """`?model=bert&gpu=NVIDIA A100-SXM4-80GB`: what is left out is the default of a new run."""
 
-    query_parameters = tuple(TrendQuery.__slots__)
+    query_parameters = tuple(SeriesKey.__slots__)
 
     @extend_schema(
         tags=["comparison"], operation_id="trends_retrieve", parameters=_parameters(), responses=TrendSerializer
@@ -135,7 +137,7 @@ class Trend(View):
     def get(self, request: Request) -> Response:
         """The finished measurements of one workload, its settings and a card, oldest first, with the steps in them."""
         try:
-            query = TrendQuery.of(request.query_params)
+            query = parse_trend_query(request.query_params)
         except BadQuery as error:
             raise bad_parameter(error.parameter, error.message) from error
         ids = ids_of_series(query)

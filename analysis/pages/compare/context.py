@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.http.query_string import BadQuery
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.differences import SAID_IN_SHORT, Row, mismatches, setting_rows, surrounding_rows
 from analysis.pages.compare.environment import COMPARABILITY_FACTS
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.plots import compare_plots
-from analysis.pages.compare.query import CHARTED_MAX, BadQuery, CompareQuery
+from analysis.pages.compare.query import CHARTED_MAX, CompareQuery
 from analysis.presentation.charts.drawing import NARROW, WIDE
 from analysis.presentation.charts.plot_drawing import CROSS_PATH, MARKER_PATHS, css_class, draw_plot
 from analysis.presentation.charts.plotly_figures import plotly_figure

@@ -10,12 +10,12 @@ from typing import Any
 from analysis.models import Run, TrendAcknowledgement
 from analysis.pages.compare.context import plots_context
 from analysis.pages.compare.environment import changed
-from analysis.pages.compare.query import TrendQuery
 from analysis.pages.trend.plots import describe_percent, trend_plot
 from analysis.pages.trend.series import Sample, Series, series_of, version_marks
 from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD, Step
 from analysis.presentation import labels
 from analysis.presentation.formatting import percent, round_bytes
+from analysis.runs.series import SeriesKey
 
 Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
 
@@ -64,7 +64,7 @@ class KnownSeries:
 
 
 def trend_context(
-    query: TrendQuery, samples: Sequence[Sample], acknowledgements: Acknowledgements, *, is_cut: bool
+    query: SeriesKey, samples: Sequence[Sample], acknowledgements: Acknowledgements, *, is_cut: bool
 ) -> dict[str, Any]:
     """`samples` oldest first; `is_cut`: there are older ones that are not shown."""
     series, marks = series_of(samples), version_marks(samples)
@@ -87,7 +87,7 @@ def trend_context(
     }
 
 
-def settings_of(query: TrendQuery) -> list[str]:
+def settings_of(query: SeriesKey) -> list[str]:
     """The series in words, as a run's settings are said."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = {name: getattr(query, name) for name in query.__slots__} | field
@@ -97,7 +97,7 @@ def settings_of(query: TrendQuery) -> list[str]:
 
 def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
     """The series these runs make up, those with the most runs first."""
-    counts = Counter(TrendQuery.of_run(run.spec, run.device_name) for run in runs)
+    counts = Counter(SeriesKey.of_run(run.spec, run.device_name) for run in runs)
     return [
         KnownSeries(
             query.address,

@@ -10,8 +10,8 @@ from django.db.models.fields.json import KeyTransform
 
 from analysis.models import Measurement, Run, State, TrendAcknowledgement
 from analysis.models.querysets import RunQuerySet
-from analysis.pages.compare.query import TrendQuery
 from analysis.pages.trend.series import Sample, sample_of
+from analysis.runs.series import SeriesKey
 
 SAMPLES_MAX = 200
 LOOKED_THROUGH_MAX = 2_000
@@ -23,13 +23,13 @@ def measured_runs() -> RunQuerySet:
     return Run.objects.measuring().filter(state=State.FINISHED).order_by("-finished_at", "-id")
 
 
-def ids_of_series(query: TrendQuery) -> list[int]:
+def ids_of_series(query: SeriesKey) -> list[int]:
     """The newest runs of the series, one more than is shown."""
     same = measured_runs().filter(
         model=query.model, device_name=query.gpu, precision=query.precision, optimizer=query.optimizer
     )
     rows = same.values_list("pk", "spec")[:LOOKED_THROUGH_MAX]
-    return [pk for pk, spec in rows if TrendQuery.of_run(spec, query.gpu) == query][: SAMPLES_MAX + 1]
+    return [pk for pk, spec in rows if SeriesKey.of_run(spec, query.gpu) == query][: SAMPLES_MAX + 1]
 
 
 def samples_of(ids: Iterable[int]) -> list[Sample]:

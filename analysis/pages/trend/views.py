@@ -9,11 +9,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.csp import allow_inline_styles
-from analysis.pages.compare.query import BadQuery, TrendQuery
+from analysis.http.query_string import BadQuery
 from analysis.pages.trend.context import known_series, trend_context
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.pages.trend.query import parse_trend_query
 from analysis.pages.trend.series import METRICS
 from analysis.runs import services
+from analysis.runs.series import SeriesKey
 
 CHOICE_FROM_MAX = 500
 
@@ -26,7 +28,7 @@ def trend(request: HttpRequest) -> HttpResponse:
         series = known_series(measured_runs().only("spec", "device_name")[:CHOICE_FROM_MAX])
         return render(request, "analysis/trend_choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
     try:
-        query = TrendQuery.of(request.GET)
+        query = parse_trend_query(request.GET)
     except BadQuery as error:
         return render(request, "analysis/trend_refused.html", {"error": error}, status=400)
     ids = ids_of_series(query)
@@ -44,4 +46,4 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
         messages.error(request, "Nothing was noted: say in a few words what the step is.")
     elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=request.user):
         messages.error(request, "Nothing was noted: the note there is somebody else’s; she or a manager replaces it.")
-    return redirect(reverse("analysis:trend") + TrendQuery.of_run(run.spec, run.device_name).address)
+    return redirect(reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address)

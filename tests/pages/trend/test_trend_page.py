@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Run, TrendAcknowledgement
-from analysis.pages.compare.query import TrendQuery
+from analysis.runs.series import SeriesKey
 from engine.result import Reason, RunResult
 from engine.units import GIB, MIB
 from tests.factories import make_user
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def address(run: Run) -> str:
-    return "/trend/" + TrendQuery.of_run(run.spec, run.device_name).address
+    return "/trend/" + SeriesKey.of_run(run.spec, run.device_name).address
 
 
 def page(client: Client, run: Run) -> str:
@@ -144,7 +144,7 @@ def test_without_a_query_the_series_can_be_chosen(alice_client: Client) -> None:
     runs = series(result(), result())
     finished(result(), precision="bf16")
     html = alice_client.get("/trend/").content.decode()
-    assert TrendQuery.of_run(runs[0].spec, CARD.name).address.replace("&", "&amp;") in html
+    assert SeriesKey.of_run(runs[0].spec, CARD.name).address.replace("&", "&amp;") in html
     assert words(html).index("fp32 · AdamW · 128 tokens 2") < words(html).index("bf16 · AdamW")
 
 

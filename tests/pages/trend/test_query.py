@@ -1,0 +1,49 @@
+"""Addresses of trends: which series they mean, and what is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+from django.http import QueryDict
+
+from analysis.http.query_string import BadQuery
+from analysis.pages.trend.query import parse_trend_query
+from analysis.runs.series import SeriesKey
+from tests.factories import make_spec
+
+
+def refusal(query: str) -> BadQuery:
+    with pytest.raises(BadQuery) as error:
+        parse_trend_query(QueryDict(query))
+    return error.value
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("model=bert", "gpu"),
+        ("gpu=A100", "model"),
+        ("model=bert&gpu=A100&precision=fp64", "precision"),
+        ("model=bert&gpu=A100&gradient_checkpointing=yes", "gradient_checkpointing"),
+        ("model=bert&gpu=A100&input_size=0", "input_size"),
+        ("model=bert&gpu=A100&colour=red", "colour"),
+    ],
+)
+def test_a_wrong_trend_is_refused_by_its_parameters_name(query: str, parameter: str) -> None:
+    assert refusal(query).parameter == parameter
+
+
+def test_the_address_of_a_runs_trend_leads_back_to_its_series() -> None:
+    spec = make_spec(precision="bf16", gradient_checkpointing=True, sequence_length=64, memory_limit_bytes=2**30)
+    series = SeriesKey.of_run(spec.to_dict(), "NVIDIA A100")
+    assert parse_trend_query(QueryDict(series.address[1:])) == series
+    assert (series.gradient_checkpointing, series.input_size, series.memory_limit_bytes) == (True, 64, 2**30)
+
+
+def test_a_default_and_the_same_value_said_are_one_series() -> None:
+    said, silent = (make_spec(sequence_length=size).to_dict() for size in (128, None))
+    assert SeriesKey.of_run(said, "A100") == SeriesKey.of_run(silent, "A100")
+
+
+def test_a_model_that_is_no_longer_offered_still_has_a_trend() -> None:
+    series = SeriesKey.of_run({"model": "gone", "precision": "fp32", "optimizer": "adamw"}, "A100")
+    assert series.address == "?model=gone&gpu=A100"
