@@ -1,14 +1,16 @@
-"""Whether the database is ready for this code, and what to do while it is away."""
+"""Whether the database is ready for this code, what to do while it is away, and its clock."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
 DATABASE_AWAY = (OperationalError, InterfaceError)
 """What a write raises when the server is gone, the file locked or the disk full: later it may go through."""
@@ -26,6 +28,15 @@ def refuse_unmigrated() -> None:
         raise CommandError(f"the database cannot be used: {exc}") from exc
     if missing:
         raise CommandError("the database is not set up; run: python manage.py migrate (`manage.py up` does it, too)")
+
+
+def database_now() -> datetime:
+    """Read the database's clock; SQLite's is this machine's."""
+    if connection.vendor != "postgresql":
+        return timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT STATEMENT_TIMESTAMP()")
+        return cursor.fetchone()[0]
 
 
 def connections_let_go() -> None:

@@ -11,10 +11,10 @@ from django.core.cache import cache
 from django.db.models import Count, FloatField, Func, QuerySet
 from django.utils import timezone
 
+from analysis.database import database_now
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import SEEN_LATELY
 from analysis.pages.home.totals import LabTotals, lab_totals
-from analysis.workers.health import database_now
 
 DAYS = 30
 KEPT_SECONDS = 60

@@ -23,9 +23,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django_q.models import Failure, OrmQ, Schedule, Success, Task
 
+from analysis.database import database_now
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
-from analysis.workers.health import database_now
 
 FAILURES_SHOWN = 20
 _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")

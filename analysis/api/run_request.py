@@ -8,8 +8,7 @@ from django.http import HttpRequest
 
 from analysis.http.errors import BadRequest
 from analysis.http.strict_json import BadJsonError, strict_json
-from analysis.models import Run
-from analysis.runs.estimates import ALL_GPUS
+from analysis.models import ALL_GPUS, Run
 from analysis.runs.placement import placement_find, placement_of
 from analysis.runs.services import estimate_create, run_create
 from engine.errors import SpecError

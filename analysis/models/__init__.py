@@ -8,6 +8,7 @@ from analysis.models.gpu_price import GpuPrice
 from analysis.models.matrix import MatrixCell
 from analysis.models.retention import RetentionRule
 from analysis.models.run import (
+    ALL_GPUS,
     TERMINAL_STATES,
     Attempt,
     Device,
@@ -21,6 +22,7 @@ from analysis.models.run import (
 from analysis.models.trend import TrendAcknowledgement
 
 __all__ = [
+    "ALL_GPUS",
     "TERMINAL_STATES",
     "ApiToken",
     "Attempt",

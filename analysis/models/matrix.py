@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.db import models
 
-from analysis.runs.matrix_cells import CARD_LENGTH, KEY, SETTINGS_LENGTH
+CARD_LENGTH, SETTINGS_LENGTH = 250, 250
+KEY = ("kind", "card", "model", "input_size", "precision", "optimizer", "settings")
+"""What makes a cell: there is one of each, of the newest run."""
 
 
 class MatrixCell(models.Model):

@@ -14,7 +14,6 @@ from django.db.models.functions import Lower, Now, StrIndex
 
 from analysis.models.device_access import denied_q, users_denied
 from analysis.permissions import may_manage, may_start
-from analysis.runs.scheduling import FOREIGN_SHARE_MAX
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 SEEN_LATELY = timedelta(seconds=60)
 """Within this time a host that is up has renewed `Device.last_seen_at` many times."""
+
+FOREIGN_SHARE_MAX = 0.05
+"""Of a device's memory: what other processes may hold before only runs that accept a shared device start there."""
 
 
 class DeviceQuerySet(models.QuerySet["Device"]):

@@ -119,6 +119,10 @@ class State(models.TextChoices):
 TERMINAL_STATES = frozenset({State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED})
 
 
+ALL_GPUS = "all"
+"""The `gpu` of an estimate for every card of the catalogue."""
+
+
 class Run(Restorable):
     """One stored analysis: a spec, its state, its probes, its result.
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record
-from analysis.models import Device, Run
+from analysis.models import ALL_GPUS, Device, Run
 from analysis.runs.create import asked_for, estimator_wake, refuse_what_is_too_much
 from engine.estimate.calibration import Calibration
 from engine.estimate.gpus import find
@@ -20,7 +20,6 @@ from engine.spec import RunSpec
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-ALL_GPUS = "all"
 TIME_BUDGET_SECONDS = 300.0
 """Twenty times what an estimate of the whole catalogue should take: one that needs more is stuck."""
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 
-from analysis.models import Device, GpuPrice
-from analysis.runs.estimates import ALL_GPUS
+from analysis.models import ALL_GPUS, Device, GpuPrice
 from engine.errors import SpecError
 from engine.estimate.gpus import Gpu, find, gpus, match
 from engine.units import format_bytes

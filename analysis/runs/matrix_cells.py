@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
+from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
 from engine.catalog import WORKLOADS
 from engine.estimate.gpus import match
 from engine.spec import RunSpec
 from engine.units import format_bytes
 
 MEASURED, ESTIMATED = "measured", "estimated"
-CARD_LENGTH, SETTINGS_LENGTH = 250, 250
-KEY = ("kind", "card", "model", "input_size", "precision", "optimizer", "settings")
-"""What makes a cell: there is one of each, of the newest run."""
 _NOT_SETTINGS = frozenset(
     {
         *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),

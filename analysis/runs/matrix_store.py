@@ -9,7 +9,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from analysis.models import MatrixCell, Run, State
-from analysis.runs.matrix_cells import KEY, MEASURED, Cell, cells_of, settings_key
+from analysis.models.matrix import KEY
+from analysis.runs.matrix_cells import MEASURED, Cell, cells_of, settings_key
 
 _LOOKED_THROUGH_MAX = 500
 """Runs looked through for the next newest of a cell: they agree in all but the less usual settings."""

@@ -6,13 +6,15 @@ What was measured and what was estimated go into columns of their own, so that n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from analysis.runs.history_columns import history_columns
 from engine.result import Probe
+from engine.stats import decisive_probes
 
+POINTS_MAX = 12
+_MILLION, _HOUR_SECONDS = 1_000_000, 3_600
 _TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")
 _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "failed_phase": 40}
 
@@ -40,6 +42,35 @@ def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
         **history_columns(result),
         **_graded_estimate_columns(result),
     }
+
+
+def history_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a measured `RunResult.to_dict()`."""
+    recommended = result["recommended"] or {}
+    return {
+        "limit_bytes": result["waste"]["capacity_bytes"],
+        "memory_curve": memory_points(map(Probe.from_dict, result["probes"])),
+        "cost_per_million_samples_usd": cost_per_million_samples_usd(
+            result["savings"]["price_per_hour_usd"], recommended.get("samples_per_second")
+        ),
+    }
+
+
+def cost_per_million_samples_usd(price_per_hour_usd: float, samples_per_second: float | None) -> float | None:
+    """The assumed price of the hour over the measured samples of the hour. Without a speed there is none."""
+    if not samples_per_second:
+        return None
+    return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
+
+
+def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
+    """Batch size and bytes of what fitted, thinned to POINTS_MAX with both ends kept."""
+    fits = [(size, p.memory_bytes) for size, p in decisive_probes(probes).items() if p.fits]
+    known = [[size, held] for size, held in fits if held is not None]
+    if len(known) <= POINTS_MAX:
+        return known
+    step = (len(known) - 1) / (POINTS_MAX - 1)
+    return [known[round(place * step)] for place in range(POINTS_MAX)]
 
 
 def _estimates_columns(estimates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

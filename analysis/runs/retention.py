@@ -20,9 +20,9 @@ from django_q.models import Task
 
 from analysis.audit.context import acting
 from analysis.audit.record import record
+from analysis.database import database_now
 from analysis.models import AuditEntry, IdempotencyKey, RetentionRule, Throttle
 from analysis.runs import purge, services
-from analysis.workers.health import database_now
 
 What = RetentionRule.What
 DAYS: Mapping[str, int | None] = {

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-FOREIGN_SHARE_MAX = 0.05
-"""Of a device's memory: what other processes may hold before only runs that accept a shared device start there."""
+from analysis.models.querysets import FOREIGN_SHARE_MAX
 
 FORECAST_STARTS_MAX = 500
 """How far ahead is looked: beyond that, an expected start would be a guess."""

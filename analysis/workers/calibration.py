@@ -10,8 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from analysis.models import Device
-from analysis.runs.estimates import ALL_GPUS
+from analysis.models import ALL_GPUS, Device
 from analysis.workers.engine_env import engine_environment
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.calibration import Calibration

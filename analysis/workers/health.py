@@ -13,7 +13,6 @@ from typing import Any
 from django.db import DatabaseError, connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from analysis.models import Attempt, Device, Run
 from analysis.models.querysets import SEEN_LATELY
@@ -76,15 +75,6 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
     lives = Count("pk", filter=Q(last_seen_at__gte=Now() - SEEN_LATELY))
     seen = Device.objects.enabled().aggregate(last=Max("last_seen_at"), living=lives)
     return None if seen["living"] else FleetAlarm(seen["last"])
-
-
-def database_now() -> datetime:
-    """By the database's clock; SQLite's is this machine's."""
-    if connection.vendor != "postgresql":
-        return timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT STATEMENT_TIMESTAMP()")
-        return cursor.fetchone()[0]
 
 
 def run_left_lying() -> int | None:

@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from analysis.database import database_now
 from analysis.models import Attempt, Device, MaintenanceMixin, Run, State
-from analysis.workers.health import database_now
 
 _LAST_HOUR, _LAST_DAY = timedelta(hours=1), timedelta(days=1)
 _MOST_ENDED_RUNS = 20_000

@@ -11,9 +11,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from analysis.models import Run, State
+from analysis.models import ALL_GPUS, Run, State
 from analysis.runs import services
-from analysis.runs.estimates import ALL_GPUS
 from analysis.templatetags.comparison import trend_address
 from engine.estimate.gpus import gpus
 from tests.browser.chromium import PHONE, Visitor

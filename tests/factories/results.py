@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.models import Device, Run
-from analysis.pages.compare.compared_run import Subject, compared_run_of
+from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.runs import services
 from engine.result import DeviceFacts, Point, Probe, RunResult
 from engine.units import GIB
@@ -101,7 +101,7 @@ def finished_estimate(answer: dict[str, Any] | None = None) -> Run:
     return run
 
 
-def subject(number: int, answer: RunResult | None = None, **columns: Any) -> Subject:
+def subject(number: int, answer: RunResult | None = None, **columns: Any) -> ComparedRun:
     """A subject without a database: the run is not stored."""
     answer = answer or result()
     columns = {"state": "finished", "model": "bert-tiny", "spec": answer.spec.to_dict(), **columns}

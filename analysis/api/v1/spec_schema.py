@@ -10,8 +10,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from analysis.api.run_request import NOT_OF_ESTIMATES
-from analysis.models import Run
-from analysis.runs.estimates import ALL_GPUS
+from analysis.models import ALL_GPUS, Run
 from engine.catalog import WORKLOADS, Workload
 from engine.estimate.gpus import gpus
 from engine.spec import CHOICES, DEVICE_NAMES, RANGES, RunSpec

@@ -9,10 +9,9 @@ from typing import Any
 
 from django import forms
 
-from analysis.models import Device, Run
+from analysis.models import ALL_GPUS, Device, Run
 from analysis.presentation.formatting import exact_bytes_text, millions
 from analysis.presentation.labels import MODES, OPTIMIZERS, PRECISIONS, short_device_name
-from analysis.runs.estimates import ALL_GPUS
 from analysis.runs.gpu_catalog import gpu_choices, gpu_of
 from analysis.runs.placement import Placement, placement_of
 from engine.catalog import WORKLOADS, Workload

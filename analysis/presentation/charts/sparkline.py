@@ -1,18 +1,14 @@
 """PURE: a run's memory against its batch size, small enough to stand in a line of a list.
 
-The points are chosen once, when the run ends, and stored on it: a list never reads probes.
+The points were chosen when the run ended (`runs/result_columns.py`) and stored on it: a list never reads probes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.result import Probe
-from engine.stats import decisive_probes
-
-POINTS_MAX = 12
 WIDTH, HEIGHT, MARGIN = 96, 26, 3
 
 Point = Sequence[int]
@@ -25,16 +21,6 @@ class Sparkline:
 
     line: str
     end: tuple[str, str]
-
-
-def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
-    """Batch size and bytes of what fitted, thinned to POINTS_MAX with both ends kept."""
-    fits = [(size, p.memory_bytes) for size, p in decisive_probes(probes).items() if p.fits]
-    known = [[size, held] for size, held in fits if held is not None]
-    if len(known) <= POINTS_MAX:
-        return known
-    step = (len(known) - 1) / (POINTS_MAX - 1)
-    return [known[round(place * step)] for place in range(POINTS_MAX)]
 
 
 def sparkline(points: Sequence[Point], limit_bytes: int | None) -> Sparkline | None:

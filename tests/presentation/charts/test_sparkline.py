@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.presentation.charts.sparkline import POINTS_MAX, memory_points, sparkline
-from analysis.runs.history_columns import cost_per_million_samples_usd, history_columns
+from analysis.presentation.charts.sparkline import sparkline
+from analysis.runs.result_columns import POINTS_MAX, cost_per_million_samples_usd, history_columns, memory_points
 from engine.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 
