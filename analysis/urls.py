@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from analysis.api.v1 import run_document
 from analysis.pages.compare import views as compare
 from analysis.pages.estimates import views as estimates
 from analysis.pages.fleet import views as fleet
@@ -29,8 +30,8 @@ urlpatterns = [
     path("runs/<int:run_id>/cancel/", run.run_cancel, name="run_cancel"),
     path("runs/<int:run_id>/repeat/", run.run_repeat, name="run_repeat"),
     path("runs/<int:run_id>/pin/", run.run_pin, name="run_pin"),
-    path("runs/<int:run_id>/export.json", run.run_json_file, name="run_json"),
-    path("runs/<int:run_id>/export.csv", run.run_csv_file, name="run_csv"),
+    path("runs/<int:run_id>/export.json", run_document.run_json_file, name="run_json"),
+    path("runs/<int:run_id>/export.csv", run_document.run_csv_file, name="run_csv"),
     path("runs/<int:run_id>/charts/<slug:key>.svg", run.run_chart, name="run_chart"),
     path("compare/", compare.compare, name="compare"),
     path("matrix/", matrix.matrix, name="matrix"),

@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
 from analysis.api.v1.serializers import RunDetailSerializer
 from analysis.models import Measurement, Run
 from engine.result import MemoryByKind, Probe
@@ -16,6 +20,20 @@ _KINDS = tuple(field.name for field in fields(MemoryByKind))
 _PLAIN = tuple(f.name for f in fields(Probe) if f.name not in ("memory_by_kind", "timed_step_seconds"))
 COLUMNS = (*_PLAIN, *_KINDS, "timed_step_seconds")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@require_safe
+def run_json_file(request: HttpRequest, run_id: int) -> HttpResponse:
+    """All that is stored of a run, as a file."""
+    run = _run(run_id)
+    return _as_file(JsonResponse(run_json(run), json_dumps_params={"indent": 2}), f"run-{run.pk}.json")
+
+
+@require_safe
+def run_csv_file(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The probes of a run, as a file."""
+    run = _run(run_id)
+    return _as_file(HttpResponse(run_csv(run), content_type="text/csv; charset=utf-8"), f"run-{run.pk}-probes.csv")
 
 
 def run_json(run: Run) -> dict[str, Any]:
@@ -37,6 +55,15 @@ def stored_probes(run: Run) -> Iterable[Probe]:
     if run.result and "probes" in run.result:
         return [Probe.from_dict(probe) for probe in run.result["probes"]]
     return [row.probe for row in Measurement.objects.of(run)]
+
+
+def _run(run_id: int) -> Run:
+    return get_object_or_404(Run.objects.with_places(), pk=run_id)
+
+
+def _as_file(response: HttpResponse, name: str) -> HttpResponse:
+    response.headers["Content-Disposition"] = f'attachment; filename="memorymark-{name}"'
+    return response
 
 
 def _cells(probe: Probe) -> list[Any]:

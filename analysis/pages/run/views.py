@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -13,7 +13,6 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from analysis.accounts.middleware import is_guest, may_be_public, refused
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.api.v1.run_document import run_csv, run_json
 from analysis.http.csp import allow_inline_styles
 from analysis.models import Run, State
 from analysis.pages.run import context as run_page
@@ -99,20 +98,6 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 
 @require_safe
-def run_json_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """All that is stored of a run, as a file."""
-    run = _run(run_id)
-    return _as_file(JsonResponse(run_json(run), json_dumps_params={"indent": 2}), f"run-{run.pk}.json")
-
-
-@require_safe
-def run_csv_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The probes of a run, as a file."""
-    run = _run(run_id)
-    return _as_file(HttpResponse(run_csv(run), content_type="text/csv; charset=utf-8"), f"run-{run.pk}-probes.csv")
-
-
-@require_safe
 def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
     """A chart of a result as a picture that stands alone, in colours for paper."""
     run = _run(run_id)
@@ -120,7 +105,8 @@ def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
     if drawing is None:
         raise Http404
     response = render(request, drawing.template, drawing.context, content_type="image/svg+xml")
-    return _as_file(response, f"run-{run.pk}-{key}.svg")
+    response.headers["Content-Disposition"] = f'attachment; filename="memorymark-run-{run.pk}-{key}.svg"'
+    return response
 
 
 def _run(run_id: int) -> Run:
@@ -134,8 +120,3 @@ def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         return "analysis/run_estimate.html", estimate_context.estimate_context(run)
     result = read_result(run.result)
     return "analysis/run_result.html", run_page.result_context(run, result, assumptions(result, request.GET))
-
-
-def _as_file(response: HttpResponse, name: str) -> HttpResponse:
-    response.headers["Content-Disposition"] = f'attachment; filename="memorymark-{name}"'
-    return response
