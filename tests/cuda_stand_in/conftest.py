@@ -1,4 +1,4 @@
-"""Made-up cards under PyTorch's real CUDA build. Skipped loudly where it cannot be built; CI=true makes that a failure."""
+"""Made-up cards under PyTorch's real CUDA build. Skipped loudly where it cannot be built, a failure with CI=true."""
 
 from __future__ import annotations
 
