@@ -52,7 +52,7 @@ class Portal:
             return database.execute(f"SELECT {columns} FROM analysis_run WHERE id=?", [run_id]).fetchone()
 
 
-def until(holds: Callable[[], bool], *, seconds: float = 90.0) -> None:
+def until(holds: Callable[[], bool], *, seconds: float = 300.0) -> None:
     ends_at = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < ends_at, "did not happen in time"
