@@ -20,6 +20,8 @@ from django_q.conf import Conf
 TASKS = frozenset(
     {"analysis.workers.tasks.wake", "analysis.workers.tasks.housekeep", "analysis.workers.tasks.estimate"}
 )
+# messages that a version before 0.4 left in the queue; they may go when nobody upgrades from one any more
+_FORMER_NAMES = {f"analysis.tasks.{name.rpartition('.')[2]}": name for name in TASKS}
 _PARTS = frozenset({"id", "name", "func", "args", "kwargs", "started", "cluster", "ack_failure"})
 _TYPES = frozenset({("datetime", "datetime"), ("datetime", "timezone"), ("datetime", "timedelta")})
 _BROKEN = (pickle.UnpicklingError, zlib.error, EOFError, ValueError, TypeError, LookupError, AttributeError)
@@ -67,6 +69,8 @@ def guard_install() -> None:
 
 
 def _own(task: Any) -> dict[str, Any]:
+    if isinstance(task, dict) and isinstance(task.get("func"), str):
+        task["func"] = _FORMER_NAMES.get(task["func"], task["func"])
     if not isinstance(task, dict) or task.get("func") not in TASKS:
         raise Refused(f"no task of ours: {task!r:.200}")
     if task.get("args") or task.get("kwargs") or not _PARTS.issuperset(task):
