@@ -1,108 +1,18 @@
-"""Rows: the devices of all hosts, the runs, what each run measured and what it said.
-
-`services.py` writes them (it alone changes `Run.state`), `querysets.py` holds the words to read them.
-"""
+"""A run, its states and its attempts. `analysis.runs.services` writes them, and alone changes `Run.state`."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from django.conf import settings
-from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from analysis.models.accounts import ApiToken as ApiToken
-from analysis.models.accounts import Quota as Quota
 from analysis.models.annotations import NAME_LENGTH, Restorable, Tag
-from analysis.models.annotations import RunWord as RunWord
-from analysis.models.annotations import SavedView as SavedView
-from analysis.models.api import IdempotencyKey as IdempotencyKey
-from analysis.models.audit import AuditEntry as AuditEntry
-from analysis.models.gpu_price import GpuPrice as GpuPrice
+from analysis.models.device import Device
 from analysis.models.indexes import HISTORY_INDEXES
-from analysis.models.matrix import MatrixCell as MatrixCell
-from analysis.models.querysets import DeviceQuerySet, MeasurementQuerySet, RunLogQuerySet, RunManager, RunQuerySet
-from analysis.models.retention import RetentionRule as RetentionRule
+from analysis.models.querysets import RunManager, RunQuerySet
 from analysis.models.trend import TREND_INDEX
-from analysis.models.trend import TrendAcknowledgement as TrendAcknowledgement
-from engine.result import Probe
 from engine.spec import RunSpec
-
-
-class MaintenanceMixin(models.Model):
-    """What keeps a host or a device from taking new runs for a while. A run under way is left to end."""
-
-    drained = models.BooleanField(default=False, help_text="Takes no new run; what runs now is left to end.")
-    maintenance_from = models.DateTimeField(null=True, blank=True)
-    maintenance_until = models.DateTimeField(null=True, blank=True, help_text="Empty: until further notice.")
-    maintenance_note = models.CharField(max_length=200, blank=True, default="")
-
-    class Meta:
-        abstract = True
-
-
-class Host(MaintenanceMixin):
-    """A machine with devices. Registered by its workers, under the name they run with."""
-
-    name = models.CharField(max_length=200, unique=True)
-    registered_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ("name",)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Device(MaintenanceMixin):
-    """One place to run on: a card, a MIG instance of one, or the CPU, of one host. Registered by its worker.
-
-    A card is known by its UUID and keeps its row when it moves; what has none is known by host and name.
-    """
-
-    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="devices")
-    device = models.CharField(max_length=20, help_text="As the engine names it: cuda:0, xpu:0, mps:0, cpu.")
-    kind = models.CharField(max_length=10)
-    name = models.CharField(max_length=200)
-    uuid = models.CharField(max_length=100, blank=True, default="")
-    capacity_bytes = models.BigIntegerField()
-    driver = models.CharField(max_length=100, blank=True, default="")
-    compute_capability = models.CharField(max_length=20, blank=True, default="")
-    price_per_hour_usd = models.FloatField(
-        null=True, blank=True, validators=[MinValueValidator(0)], help_text="Assumed in the savings of new runs."
-    )
-    enabled = models.BooleanField(default=True, help_text="Only enabled devices take new runs.")
-    allowed_users = models.ManyToManyField(
-        settings.AUTH_USER_MODEL, blank=True, related_name="+", help_text="Empty, with no group either: everybody."
-    )
-    allowed_groups = models.ManyToManyField("auth.Group", blank=True, related_name="+")
-    last_seen_at = models.DateTimeField(null=True, blank=True, help_text="When its worker last gave a sign of life.")
-    memory_used_bytes = models.BigIntegerField(null=True, blank=True)
-    memory_read_at = models.DateTimeField(null=True, blank=True)
-    foreign_used_bytes = models.BigIntegerField(
-        null=True, blank=True, help_text="What other processes held when a worker last wanted to start a run."
-    )
-    calibration = models.JSONField(null=True, blank=True, help_text="Its own constants: `manage.py calibrate`.")
-    calibrated_at = models.DateTimeField(null=True, blank=True)
-
-    objects = DeviceQuerySet.as_manager()
-
-    class Meta:
-        ordering = ("host__name", "device")
-        constraints = (
-            models.UniqueConstraint(fields=("uuid",), condition=~Q(uuid=""), name="device_once_per_uuid"),
-            models.UniqueConstraint(fields=("host", "device"), condition=Q(uuid=""), name="device_once_per_host"),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.host} {self.device})"
-
-    @property
-    def queue_name(self) -> str:
-        """The django-q2 queue that wakes this device's worker: a shared one would leave cards idle."""
-        return f"device-{self.pk}"
 
 
 class State(models.TextChoices):
@@ -323,82 +233,3 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of run {self.run_id}"
-
-
-class Measurement(models.Model):
-    """One probe of one attempt: every field of `engine.result.Probe` is a column here."""
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="measurements")
-    attempt = models.PositiveIntegerField()
-    sequence = models.PositiveIntegerField()
-    recorded_at = models.DateTimeField(auto_now_add=True)
-    is_carried = models.BooleanField(default=False, help_text="Measured in an earlier attempt, and carried over.")
-
-    batch_size = models.PositiveIntegerField()
-    # the engine's words, and no choices: a new one there is no change of the table here
-    outcome = models.CharField(max_length=20)
-    purpose = models.CharField(max_length=20)
-    fresh_process = models.BooleanField(default=False)
-    steps = models.PositiveIntegerField(default=0)
-    peak_allocated_bytes = models.BigIntegerField(null=True)
-    peak_reserved_bytes = models.BigIntegerField(null=True)
-    device_used_bytes = models.BigIntegerField(null=True)
-    beside_bytes = models.BigIntegerField(null=True)
-    allocator_retries = models.PositiveIntegerField(null=True)
-    peak_phase = models.CharField(max_length=40, blank=True, default="")
-    memory_by_kind = models.JSONField(null=True)
-    step_seconds = models.FloatField(null=True)
-    timed_step_seconds = models.JSONField(default=list)
-    timing_is_steady = models.BooleanField(null=True)
-    timing_conditions = models.JSONField(null=True)
-    samples_per_second = models.FloatField(null=True)
-    error_type = models.CharField(max_length=200, blank=True, default="")
-    error_message = models.TextField(blank=True, default="")
-    failed_phase = models.CharField(max_length=40, blank=True, default="")
-    wall_seconds = models.FloatField(default=0.0)
-
-    objects = MeasurementQuerySet.as_manager()
-
-    class Meta:
-        ordering = ("run", "attempt", "sequence")
-        constraints = (
-            models.UniqueConstraint(fields=("run", "attempt", "sequence"), name="measurement_once_per_sequence"),
-        )
-
-    def __str__(self) -> str:
-        return f"batch {self.batch_size}: {self.outcome}"
-
-    @property
-    def probe(self) -> Probe:
-        """The stored row as the engine's type; empty text is what the engine calls None."""
-        stored = {f.name: getattr(self, f.name) for f in fields(Probe)}
-        return Probe.from_dict({name: None if value == "" else value for name, value in stored.items()})
-
-
-class RunLog(models.Model):
-    """One line the engine or its supervisor said during an attempt. Bounded: see `services.log_add`."""
-
-    class Level(models.TextChoices):
-        """How much a line matters."""
-
-        INFO = "info", "Info"
-        WARNING = "warning", "Warning"
-        ERROR = "error", "Error"
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log_lines")
-    attempt = models.PositiveIntegerField()
-    sequence = models.PositiveIntegerField()
-    recorded_at = models.DateTimeField(auto_now_add=True)
-    level = models.CharField(max_length=10, choices=Level.choices, default=Level.INFO)
-    message = models.CharField(max_length=2000)
-
-    objects = RunLogQuerySet.as_manager()
-
-    class Meta:
-        ordering = ("run", "attempt", "sequence")
-        constraints = (
-            models.UniqueConstraint(fields=("run", "attempt", "sequence"), name="log_line_once_per_sequence"),
-        )
-
-    def __str__(self) -> str:
-        return self.message
