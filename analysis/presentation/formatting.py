@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import datetime as dt
 
-from django import template
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from engine.units import GIB, KIB, MIB, TIB, format_bytes
 
-register = template.Library()
-
 NOT_MEASURED = "not measured"
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
-@register.filter
 def bytes_text(size_bytes: int | None) -> str:
     """1610612736 -> "1.5 GiB"."""
     return NOT_MEASURED if size_bytes is None else format_bytes(size_bytes)
 
 
-@register.filter
 def round_bytes(size_bytes: int) -> str:
     """A figure that is round by choice, a limit or a tick: 8589934592 -> "8 GiB"."""
     return format_bytes(size_bytes).replace(".0 ", " ") if size_bytes else "0"
@@ -40,7 +35,6 @@ def exact_bytes_text(size_bytes: int) -> str:
     return str(size_bytes)
 
 
-@register.filter
 def duration(seconds: float | None) -> str:
     """133.2 -> "2 m 13 s"; below ten seconds one decimal is kept, whole minutes and hours stand alone."""
     if seconds is None:
@@ -55,7 +49,6 @@ def duration(seconds: float | None) -> str:
     return f"{whole // HOUR} h {whole % HOUR // MINUTE:02d} m".removesuffix(" 00 m")
 
 
-@register.filter
 def step_time(seconds: float | None) -> str:
     """0.01824 -> "18.2 ms"; from one second on in seconds."""
     if seconds is None:
@@ -63,13 +56,11 @@ def step_time(seconds: float | None) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{_significant(seconds * 1000)} ms"
 
 
-@register.filter
 def rate(samples_per_second: float | None) -> str:
     """Samples per second with three significant figures, the unit left to the column's head."""
     return NOT_MEASURED if samples_per_second is None else _significant(samples_per_second)
 
 
-@register.filter
 def factor(ratio: float | None) -> str:
     """1.6193 -> "1.62x"; a ratio of ten or more keeps one decimal at most."""
     if ratio is None:
@@ -82,13 +73,11 @@ def times(ratio: float) -> str:
     return f"{_trimmed(ratio)}x"
 
 
-@register.filter
 def percent(fraction: float | None) -> str:
     """0.924 -> "92.4 %"."""
     return NOT_MEASURED if fraction is None else f"{fraction * 100:.1f} %"
 
 
-@register.filter
 def usd(amount_usd: float | None) -> str:
     """1.592 -> "$1.59"; less than half a cent is said, not rounded to nothing."""
     if amount_usd is None:
@@ -100,19 +89,16 @@ def usd(amount_usd: float | None) -> str:
     return f"{sign}${size:,.0f}" if size >= 1000 else f"{sign}${size:,.2f}"
 
 
-@register.filter
 def usd_closely(amount_usd: float | None) -> str:
     """A small cost that is compared with others: 0.1553 -> "$0.155"."""
     return NOT_MEASURED if amount_usd is None else f"${_significant(amount_usd)}"
 
 
-@register.filter
 def millions(count: int) -> str:
     """109483778 -> "109 M"."""
     return f"{_significant(count / 1_000_000)} M"
 
 
-@register.filter
 def number(value: float | None) -> str:
     """A plain figure without a needless ".0": 2.0 -> "2", 1024 -> "1,024"."""
     if value is None:
@@ -120,7 +106,6 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,g}"
 
 
-@register.filter
 def utc(moment: dt.datetime | None) -> SafeString | str:
     """A <time> that shows minutes in UTC and carries the exact instant."""
     if moment is None:
@@ -130,13 +115,11 @@ def utc(moment: dt.datetime | None) -> SafeString | str:
     return format_html('<time datetime="{}">{}</time>', exact.isoformat(timespec="seconds"), words)
 
 
-@register.filter
 def clock(moment: dt.datetime) -> str:
     """The time of day of a log line, in UTC."""
     return f"{moment.astimezone(dt.UTC):%H:%M:%S}"
 
 
-@register.filter
 def ago(moment: dt.datetime | None) -> SafeString | str:
     """A <time> that says how long ago, with the exact instant in its datetime and title."""
     if moment is None:
@@ -146,13 +129,11 @@ def ago(moment: dt.datetime | None) -> SafeString | str:
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
 
 
-@register.filter
 def since(moment: dt.datetime | None) -> str:
     """How long something has been going on: "2 m 13 s"."""
     return duration(None if moment is None else max(0.0, (timezone.now() - moment).total_seconds()))
 
 
-@register.filter
 def seconds_after(moment: dt.datetime, start: dt.datetime) -> float:
     """The span between two moments, for `duration`."""
     return (moment - start).total_seconds()

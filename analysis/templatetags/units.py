@@ -1,3 +1,23 @@
 """The filters of `presentation/formatting.py`, for templates."""
 
-from analysis.presentation.formatting import register as register
+from django import template
+
+from analysis.presentation import formatting
+
+register = template.Library()
+register.filter(formatting.bytes_text)
+register.filter(formatting.round_bytes)
+register.filter(formatting.duration)
+register.filter(formatting.step_time)
+register.filter(formatting.rate)
+register.filter(formatting.factor)
+register.filter(formatting.percent)
+register.filter(formatting.usd)
+register.filter(formatting.usd_closely)
+register.filter(formatting.millions)
+register.filter(formatting.number)
+register.filter(formatting.utc)
+register.filter(formatting.clock)
+register.filter(formatting.ago)
+register.filter(formatting.since)
+register.filter(formatting.seconds_after)
