@@ -1,1 +1,1 @@
-"""Who may do what here: the three roles, tokens of the API, quotas."""
+"""People and what they may do: login and lock-out, roles at the door, API tokens, quotas, rate limits."""

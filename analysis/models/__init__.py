@@ -1,4 +1,13 @@
-"""Every table of the portal: `from analysis.models import Run`."""
+"""Every table of the portal, to be taken from here: `from analysis.models import Run`.
+
+device, run, measurement   hosts and devices; runs and attempts; probes and log lines
+accounts, api, audit       tokens and quotas; idempotency keys and throttles; the audit log
+annotations, trend         tags, saved views, search terms; notes on steps
+matrix, gpu_price          cells of the GPU x model matrix; the lab's own prices
+retention                  how long what is kept
+querysets, device_access   the terms in which rows are asked for; who may use which device
+indexes                    the indexes of the history's orders
+"""
 
 from analysis.models.accounts import ApiToken, Quota
 from analysis.models.annotations import RunWord, SavedView, Tag

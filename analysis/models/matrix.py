@@ -12,8 +12,8 @@ KEY = ("kind", "card", "model", "input_size", "precision", "optimizer", "setting
 class MatrixCell(models.Model):
     """The newest answer to "how much of this model does this card take": of one kind, measured or estimated.
 
-    `services.matrix` writes it when a run ends, and looks for the next newest when that run is deleted. `card` is an id
-    of the catalogue where there is one, so that a measured card and its estimates meet.
+    `runs.matrix_store` writes it when a run ends, and looks for the next newest when that run is deleted. `card` is an
+    id of the catalogue where there is one, so that a measured card and its estimates meet.
     """
 
     run = models.ForeignKey("analysis.Run", on_delete=models.CASCADE, related_name="matrix_cells")

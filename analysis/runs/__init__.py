@@ -1,1 +1,13 @@
-"""What happens to a run, and the rules it follows. `services` lists everything that may change one."""
+"""What happens to a run, and the rules that decide it. `services` lists every function that may change one.
+
+create, claim, progress, finish      a run from submission to its end; lease: what a claim gives its owner
+annotate, saved_views, acknowledge   what people write on runs, lists and steps of a trend
+purge, retention                     what is deleted, and when
+estimates, device_admin              estimates are stored, devices taken out of service
+matrix_cells, matrix_store           PURE: a result as cells of the matrix; their rows
+scheduling, retry_policy, series     PURE: whose run is next; whether a run is tried again; which series it belongs to
+placement, queue_forecast            where a run may start, and when
+remaining_time, reuse, resume        how long it takes, whether it was measured before, what an earlier attempt measured
+result_columns, search_terms         PURE: what is copied out of a result and out of a note, to filter and sort on
+gpu_catalog                          the cards on offer and their prices
+"""

@@ -1,4 +1,4 @@
-"""The classic endpoints: a published contract, kept exactly. What they answer is made in `classic_data.py`."""
+"""The classic endpoints: a published contract, kept exactly. What they answer is made in `data.py`."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@
     figures     the same curve as a plotly figure (a plain dict)
     bars        memory bars in percent of the device
 
+    sparkline   a run in a line of the history
+
     axes, plots, plot_drawing, plotly_figures   the same four for charts of several runs: compare and trend
 
 Only batch sizes that were run are drawn; an out-of-memory is a point too, on the limit.
