@@ -14,7 +14,7 @@
 `--known -` reads what an interrupted attempt measured from standard input; `--result-file` keeps the result
 where it outlives whoever reads the output. docs/api.md describes both, and every event.
 
-Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available or held by others,
+Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available, or held by others,
 5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted,
 141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
 """
@@ -24,24 +24,27 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.catalog import WORKLOADS, workload_ids
 from engine.console import Console, details, summary
-from engine.errors import DeviceUnavailable, EngineError, SpecError
+from engine.device_lock import held_for_command, inherited_lock
+from engine.errors import DeviceBusy, DeviceUnavailable, EngineError, SpecError
 from engine.estimate.calibration import Calibration
 from engine.known import Known
 from engine.options import add_settings
 from engine.output import run_command
 from engine.result import Reason, RunResult
 from engine.result_file import write_result
-from engine.runner import measure
+from engine.runner import Emit, Hold, measure
 from engine.spec import RunSpec, memory_limit_bytes
 
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
@@ -75,7 +78,8 @@ def _command(arguments: list[str]) -> int:
         if options.events:
             seconds = round(time.monotonic() - started, 3)
             _print_json({"event": "error", "seconds": seconds, "error": error.to_dict()})
-        sys.stderr.write(f"error: {error}\n")
+        remedy = "; --wait-for-device waits until it is free" if isinstance(error, DeviceBusy) else ""
+        sys.stderr.write(f"error: {error}{remedy}\n")
         return error.exit_status
 
 
@@ -84,15 +88,31 @@ def _measure(options: argparse.Namespace) -> int:
     if options.events or options.json:
         emit = _print_json if options.events else Console(sys.stderr)
         keep = partial(_keep, options.result_file)
-        known, calibration = _known(options), _calibration(options)
-        result = measure(spec, emit, known=known, keep=keep, estimates=options.estimates, calibration=calibration)
+        result = _measured(spec, options, emit, known=_known(options), keep=keep)
         if options.json:
             _print_json(result.to_dict())
     else:
         _refuse_tools_options(options)
-        result = measure(spec, Console(sys.stdout), estimates=options.estimates, calibration=_calibration(options))
+        result = _measured(spec, options, Console(sys.stdout))
         print(f"\n{details(result)}\n\n{summary(result)}")
     return _exit_status(result)
+
+
+def _measured(spec: RunSpec, options: argparse.Namespace, emit: Emit, **others: Any) -> RunResult:
+    calibration, hold = _calibration(options), _hold(options, emit)
+    return measure(spec, emit, estimates=options.estimates, calibration=calibration, hold=hold, **others)
+
+
+def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
+    """Take the lock of the device for this command; None where a portal's worker holds it for this process."""
+    if inherited_lock() is not None:
+        return None
+
+    def on_wait(busy: str) -> None:
+        emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
+
+    wait_seconds = math.inf if options.wait_for_device else 0.0
+    return partial(held_for_command, wait_seconds=wait_seconds, on_wait=on_wait)
 
 
 def _refuse_tools_options(options: argparse.Namespace) -> None:
@@ -158,6 +178,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 
 def _validate(options: argparse.Namespace) -> int:
     from engine import validate  # imports torch
+    from engine.device import facts_of
 
     is_backward = options.validate_backward is not None
     if options.json or options.events or options.spec:
@@ -165,7 +186,10 @@ def _validate(options: argparse.Namespace) -> int:
     _refuse_tools_options(options)
     asked = (options.validate_backward if is_backward else options.validate) or options.model
     specs = [RunSpec(**{**_given(options), "model": model}) for model in ((asked,) if asked else VALIDATED_MODELS)]
-    return validate.backward(specs, print) if is_backward else validate.compiled(specs, print)
+    check = validate.backward if is_backward else validate.compiled
+    hold = _hold(options, Console(sys.stderr))
+    with nullcontext() if hold is None else hold(facts_of(specs[0].device)):
+        return check(specs, print)
 
 
 def _listing(what: str, *options: str) -> int:
@@ -229,6 +253,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--known", metavar="-", help="read an interrupted attempt's probes from standard input")
     add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
     add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
+    add("--wait-for-device", action="store_true", help="wait while another run holds the device; else that is an error")
     add("--calibration", type=Path, metavar="FILE", help="what `calibrate --json` measured, for the estimate")
     checks = parser.add_mutually_exclusive_group()
     checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from engine.foreign_memory import bytes_taken_by_others
 from engine.result import Boundary, DeviceFacts, Outcome, Probe, Reason
 from engine.search import Found
-from engine.spec import MEMORY_STEPS
+from engine.spec import MEMORY_STEPS, RunSpec
 from engine.units import format_bytes
 
 
@@ -36,6 +36,15 @@ def boundary_of_soak(
     note = f"{largest} trained {MEMORY_STEPS} steps{when}, but not {steps} in a row: the boundary moved down"
     notes = [moved.note, note] if moved.reason is Reason.FOREIGN_MEMORY else [note]
     return replace(moved, soak_steps=steps if survived else 0, note="; ".join(n for n in notes if n))
+
+
+def with_todays_size_explained(boundary: Boundary, spec: RunSpec) -> Boundary:
+    """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
+    current, maximum = spec.current_batch_size, spec.max_batch_size
+    if current <= maximum:
+        return boundary
+    note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
+    return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
 
 
 def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:

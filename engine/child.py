@@ -22,6 +22,7 @@ from typing import Any
 import pynvml
 
 from engine import nvml
+from engine.device_lock import inherited_lock
 from engine.errors import EngineError, WorkerFailed
 from engine.progress import Progress, unheard
 from engine.result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
@@ -48,6 +49,7 @@ class Worker:
         self.model_seconds = 0.0
         self.sessions = 0
         self.device: DeviceFacts | None = None
+        self._facts: DeviceFacts | None = None
         self.environment: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
@@ -81,6 +83,12 @@ class Worker:
         model: dict[str, Any] = self._read("traced", seconds)["model"]
         self._await_end()
         return model
+
+    def facts(self) -> DeviceFacts:
+        """What the device is, which tells its lock. Raises DeviceUnavailable. It is not in use yet."""
+        self._start_if_needed()
+        assert self._facts is not None
+        return self._facts
 
     def open(self) -> None:
         """Make sure a session is open. Raises the EngineError with which the worker refused."""
@@ -171,12 +179,15 @@ class Worker:
             stderr=self._stderr,
             # counting cards must not start CUDA in the process that sessions are forked from
             env={**os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+            pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held as long as anything of a run lives
             cwd=Path(__file__).resolve().parent.parent,
         )
         try:
-            self.import_seconds += self._read("ready", START_SECONDS)["import_seconds"]
+            ready = self._read("ready", START_SECONDS)
         except TimeIsUp as exc:
             raise WorkerFailed(f"the worker had not imported torch after {START_SECONDS:.0f} s") from exc
+        self.import_seconds += ready["import_seconds"]
+        self._facts = DeviceFacts.from_dict(ready["device"])
 
     def _ask(
         self, request: dict[str, Any], answer: str, seconds: float, progress: Progress = unheard

@@ -3,6 +3,7 @@
     EngineError                 anything the engine says "no" to; carries a code and an exit status
     ├── SpecError               a field of the spec is wrong, or the device or model cannot do it (exit 2)
     ├── DeviceUnavailable       the device asked for is not there (exit 4)
+    ├── DeviceBusy              another process holds the device's lock (exit 4)
     ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
     ├── EstimateImpossible      what was asked cannot be predicted without running it (exit 7)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
@@ -58,6 +59,14 @@ class DeviceUnavailable(EngineError):
     """The device asked for does not exist on this machine, or this torch cannot use it."""
 
     code = "device_unavailable"
+    exit_status = 4
+    field = "device"
+
+
+class DeviceBusy(EngineError):
+    """Another process works on the device; the text says which."""
+
+    code = "device_busy"
     exit_status = 4
     field = "device"
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from engine.answer import answer
-from engine.boundary import boundary_of_search, boundary_of_soak
+from engine.boundary import boundary_of_search, boundary_of_soak, with_todays_size_explained
 from engine.child import TimeIsUp, Worker
 from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
 from engine.estimate.batch_model import BatchModel
@@ -38,6 +39,7 @@ TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
 T = TypeVar("T")
 Emit = Callable[[dict[str, Any]], None]
 Keep = Callable[[RunResult], None]
+Hold = Callable[[DeviceFacts], AbstractContextManager[Any]]
 
 
 class Prober(Protocol):
@@ -66,6 +68,7 @@ def measure(
     keep: Keep = lambda _: None,
     estimates: bool = True,
     calibration: Calibration | None = None,
+    hold: Hold | None = None,
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
@@ -73,11 +76,19 @@ def measure(
     `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
     `estimates`: begin with an estimate, so that the search starts near the boundary. One that fails is logged.
     `calibration`: what was measured of this class of card, for the estimate to use.
+    `hold` holds the device during the run, so that no other run disturbs this one; it is told what the device is.
     """
     if worker is not None:
         return _Sweep(spec, worker, emit, known, keep, estimates, calibration).run()
     with Worker(spec) as own:
-        return _Sweep(spec, own, emit, known, keep, estimates, calibration).run()
+        if hold is None:
+            return _Sweep(spec, own, emit, known, keep, estimates, calibration).run()
+        before = time.monotonic()
+        facts = own.facts()
+        spent_seconds = time.monotonic() - before
+        with hold(facts):  # to wait for the device costs the run nothing of its time
+            started = time.monotonic() - spent_seconds
+            return _Sweep(spec, own, emit, known, keep, estimates, calibration, started=started).run()
 
 
 @dataclass
@@ -109,7 +120,7 @@ class _Sweep:
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             boundary = self._timed("soaking", lambda: self._soak(boundary))
             self._timed("curve", lambda: self._curve(boundary))
-        result = self._answer(self._with_todays_size_explained(boundary))
+        result = self._answer(with_todays_size_explained(boundary, self.spec))
         if (prior := self.prior) is not None:
             result = self._harmlessly(lambda: graded(result, prior)) or result
         try:
@@ -280,15 +291,6 @@ class _Sweep:
             self._time_again(boundary)
         except TimeIsUp:
             self.log("the time budget ended before the curve was complete", "warning")
-
-    def _with_todays_size_explained(self, boundary: Boundary) -> Boundary:
-        """Say why today's size has no figures where the maximum forbids it: nothing above the maximum is ever run."""
-        current, maximum = self.spec.current_batch_size, self.spec.max_batch_size
-        if current <= maximum:
-            return boundary
-        note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
-        self.log(note)
-        return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
 
     def _time_again(self, boundary: Boundary) -> None:
         """Repeat, once each, the sizes the answer names whose timing was not steady: they are what it rests on."""

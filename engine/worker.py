@@ -56,7 +56,7 @@ def main(model_id: str, device_name: str) -> None:
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
         return
-    _say(out, event="ready", import_seconds=time.perf_counter() - started)
+    _say(out, event="ready", import_seconds=time.perf_counter() - started, device=facts.to_dict())
     while line := sys.stdin.readline():
         if not _can_fork():
             _serve(json.loads(line), facts, out)

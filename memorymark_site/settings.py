@@ -20,7 +20,6 @@ DATABASE_URL, SECRET_KEY
 
 import socket
 import sys
-import tempfile
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +27,7 @@ from pathlib import Path
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.device_lock import default_folder
 from memorymark_site.env import (
     env_bool,
     env_command,
@@ -45,7 +45,7 @@ from memorymark_site.env import (
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = writable_folder(env_path("MEMORYMARK_DATA_DIR", BASE_DIR / "var"), remedy="set MEMORYMARK_DATA_DIR")
 # machine-wide on purpose: two portals on one machine must not use a card at once
-LOCK_DIR = env_path("MEMORYMARK_LOCK_DIR", Path(tempfile.gettempdir()) / "memorymark-locks")
+LOCK_DIR = env_path("MEMORYMARK_LOCK_DIR", default_folder())
 HOST_NAME = env_text("MEMORYMARK_HOST") or socket.gethostname()
 
 PRODUCTION = env_bool("MEMORYMARK_PRODUCTION")

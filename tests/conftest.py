@@ -25,6 +25,9 @@ from tests.factories import make_user
 
 # two test processes share the cores: a torch in each, and in their children, that takes them all is slower for both
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# each test process has devices of its own: what two of them measure at a time is no fault of either
+_LOCKS = tempfile.TemporaryDirectory(prefix="memorymark-test-locks-")
+os.environ["MEMORYMARK_LOCK_DIR"] = _LOCKS.name
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from analysis.models import ALL_GPUS, Device
 from analysis.workers.engine_env import engine_environment
+from engine.device_lock import inherited_by_child
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.calibration import Calibration
 
@@ -25,9 +26,14 @@ def calibrations(gpu: str) -> list[dict[str, Any]]:
     return [found for gpu_id, found in newest.items() if gpu_id is not None and gpu in (gpu_id, ALL_GPUS)]
 
 
-def calibration_measure(device: Device, command: Sequence[str] | None = None) -> Calibration:
-    """The engine's answer for this card alone. Raises EngineError with what it says. The caller holds the card."""
-    name, environment = device.device, engine_environment(os.environ)
+def calibration_measure(
+    device: Device, keep_open: Sequence[int] = (), command: Sequence[str] | None = None
+) -> Calibration:
+    """The engine's answer for this card alone. Raises EngineError with what it says.
+
+    The caller holds the card: `keep_open` is its lock, which the engine inherits.
+    """
+    name, environment = device.device, engine_environment(os.environ) | inherited_by_child(keep_open)
     if device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         name, environment = "cuda:0", environment | {"CUDA_VISIBLE_DEVICES": device.uuid}
     try:
@@ -38,6 +44,7 @@ def calibration_measure(device: Device, command: Sequence[str] | None = None) ->
             timeout=_CALIBRATE_SECONDS,
             start_new_session=True,
             env=environment,
+            pass_fds=keep_open,
             cwd=settings.BASE_DIR,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:

@@ -35,6 +35,7 @@ from analysis.workers.engine_events import log_line
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
+from engine.device_lock import inherited_by_child, sign
 from engine.estimate.hidden_devices import HIDDEN
 from engine.result import Probe
 
@@ -110,13 +111,16 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     if run.is_estimate:  # runs without a card's lock, beside whoever has it: it must find no card
         return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
     device = run.device
-    spec, environment = dict(run.spec), {}
+    spec, environment = dict(run.spec), dict[str, str]()
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
     arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
     measured = known(run) if run.attempt > 1 else None
     told = "" if measured is None else json.dumps(measured)
     arguments += ["--known", "-"] if told else []
+    for lock in keep_open:
+        sign(lock, f"run {run.pk} of the portal")
+    environment |= inherited_by_child(keep_open)
     if device.calibration is not None:
         path = result_file(run).with_name("calibration.json")
         path.write_text(json.dumps(device.calibration))

@@ -10,12 +10,13 @@ from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.retention import retain_if_due
 from analysis.workers import device_discovery
-from analysis.workers.device_lock import DeviceBusy, device_lock, kill_left_behind
+from analysis.workers.device_lock import device_lock, kill_left_behind
 from analysis.workers.estimates import estimates_recover, owner_of_this_process
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover, folders_tidy
 from analysis.workers.stop_pipe import StopPipe
 from analysis.workers.supervisor import SupervisorTimeouts, supervise
+from engine.errors import DeviceBusy
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def wake() -> str:
         with device_lock(device) as descriptor:
             said = _work(device, descriptor, _context)
     except DeviceBusy:
-        return "busy"  # whoever holds the device wakes this worker when it is done
+        return "busy"  # a worker that is done wakes this one; after a command line the next regular wake-up does
     rewake(device)
     return said
 

@@ -34,13 +34,14 @@ from analysis.database import DATABASE_AWAY, connections_let_go
 from analysis.models import Device
 from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
-from analysis.workers.device_lock import DeviceBusy, device_lock
+from analysis.workers.device_lock import device_lock
 from analysis.workers.estimates import estimates_recover
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover
 from analysis.workers.stop_pipe import StopPipe
 from analysis.workers.task_allowlist import guard_install
 from analysis.workers.tasks import WorkerContext, set_worker_context
+from engine.errors import DeviceBusy
 
 logger = logging.getLogger(__name__)
 

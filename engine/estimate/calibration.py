@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from engine.device_lock import held_for_command
 from engine.errors import EngineError, SpecError
 from engine.estimate.gpus import Gpu
 from engine.units import MIB, format_bytes
@@ -115,9 +116,12 @@ def main(arguments: list[str]) -> int:
     try:
         if len(names) > 1 or any(name.startswith("-") for name in names):
             raise SpecError("calibrate", "takes a device (cuda:0) and --json, nothing else")
-        from engine.estimate import calibrate  # imports torch
+        from engine.device import facts_of  # imports torch
+        from engine.estimate import calibrate
 
-        calibration = calibrate.measure(names[0] if names else "cuda:0")
+        name = names[0] if names else "cuda:0"
+        with held_for_command(facts_of(name)):
+            calibration = calibrate.measure(name)
     except EngineError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_status

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from analysis.models import Device, Host
-from analysis.workers.device_lock import DeviceBusy, device_lock, lock_path
+from analysis.workers.device_lock import device_lock, lock_path
+from engine.errors import DeviceBusy
 from tests.factories import make_device
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +53,8 @@ def test_what_a_dead_holder_left_is_killed_and_one_that_merely_waits_is_not():
     path = lock_path(device)
     with device_lock(device) as descriptor:
         orphan = subprocess.Popen(["sleep", "60"], pass_fds=[descriptor])
-        os.pwrite(descriptor, b'{"pid": 999999999, "started": "1"}'.ljust(100), 0)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b'{"pid": 999999999, "started": "1"}', 0)
     with path.open() as waiting:
         bystander = subprocess.Popen(["sleep", "60"], pass_fds=[waiting.fileno()])
     with device_lock(device, wait_seconds=5):

@@ -19,12 +19,12 @@ from analysis.runs import services
 from analysis.runs.placement import Placement
 from analysis.runs.services import LogLine
 from analysis.workers.device_discovery import accelerators_or_cpu, device_of_this_host, devices_find, devices_register
-from analysis.workers.device_lock import DeviceBusy, device_lock
+from analysis.workers.device_lock import device_lock
 from analysis.workers.recovery import device_recover
 from analysis.workers.supervisor import supervise
 from analysis.workers.tasks import rewake
 from engine.catalog import workload_ids
-from engine.errors import EngineError
+from engine.errors import DeviceBusy, EngineError
 from engine.spec import RunSpec
 
 _INTERRUPTED_EXIT_STATUS = 130
@@ -51,8 +51,6 @@ class Command(BaseCommand):
                 status = self._run(spec, device, descriptor)
         except EngineError as exc:
             raise CommandError(str(exc), returncode=exc.exit_status) from exc
-        except DeviceBusy as exc:
-            raise CommandError(str(exc)) from exc
         rewake(device)
         sys.exit(status)
 

@@ -15,8 +15,8 @@ from analysis.models import Device
 from analysis.runs import services
 from analysis.workers.calibration import calibration_measure
 from analysis.workers.device_discovery import device_of_this_host, devices_find, devices_register
-from analysis.workers.device_lock import DeviceBusy, device_lock
-from engine.errors import EngineError
+from analysis.workers.device_lock import device_lock
+from engine.errors import DeviceBusy, EngineError
 from engine.units import format_bytes
 
 _LOCK_SECONDS = 5.0
@@ -51,8 +51,8 @@ class Command(BaseCommand):
 
     def _calibrate(self, card: Device) -> None:
         try:
-            with device_lock(card, wait_seconds=_LOCK_SECONDS):
-                calibration = calibration_measure(card)
+            with device_lock(card, wait_seconds=_LOCK_SECONDS) as descriptor:
+                calibration = calibration_measure(card, [descriptor])
         except DeviceBusy as exc:
             raise CommandError(f"{exc}; calibrate it when its run is over") from exc
         except EngineError as exc:
