@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
+from engine.does_not_fit import describe_need, refusing_probe, suggestions
 from engine.result import Point, Probe, Reason, RunResult
 from engine.units import GIB, format_bytes
 
@@ -146,12 +147,25 @@ def details(result: RunResult) -> str:
         f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
         f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s"
     )
-    lines = [certificate(result), *_estimated(result)]
+    lines = [certificate(result), *_what_may_make_it_fit(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
     lines += [_point_line(name, point) for name, point in points if point is not None]
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
+
+
+def _what_may_make_it_fit(result: RunResult) -> list[str]:
+    """How much a model that does not fit needed, and a line for each thing to try."""
+    if result.boundary.reason is not Reason.DOES_NOT_FIT:
+        return []
+    spec, device = result.spec, result.device
+    refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
+    need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
+    tries = suggestions(
+        refusal, spec.workload, device, optimizer=spec.optimizer, is_checkpointed=spec.gradient_checkpointing
+    )
+    return [*([need] if need else []), "What may make it fit:", *(f"  {line}" for line in tries)]
 
 
 def _estimated(result: RunResult) -> list[str]:

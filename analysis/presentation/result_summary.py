@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.estimate_error import compare_to_estimate
-from analysis.presentation.formatting import factor, number, rate, round_bytes, times, usd
+from analysis.presentation.formatting import factor, number, rate, times, usd
 from analysis.presentation.labels import trains
 from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.stored_result import StoredResult
+from engine import does_not_fit
 from engine.catalog import WORKLOADS
-from engine.result import Outcome, Probe, Purpose, Reason, Savings
+from engine.result import Outcome, Probe, Reason, Savings
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _did(result: StoredResult) -> str:
 
 
 def _describe_refusal(result: StoredResult) -> str:
-    size, probe = result.boundary.refused_batch_size, refusing_probe(result)
+    size, probe = result.boundary.refused_batch_size, _refusal(result)
     cause = _CAUSES.get(probe.outcome if probe else Outcome.OUT_OF_MEMORY, "out of memory")
     where = f" in {probe.failed_phase.replace('_', ' ')}" if probe and probe.failed_phase else ""
     fresh = ", in a fresh process" if probe and probe.fresh_process else ""
@@ -115,29 +116,30 @@ def _describe_refusal(result: StoredResult) -> str:
 _CAUSES = {Outcome.SIZE_LIMIT: "a limit of the library", Outcome.ERROR: "failed for another reason"}
 
 
-def refusing_probe(result: StoredResult) -> Probe | None:
-    """The probe that refused the next size: the one in a fresh process where there are two."""
-    refused = [
-        probe
-        for probe in result.probes
-        if probe.batch_size == result.boundary.refused_batch_size and probe.outcome is not Outcome.FITS
-    ]
-    return max(refused, key=lambda probe: (probe.fresh_process, probe.purpose is Purpose.CONFIRM), default=None)
+def need(result: StoredResult) -> str | None:
+    """How much a model that does not fit needed, and how much there was, as far as it is known."""
+    return None if not _does_not_fit(result) else does_not_fit.describe_need(_refusal(result), result.limit_bytes)
 
 
 def suggestions(result: StoredResult) -> list[str]:
     """What may make a model fit that does not; empty where something fits."""
-    if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
+    if not _does_not_fit(result):
         return []
-    spec, workload = result.spec, WORKLOADS.get(result.spec["model"])
-    tries = [f"A higher memory limit: this run was allowed {round_bytes(result.limit_bytes)}."]
-    if workload and workload.has_gradient_checkpointing and not spec.get("gradient_checkpointing"):
-        tries.append("Gradient checkpointing: fewer activations are kept, each step computes more.")
-    if workload:
-        tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
-    if spec["optimizer"] == "adamw":
-        tries.append("An optimizer with less state: AdamW keeps two extra copies of the parameters.")
-    return tries
+    return does_not_fit.suggestions(
+        _refusal(result),
+        WORKLOADS.get(result.spec["model"]),
+        result.device,
+        optimizer=result.spec["optimizer"],
+        is_checkpointed=bool(result.spec.get("gradient_checkpointing")),
+    )
+
+
+def _does_not_fit(result: StoredResult) -> bool:
+    return result.largest is None and result.boundary.reason is not Reason.FOREIGN_MEMORY
+
+
+def _refusal(result: StoredResult) -> Probe | None:
+    return does_not_fit.refusing_probe(result.probes, result.boundary.refused_batch_size)
 
 
 def paste(result: StoredResult) -> str | None:

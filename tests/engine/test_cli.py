@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.__main__ import main
-from engine.console import certificate, event_line, summary
+from engine.console import certificate, details, event_line, summary
 from engine.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
 from engine.spec import RunSpec
 from engine.units import GIB
@@ -198,6 +198,22 @@ def test_what_was_not_measured_is_said_to_be_so():
 )
 def test_every_boundary_has_a_true_sentence(boundary, words):
     assert words in certificate(result(boundary=boundary))
+
+
+def test_a_model_that_does_not_fit_is_told_how_much_it_needed_and_what_may_help():
+    refusal = Probe(
+        1,
+        Outcome.OUT_OF_MEMORY,
+        error_type="BudgetExceeded",
+        peak_allocated_bytes=2 * GIB,
+        failed_phase="optimizer_step",
+    )
+    device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=GIB)
+    boundary = Boundary(0, True, 1, Reason.DOES_NOT_FIT, "over the limit")
+    said = details(result(device=device, boundary=boundary, probes=(refusal,), largest=None))
+    assert "Batch 1 needed at least 2.0 GiB in the optimizer step; there were 1.0 GiB." in said
+    assert "\n  An optimizer with less state" in said
+    assert "checkpointing" not in said
 
 
 def test_a_probe_s_line_tells_size_outcome_memory_and_speed():

@@ -66,6 +66,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
             recommended=result.recommended,
         ),
         "figures": result_summary.figures(result, assumed.savings),
+        "need": result_summary.need(result),
         "suggestions": result_summary.suggestions(result),
         "paste": result_summary.paste(result),
         "paste_note": result_summary.paste_note(result),
