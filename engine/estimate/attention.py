@@ -180,7 +180,10 @@ def _bias(call: _Call) -> Tensor | None:
     """The mask as numbers to add: a mask of booleans is converted, and the conversion takes memory."""
     if call.mask is None or call.mask.dtype != torch.bool:
         return call.mask
-    return torch.zeros_like(call.mask, dtype=call.query.dtype).masked_fill_(call.mask.logical_not(), -math.inf)
+    zero, minus_infinity = (
+        torch.scalar_tensor(value, dtype=call.query.dtype, device=call.mask.device) for value in (0.0, -math.inf)
+    )
+    return torch.where(call.mask, zero, minus_infinity)
 
 
 def _aligned_bias(call: _Call) -> Tensor | None:

@@ -8,10 +8,11 @@ Where it may not, `RetracedModel` traces each size that is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from engine.estimate.reductions import Reduction
 from engine.estimate.types import Method
 
 PARAMETERS, BUFFERS, GRADIENTS, STATE = "parameters", "buffers", "gradients", "optimizer_state"
@@ -32,17 +33,33 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class SumBuffer:
+    """A block that holds the parts of a sum: which one it is, and what of the sum is the same at every batch size."""
+
+    block: int
+    is_inner: bool
+    vector: int
+    accumulator_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Skeleton:
     """What is the same at every batch size.
 
     `events` in order: the index of a block for its allocation, the index's complement (~index, below zero) for
     its free. `step_starts` are the positions in `events` at which the steps begin: what is before the first
-    one is the model. A block of kind "workspaces" has no size of its own, it is the card's.
+    one is the model. A block of kind "workspaces" and those of `sum_buffers` have no size of their own, it is the
+    card's.
     """
 
     blocks: tuple[Block, ...]
     events: tuple[int, ...]
     step_starts: tuple[int, ...]
+    sum_buffers: tuple[SumBuffer, ...] = ()
+
+
+Counts = tuple[tuple[int, int], ...]
+"""Of each sum with a buffer: its results, and the inputs of each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,12 @@ class Recording:
     batch_size: int
     skeleton: Skeleton
     sizes_bytes: Sequence[int]
+    counts: Counts = ()
+
+    def sums(self) -> Iterator[tuple[int, Reduction]]:
+        """The block of each sum's buffer, and the sum."""
+        for buffer, (results, inputs) in zip(self.skeleton.sum_buffers, self.counts, strict=True):
+            yield buffer.block, Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
 
     def peak_live_bytes(self) -> int:
         """The most bytes asked for at one time, with no allocator's rounding."""
@@ -84,6 +107,8 @@ class BatchModel:
     traced_batch_sizes: tuple[int, ...]
     method: Method
     approximate_because: str | None = None
+    base_counts: Counts = ()
+    per_sample_counts: Counts = ()
 
     @property
     def is_affine(self) -> bool:
@@ -91,7 +116,11 @@ class BatchModel:
 
     def at(self, batch_size: int) -> Recording:
         sizes = [base + slope * batch_size for base, slope in zip(self.base_bytes, self.per_sample_bytes, strict=True)]
-        return Recording(batch_size, self.skeleton, sizes)
+        counts = tuple(
+            (results + slope[0] * batch_size, inputs + slope[1] * batch_size)
+            for (results, inputs), slope in zip(self.base_counts, self.per_sample_counts, strict=True)
+        )
+        return Recording(batch_size, self.skeleton, sizes, counts)
 
     def to_dict(self) -> dict[str, Any]:
         """Compact: blocks as columns, their words as numbers into `words`."""
@@ -107,19 +136,28 @@ class BatchModel:
             "traced_batch_sizes": list(self.traced_batch_sizes),
             "method": self.method,
             "approximate_because": self.approximate_because,
+            "sum_buffers": [[b.block, b.is_inner, b.vector, b.accumulator_bytes] for b in self.skeleton.sum_buffers],
+            "base_counts": self.base_counts,
+            "per_sample_counts": self.per_sample_counts,
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BatchModel:
         words = data["words"]
         blocks = tuple(Block(words[kind], words[phase] or None, words[op]) for kind, phase, op in data["blocks"])
+        sum_buffers = tuple(SumBuffer(*fields) for fields in data["sum_buffers"])
+        base_counts, per_sample_counts = (
+            tuple((results, inputs) for results, inputs in data[name]) for name in ("base_counts", "per_sample_counts")
+        )
         return cls(
-            skeleton=Skeleton(blocks, tuple(data["events"]), tuple(data["step_starts"])),
+            skeleton=Skeleton(blocks, tuple(data["events"]), tuple(data["step_starts"]), sum_buffers),
             base_bytes=tuple(data["base_bytes"]),
             per_sample_bytes=tuple(data["per_sample_bytes"]),
             traced_batch_sizes=tuple(data["traced_batch_sizes"]),
             method=data["method"],
             approximate_because=data["approximate_because"],
+            base_counts=base_counts,
+            per_sample_counts=per_sample_counts,
         )
 
 
@@ -165,26 +203,40 @@ def affine_model(
     """The line through two recordings; None where they differ in more than sizes, or lie on no whole line."""
     if first.skeleton != second.skeleton:
         return None
-    step = second.batch_size - first.batch_size
-    differences = [b - a for a, b in zip(first.sizes_bytes, second.sizes_bytes, strict=True)]
-    if any(difference % step for difference in differences):
+    sizes = (first.batch_size, second.batch_size)
+    bytes_line = _line(first.sizes_bytes, second.sizes_bytes, sizes)
+    results_line, inputs_line = (
+        _line([count[i] for count in first.counts], [count[i] for count in second.counts], sizes) for i in (0, 1)
+    )
+    if bytes_line is None or results_line is None or inputs_line is None:
         return None
-    slopes = tuple(difference // step for difference in differences)
     return BatchModel(
         skeleton=first.skeleton,
-        base_bytes=tuple(
-            size - slope * first.batch_size for size, slope in zip(first.sizes_bytes, slopes, strict=True)
-        ),
-        per_sample_bytes=slopes,
+        base_bytes=bytes_line[0],
+        per_sample_bytes=bytes_line[1],
+        base_counts=tuple(zip(results_line[0], inputs_line[0], strict=True)),
+        per_sample_counts=tuple(zip(results_line[1], inputs_line[1], strict=True)),
         traced_batch_sizes=(first.batch_size, second.batch_size),
         method=method,
         approximate_because=approximate_because,
     )
 
 
+def _line(
+    first: Sequence[int], second: Sequence[int], at: tuple[int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Bases and whole slopes of the lines through two values each."""
+    step = at[1] - at[0]
+    differences = [b - a for a, b in zip(first, second, strict=True)]
+    if any(difference % step for difference in differences):
+        return None
+    slopes = tuple(difference // step for difference in differences)
+    return tuple(value - slope * at[0] for value, slope in zip(first, slopes, strict=True)), slopes
+
+
 def agrees(model: BatchModel, recording: Recording) -> bool:
     """Whether the model gives what was traced at a size it was not made from."""
-    if model.skeleton != recording.skeleton:
+    if model.skeleton != recording.skeleton or model.at(recording.batch_size).counts != recording.counts:
         return False
     traced, said = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()
     return abs(said - traced) <= TOLERANCE * traced

@@ -112,6 +112,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "is_total_exact": _flag,
     "total_source": _text,
     "compute_capability": _capability,
+    "multiprocessors": _whole(1, 1000),
     "context_mib": _whole(1, 8192),
     "dense_tflops": _rates,
     "memory_bandwidth_gb_per_second": _number(1, 100_000),
@@ -119,4 +120,4 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "price_source": _text,
     "price_date": _date,
 }
-_OPTIONAL = {"price_per_hour_usd", "price_source", "price_date"}
+_OPTIONAL = {"multiprocessors", "price_per_hour_usd", "price_source", "price_date"}

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 from engine.errors import SpecError
 from engine.estimate.gpu_fields import checked_card
+from engine.estimate.reductions import Processors
 from engine.units import GIB, KIB, MIB, TIB, format_bytes
 
 OWN_CATALOGUE = "MEMORYMARK_GPUS"
@@ -26,7 +27,15 @@ _CUBLAS_WORKSPACE_BYTES = (2 * 4096 + 8 * 16) * KIB
 _CUBLAS_LARGE_WORKSPACE_BYTES = 32 * MIB
 _MAJORS_WITH_LARGE_WORKSPACE = (9, 10, 12)
 
+# NVIDIA, CUDA C++ Programming Guide, technical specifications per compute capability
+_THREADS_OF_A_MULTIPROCESSOR = {
+    **dict.fromkeys([(6, 0), (6, 1), (7, 0), (8, 0), (9, 0), (10, 0), (10, 3)], 2048),
+    **dict.fromkeys([(8, 6), (8, 7), (8, 9), (12, 0), (12, 1)], 1536),
+    (7, 5): 1024,
+}
+
 _UNNAMED_CAPABILITY = (8, 0)
+_UNNAMED_MULTIPROCESSORS = 108
 _UNNAMED_CONTEXT_BYTES = 500 * MIB
 _UNNAMED_TOTAL_BYTES = (1 * GIB, 1 * TIB)
 
@@ -58,6 +67,13 @@ class Gpu:
     price_date: str | None = None
     total_source: str | None = None
     torch_names: tuple[str, ...] = ()
+    multiprocessors: int | None = None
+
+    @property
+    def processors(self) -> Processors | None:
+        """By which the buffers of sums are sized. None where that is not known: AMD's cards follow other rules."""
+        threads = _THREADS_OF_A_MULTIPROCESSOR.get(self.compute_capability or (0, 0))
+        return None if self.multiprocessors is None or threads is None else Processors(self.multiprocessors, threads)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, in the order of the fields."""
@@ -102,6 +118,7 @@ def of_memory(total_bytes: int) -> Gpu:
         calibrated=False,
         dense_tflops={},
         memory_bandwidth_bytes_per_second=None,
+        multiprocessors=_UNNAMED_MULTIPROCESSORS,
     )
 
 
@@ -176,4 +193,5 @@ def _gpu(gpu_id: str, table: dict[str, Any]) -> Gpu:
         price_date=card.get("price_date"),
         total_source=card["total_source"],
         torch_names=tuple(card["torch_names"]),
+        multiprocessors=card.get("multiprocessors"),
     )

@@ -16,7 +16,7 @@ from engine.estimate.allocator import Allocator, OutOfMemory
 from engine.estimate.batch_model import MemoryModel
 from engine.estimate.gpus import Gpu
 from engine.estimate.known_errors import known_error, margin_fraction
-from engine.estimate.replay import Memory, PlainMemory, play, play_and_explain
+from engine.estimate.replay import Card, Memory, PlainMemory, play, play_and_explain
 from engine.estimate.types import Estimate, EstimateAt, EstimatedGpu, Limit
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.units import format_bytes
@@ -51,37 +51,37 @@ def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
 
 @dataclass
 class Replays:
-    """Replays of one model, kept where no limit was in force: those serve every card with the same workspaces."""
+    """Replays of one model, kept where no limit was in force: those serve every card that sizes its blocks alike."""
 
     model: MemoryModel
     expandable_segments: bool = False
-    _peaks_bytes: dict[tuple[int, int], int] = field(default_factory=dict)
+    _peaks_bytes: dict[tuple[Card, int], int] = field(default_factory=dict)
 
     def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
         """What the steps take from a device without a limit: reserved bytes, on the CPU allocated ones."""
-        key = (workspace_bytes_of(gpu), batch_size)
+        key = (card_of(gpu), batch_size)
         if key not in self._peaks_bytes:
             memory = self.memory(gpu, None)
-            play(self.model.at(batch_size), memory, workspace_bytes_of(gpu))
+            play(self.model.at(batch_size), memory, card_of(gpu))
             peak = memory.peak_reserved_bytes if isinstance(memory, Allocator) else memory.peak_allocated_bytes
             self._peaks_bytes[key] = peak
         return self._peaks_bytes[key]
 
     def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
         """Whether the steps run within the limit, if need be by giving back what is cached."""
-        known = self._peaks_bytes.get((workspace_bytes_of(gpu), batch_size))
+        known = self._peaks_bytes.get((card_of(gpu), batch_size))
         if gpu is None or (known is not None and known <= limit_bytes):
             return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met, or it is final
         try:
-            play(self.model.at(batch_size), self.memory(gpu, limit_bytes), workspace_bytes_of(gpu))
+            play(self.model.at(batch_size), self.memory(gpu, limit_bytes), card_of(gpu))
         except OutOfMemory:
             return False
         return True
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:
         """Peaks by batch size, of what was replayed without a limit."""
-        workspace_bytes = workspace_bytes_of(gpu)
-        return {size: peak for (workspace, size), peak in self._peaks_bytes.items() if workspace == workspace_bytes}
+        wanted = card_of(gpu)
+        return {size: peak for (card, size), peak in self._peaks_bytes.items() if card == wanted}
 
     def memory(self, gpu: Gpu | None, limit_bytes: int | None) -> Memory:
         if gpu is None:
@@ -89,8 +89,9 @@ class Replays:
         return Allocator(limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
 
 
-def workspace_bytes_of(gpu: Gpu | None) -> int:
-    return 0 if gpu is None else gpu.cublas_workspace_bytes
+def card_of(gpu: Gpu | None) -> Card:
+    """What of this card decides the sizes of blocks."""
+    return Card() if gpu is None else Card(gpu.cublas_workspace_bytes, gpu.processors)
 
 
 def estimate_at(
@@ -105,7 +106,7 @@ def estimate_at(
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
     memory = replays.memory(gpu, limit_bytes if fits else None)
-    peak = play_and_explain(model.at(batch_size), memory, workspace_bytes_of(gpu))
+    peak = play_and_explain(model.at(batch_size), memory, card_of(gpu))
     reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
     return EstimateAt(
         batch_size=batch_size,

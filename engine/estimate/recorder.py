@@ -1,8 +1,9 @@
 """Writes down what a training step allocates and frees, by watching every operator. Needs torch.
 
 Watches storages, so views and in-place operators count nothing; a block is freed when the last reference to its
-storage is gone, in Python or in autograd. What a kernel takes and gives back inside one operator is not seen,
-but for the matrix library's workspaces, which are noted where their thread first multiplies.
+storage is gone, in Python or in autograd. What a kernel takes and gives back inside one operator is not seen. So two
+things are noted by their rules: the matrix library's workspaces, where their thread first multiplies, and the buffers
+of sums.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from engine.estimate.batch_model import (
     Block,
     Recording,
     Skeleton,
+    SumBuffer,
 )
+from engine.estimate.reductions import reduction_of
 from engine.step import BACKWARD, FORWARD
 
 _MULTIPLY = frozenset(
     f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm")
 )
+_SUMS = frozenset({torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim})
 _READ_A_VALUE = torch.ops.aten._local_scalar_dense.default
 
 
@@ -49,11 +53,13 @@ class Recorder(TorchDispatchMode):
         self._step_starts: list[int] = []
         self._live: dict[int, tuple[int, weakref.ref[Any]]] = {}
         self._has_workspace: set[bool] = set()
+        self._sum_buffers: list[SumBuffer] = []
+        self._counts: list[tuple[int, int]] = []
 
     def recording(self, batch_size: int) -> Recording:
         events = with_frees_in_order(self._events, self._step_starts)
-        skeleton = Skeleton(tuple(self._blocks), tuple(events), tuple(self._step_starts))
-        return Recording(batch_size, skeleton, tuple(self._sizes_bytes))
+        skeleton = Skeleton(tuple(self._blocks), tuple(events), tuple(self._step_starts), tuple(self._sum_buffers))
+        return Recording(batch_size, skeleton, tuple(self._sizes_bytes), tuple(self._counts))
 
     def load(self, module: nn.Module) -> None:
         """The model's own blocks, in the order in which `module.to(device)` would make them."""
@@ -98,7 +104,19 @@ class Recorder(TorchDispatchMode):
                     self._track_all(part, name)
         if name in _MULTIPLY:
             self._note_workspace(name)
+        if func in _SUMS and self._device_type == "cuda":
+            self._note_sum(result, *args[:2])
         return result
+
+    def _note_sum(self, result: Tensor, summed: Tensor, dims: Sequence[int] | None = None) -> None:
+        """The buffer for the parts of a sum, which is gone when the sum is done."""
+        reduced = dims or range(summed.dim())
+        sum_ = reduction_of(summed.shape, summed.stride(), reduced, result.element_size())
+        if sum_ is not None:
+            index = self._add(ACTIVATIONS if self._phase == FORWARD else TEMPORARIES, 0, "sum")
+            self._events.append(~index)
+            self._sum_buffers.append(SumBuffer(index, sum_.is_inner, sum_.vector, sum_.accumulator_bytes))
+            self._counts.append((sum_.results, sum_.inputs))
 
     def _track_convolution(self, result: Any, operator: str, operands: Any) -> None:
         """Results, and the copies that are made for each of them."""

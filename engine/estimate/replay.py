@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Protocol
 
 from engine.estimate.batch_model import KINDS, WORKSPACES, Block, Recording
+from engine.estimate.reductions import Processors, buffer_bytes
 from engine.estimate.types import KindBytes
 
 
@@ -52,10 +54,18 @@ class Peak:
     by_kind: KindBytes
 
 
-def play(recording: Recording, memory: Memory, workspace_bytes: int = 0) -> None:
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What of a card decides the sizes of blocks; the CPU has none of it."""
+
+    workspace_bytes: int = 0
+    processors: Processors | None = None
+
+
+def play(recording: Recording, memory: Memory, card: Card = Card()) -> None:
     """The steps, into `memory`. As a probe does it: cache emptied and peaks forgotten once the model is loaded."""
     skeleton = recording.skeleton
-    sizes = sizes_with_workspaces(recording, workspace_bytes)
+    sizes = sizes_on(card, recording)
     start = skeleton.step_starts[0] if skeleton.step_starts else 0
     _play(skeleton.events[:start], sizes, memory)
     memory.empty_cache()
@@ -72,18 +82,23 @@ def _play(events: Sequence[int], sizes: Sequence[int], memory: Memory) -> None:
             free(~event)
 
 
-def sizes_with_workspaces(recording: Recording, workspace_bytes: int) -> list[int]:
+def sizes_on(card: Card, recording: Recording) -> list[int]:
+    """The sizes of all blocks, those too that are the card's."""
     sizes = list(recording.sizes_bytes)
     for index, block in enumerate(recording.skeleton.blocks):
         if block.kind == WORKSPACES:
-            sizes[index] = workspace_bytes
+            sizes[index] = card.workspace_bytes
+    if card.processors is not None:
+        buffer_of = cache(partial(buffer_bytes, processors=card.processors))  # layers repeat the same sums
+        for index, sum_ in recording.sums():
+            sizes[index] = buffer_of(sum_)
     return sizes
 
 
-def play_and_explain(recording: Recording, memory: Memory, workspace_bytes: int = 0) -> Peak:
+def play_and_explain(recording: Recording, memory: Memory, card: Card = Card()) -> Peak:
     """The same as `play`, and what held the memory at the peak of the allocated bytes."""
     skeleton = recording.skeleton
-    sizes = sizes_with_workspaces(recording, workspace_bytes)
+    sizes = sizes_on(card, recording)
     start = skeleton.step_starts[0] if skeleton.step_starts else 0
     taken, peak_at, highest = [0] * len(sizes), start - 1, 0
     for position, event in enumerate(skeleton.events):

@@ -1,0 +1,114 @@
+"""PURE: the buffer a sum takes on a card when several blocks of threads share the work for one result.
+
+`sum` over the rows of a matrix (the gradient of every bias) splits its input across blocks of threads if there are few
+results and many rows. Each block leaves its part in a buffer from the caching allocator, given back when the sum is
+done: 108 MiB on an A100, whatever the model. No operator returns it, so a trace cannot see it.
+
+The rules are those of `setReduceConfig` and `global_memory_size` in torch 2.13, `aten/src/ATen/native/cuda/Reduce.cuh`,
+for NVIDIA; ROCm has others. Seen on a stand-in for the driver: equal to what the real allocator was asked for in 126
+of 126 sums. Known limits: operands beyond 2 GiB are summed in parts, each of which has such a buffer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOST_THREADS, WARP = 512, 32
+LEAST_VALUES, MOST_VALUES = 16, 256
+"""Of one thread: from the one on a block's threads share a result, from the other on several blocks do."""
+VECTOR = 4
+"""Results, or inputs where those lie side by side, that a thread takes at once; fewer where their number is odd."""
+VECTORIZED_FROM = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """How much of a card's work is under way at once."""
+
+    count: int
+    threads_each: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One sum: `results` of `inputs` each. `is_inner`: the inputs of a result lie side by side in memory."""
+
+    results: int
+    inputs: int
+    is_inner: bool
+    vector: int
+    accumulator_bytes: int
+
+
+def buffer_bytes(sum_: Reduction, processors: Processors) -> int:
+    """What is taken beside the result; 0 where one block of threads makes a result alone."""
+    width, height = _block(sum_)
+    threads = width * height
+    inputs_step, results_step = (width, 1) if sum_.is_inner else (1, width)
+    is_shared = _up(sum_.inputs, inputs_step) >= min(height * LEAST_VALUES, MOST_VALUES)
+    if not is_shared:
+        return 0
+    values = _up(sum_.inputs, inputs_step * height)
+    blocks = _up(sum_.results // sum_.vector, results_step)
+    most_blocks = processors.count * (processors.threads_each // threads)
+    if values < MOST_VALUES or blocks > most_blocks:
+        return 0
+    parts = max(min(_up(most_blocks, blocks), _up(values, LEAST_VALUES)), _up(values, MOST_VALUES))
+    if parts == 1:
+        return 0
+    return sum_.accumulator_bytes * sum_.results * parts * (1 if sum_.is_inner else width * sum_.vector)
+
+
+def _block(sum_: Reduction) -> tuple[int, int]:
+    """Width and height of a block of threads."""
+    most = MOST_THREADS // sum_.vector
+    inputs = sum_.inputs // VECTOR if sum_.is_inner and sum_.inputs > VECTORIZED_FROM else sum_.inputs
+    across, down = (inputs, sum_.results) if sum_.is_inner else (sum_.results // sum_.vector, inputs)
+    across, down = min(_power_of_two(across), most), min(_power_of_two(down), most)
+    width = min(across, WARP)
+    height = min(down, most // width)
+    return min(across, most // height), height
+
+
+def reduction_of(
+    shape: Sequence[int], strides: Sequence[int], reduced: Sequence[int], element_bytes: int
+) -> Reduction | None:
+    """The sum of a tensor of this layout over the `reduced` dimensions; None where it sums nothing."""
+    dims = sorted((d for d in range(len(shape)) if shape[d] > 1), key=lambda d: (strides[d], d))
+    inner = [d for d in dims if d % len(shape) in {r % len(shape) for r in reduced}]
+    outer = [d for d in dims if d not in inner]
+    if not inner:
+        return None
+    is_inner = not outer or strides[inner[0]] < strides[outer[0]]
+    results, inputs = _product(shape, outer), _product(shape, inner)
+    vector = 1 if is_inner or strides[outer[0]] != 1 else _vector(shape, strides, inner, outer)
+    return Reduction(results, inputs, is_inner, vector, max(element_bytes, 4))  # halves are summed in full precision
+
+
+def _vector(shape: Sequence[int], strides: Sequence[int], inner: list[int], outer: list[int]) -> int:
+    """How many results a thread makes at once: every step in memory must be a multiple of that."""
+    side_by_side, rest = shape[outer[0]], list(outer[1:])
+    while rest and strides[rest[0]] == side_by_side:
+        side_by_side *= shape[rest.pop(0)]
+    vector = VECTOR
+    for step in (side_by_side, *(strides[d] for d in (*inner, *rest))):
+        while step % vector:
+            vector //= 2
+    return vector
+
+
+def _product(shape: Sequence[int], dims: Sequence[int]) -> int:
+    product = 1
+    for dim in dims:
+        product *= shape[dim]
+    return product
+
+
+def _power_of_two(number: int) -> int:
+    """The largest that is not above `number`."""
+    return 1 << max(number.bit_length() - 1, 0)
+
+
+def _up(number: int, by: int) -> int:
+    return -(-number // by)
