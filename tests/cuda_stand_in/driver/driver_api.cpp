@@ -35,6 +35,13 @@ CUresult cuDeviceGet(CUdevice* device, int number) {
   return CUDA_SUCCESS;
 }
 
+// Asked before pages are made: may other devices reach them directly? None of these can do anything of the kind.
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  ENTRY_POINT(CUresult);
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* is_active) {
   ENTRY_POINT(CUresult);
   *flags = 0;
