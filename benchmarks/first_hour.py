@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -158,6 +159,7 @@ class FirstHour:
 
 def main() -> int:
     started = time.monotonic()
+    signal.signal(signal.SIGTERM, _stop)  # what runs on the card is ended, too
     options = _options()
     try:
         if options.report is not None:
@@ -175,6 +177,10 @@ def main() -> int:
     is_quick = options.quick or machine.is_stand_in
     hour = FirstHour(options.device, machine, answers, started + 60 * minutes, is_quick)
     return _go_through(hour, options.only or [e.number for e in EXPERIMENTS])
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _go_through(hour: FirstHour, numbers: list[int]) -> int:

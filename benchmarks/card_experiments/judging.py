@@ -218,13 +218,14 @@ def driver_count(seen: Mapping[str, Seen], setting: Setting) -> Judgement:
     soak, device = _soak(result), result["device"]
     if not soak or soak["device_used_bytes"] is None:
         raise CannotRun("experiment 6 had no soak whose memory was counted")
-    said = soak["device_used_bytes"] - (device["foreign_used_bytes"] or 0)
-    counted = watched.get("process_bytes_in_soak")
+    idle = device["foreign_used_bytes"] or 0
+    said = soak["device_used_bytes"] - idle
+    counted, whose = watched.get("process_bytes_in_soak"), "of the process"
+    if counted is None and watched.get("card_bytes_in_soak") is not None:
+        counted, whose = watched["card_bytes_in_soak"] - idle, "of the card less its idle use: processes are hidden"
     if counted is None:
-        raise CannotRun(
-            "the driver does not tell the memory of processes here (a container), or the soak was too short"
-        )
-    text = f"engine {said:,} B, driver {counted:,} B, {counted - said:+,} B"
+        raise CannotRun("the driver counted nothing while the soak ran: it was too short, or there is no NVML")
+    text = f"engine {said:,} B, driver {counted:,} B ({whose}), {counted - said:+,} B"
     is_off = abs(counted - said) > expected.DRIVER_COUNT_BYTES
     return _judged(
         [f"off by {format_bytes(abs(counted - said))}"] if is_off else [],

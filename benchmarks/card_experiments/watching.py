@@ -64,7 +64,7 @@ class Clocks(_Reader):
 
 
 class SoakMemory(_Reader):
-    """The memory that the driver counts for processes while the engine's soak runs."""
+    """The memory that the driver counts, for each process and for the whole card, while the engine's soak runs."""
 
     def __init__(self, uuid: str | None) -> None:
         super().__init__(self._read)
@@ -77,16 +77,13 @@ class SoakMemory(_Reader):
         elif event["event"] == "probe":
             self.is_soaking = False
 
-    def _read(self) -> int | None:
-        if not self.is_soaking:
-            return None
-        processes = nvml.driver_facts(pynvml, self.uuid).get("foreign_processes", ())
-        held = [process["used_bytes"] for process in processes]
-        # it may have ended in the meantime, so it counts only if the soak still runs
-        return None if None in held or not held or not self.is_soaking else sum(held)
+    def _read(self) -> dict[str, Any] | None:
+        """What the driver says now; None unless the soak runs before and after it said so."""
+        facts = nvml.driver_facts(pynvml, self.uuid) if self.is_soaking else None
+        return facts if self.is_soaking else None
 
     def seen(self) -> dict[str, Any]:
-        return {"process_bytes_in_soak": max(self.readings, default=None), "readings_in_soak": len(self.readings)}
+        return soak_memory(self.readings)
 
 
 class Tenant(Watcher):
@@ -118,6 +115,18 @@ class Tenant(Watcher):
 
     def seen(self) -> dict[str, Any]:
         return {"tenant": self._answer}
+
+
+def soak_memory(readings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """PURE: the most that was ever counted; for processes None where the driver hides them, as in containers."""
+    listed = [[process["used_bytes"] for process in facts.get("foreign_processes", ())] for facts in readings]
+    of_processes = [sum(held) for held in listed if held and None not in held]
+    of_card = [facts["foreign_used_bytes"] for facts in readings if facts.get("foreign_used_bytes") is not None]
+    return {
+        "process_bytes_in_soak": max(of_processes, default=None),
+        "card_bytes_in_soak": max(of_card, default=None),
+        "readings_in_soak": len(readings),
+    }
 
 
 def summary_of_clocks(readings: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

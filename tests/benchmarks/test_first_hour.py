@@ -14,7 +14,7 @@ from benchmarks.card_experiments.answers import PUBLISHED, ROOT, Answers, Refuse
 from benchmarks.card_experiments.experiments import BY_NUMBER
 from benchmarks.card_experiments.report import BEGIN, END, into_page, report
 from benchmarks.card_experiments.setting import Part
-from benchmarks.card_experiments.watching import summary_of_clocks
+from benchmarks.card_experiments.watching import soak_memory, summary_of_clocks
 from tests.benchmarks.made_up_card import machine, seen
 
 CONSTANTS, REPEATS, DRIVER_COUNT = BY_NUMBER[2], BY_NUMBER[6], BY_NUMBER[8]
@@ -166,3 +166,14 @@ def test_clocks_are_summed_up_by_what_was_told() -> None:
     assert summed["sm_clock_highest_mhz"] is None
     assert summed["throttle_reasons"] == {"sw_power_cap": 0.5}
     assert summary_of_clocks([]) is None
+
+
+def test_hidden_processes_leave_the_count_of_the_card() -> None:
+    hidden = {"foreign_processes": ({"pid": 7, "used_bytes": None},), "foreign_used_bytes": 5_000}
+    told = {"foreign_processes": ({"pid": 7, "used_bytes": 4_000},), "foreign_used_bytes": 4_500}
+    assert soak_memory([hidden, {}])["process_bytes_in_soak"] is None
+    assert soak_memory([hidden, told]) == {
+        "process_bytes_in_soak": 4_000,
+        "card_bytes_in_soak": 5_000,
+        "readings_in_soak": 2,
+    }
