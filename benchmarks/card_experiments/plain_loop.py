@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -21,7 +22,8 @@ TOKENS, VOCABULARY = 128, 30_522
 
 def main(device: str, name: str, batch_size: int, steps: int) -> None:
     done, error = 0, None
-    model = BertForSequenceClassification(CONFIGURATIONS[name]).to(device).train()
+    model: Any = BertForSequenceClassification(CONFIGURATIONS[name])
+    model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     tokens = torch.randint(0, VOCABULARY, (batch_size, TOKENS))
     mask = torch.ones_like(tokens)

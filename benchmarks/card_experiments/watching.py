@@ -118,13 +118,16 @@ class Tenant(Watcher):
 
 
 def soak_memory(readings: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """PURE: the most that was ever counted; for processes None where the driver hides them, as in containers."""
+    """PURE: what was counted last; for processes None where the driver hides them, as in containers.
+
+    Not the most: an allocator that flushes its cache in the middle holds less at the end, where the engine counts, too.
+    """
     listed = [[process["used_bytes"] for process in facts.get("foreign_processes", ())] for facts in readings]
     of_processes = [sum(held) for held in listed if held and None not in held]
     of_card = [facts["foreign_used_bytes"] for facts in readings if facts.get("foreign_used_bytes") is not None]
     return {
-        "process_bytes_in_soak": max(of_processes, default=None),
-        "card_bytes_in_soak": max(of_card, default=None),
+        "process_bytes_in_soak": of_processes[-1] if of_processes else None,
+        "card_bytes_in_soak": of_card[-1] if of_card else None,
         "readings_in_soak": len(readings),
     }
 

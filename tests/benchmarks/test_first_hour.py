@@ -168,12 +168,12 @@ def test_clocks_are_summed_up_by_what_was_told() -> None:
     assert summary_of_clocks([]) is None
 
 
-def test_hidden_processes_leave_the_count_of_the_card() -> None:
+def test_hidden_processes_leave_the_count_of_the_card_as_it_was_last() -> None:
     hidden = {"foreign_processes": ({"pid": 7, "used_bytes": None},), "foreign_used_bytes": 5_000}
     told = {"foreign_processes": ({"pid": 7, "used_bytes": 4_000},), "foreign_used_bytes": 4_500}
     assert soak_memory([hidden, {}])["process_bytes_in_soak"] is None
     assert soak_memory([hidden, told]) == {
         "process_bytes_in_soak": 4_000,
-        "card_bytes_in_soak": 5_000,
+        "card_bytes_in_soak": 4_500,
         "readings_in_soak": 2,
     }
