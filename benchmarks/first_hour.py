@@ -9,7 +9,8 @@
 Answers are JSON lines, appended to benchmarks/results/first_hour.<card>.jsonl (or --output): number, name, commands,
 what is expected of this card, what was seen, verdict and what it means, seconds, machine, clocks. The file is all the
 state: where it is carried, the next call goes on. Experiments are run in parts, each a process of its own; with
---minutes none is begun that should take longer than is left, and one that takes longer is ended.
+--minutes none is begun that should take longer than is left; one that does take longer is ended, and is the first of
+the next call. If it does not end within the whole of a call, that is its answer.
 
 Nobody else may use the card. On a made-up card (STAND_IN_FOLDER is set) all is smaller, every line says
 `"stand_in": true`, and nothing is written into benchmarks/results or docs.
@@ -111,10 +112,12 @@ class FirstHour:
         wanted = part.seconds * self.setting.scale.seconds_fraction
         if left < wanted and (self.has_run_any or left <= 0):
             raise TimeIsUp
-        self.has_run_any = True
+        is_first, self.has_run_any = not self.has_run_any, True
         print(f"{experiment.number} {experiment.name}, {part.name}: {part.text}", flush=True)
         before, started = nvml.readings(pynvml, self.machine.uuid), time.monotonic()
         seen = run_part(part, self.setting, min(left, 24 * 3600))
+        if seen.get("timed_out") and not is_first:
+            raise TimeIsUp  # the next call begins with it, and gives it all its time
         self.answers.append(
             {
                 "kind": "part",

@@ -79,6 +79,18 @@ def test_the_first_part_of_a_call_is_begun_whatever_is_left(ran: list[str], tmp_
     assert ran == ["run 1"]
 
 
+def test_a_part_that_was_cut_is_the_first_of_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = {"error": "had not ended after 9 s", "timed_out": True}
+    outcomes = [seen()[2]["run 1"], cut, cut, seen()[2]["run 3"]]
+    monkeypatch.setattr(first_hour, "run_part", lambda *_: outcomes.pop(0))
+    path = tmp_path / "answers.jsonl"
+    with pytest.raises(first_hour.TimeIsUp):
+        hour(path).answer(CONSTANTS)
+    assert set(Answers(path).parts(2)) == {"run 1"}
+    assert hour(path).answer(CONSTANTS) == "could not be run"
+    assert Answers(path).answers()[2]["meaning"] == "run 2: had not ended after 9 s"
+
+
 def test_an_experiment_without_its_foundation_is_answered_with_the_reason(ran: list[str], tmp_path: Path) -> None:
     call = hour(tmp_path / "answers.jsonl")
     assert call.answer(DRIVER_COUNT) == "could not be run"
