@@ -69,8 +69,8 @@ class Cards:
             check=False,
         )
 
-    def python(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-c", code, **environment)
+    def python(self, code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-c", code, *arguments, **environment)
 
     def engine(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return self.run(sys.executable, "-m", "engine", *arguments, **environment)
@@ -159,6 +159,8 @@ class WarmEngine:
         self.cards = cards
         cards.environment.update(environment)
         self.worker = Worker(RunSpec(model, device="cuda"))
+        with cards.in_force():
+            self.worker.open()
 
     def fresh(self, spec: RunSpec | None = None, **knobs: object) -> Worker:
         """The worker without a session, for other cards and another run."""
@@ -174,8 +176,16 @@ class WarmEngine:
         """A run without estimate and timing on cards with these knobs. `emit` holds the run while it does something."""
         spec = RunSpec(**{"model": self.worker.spec.model, "device": "cuda", "soak_steps": 3, **fields})
         worker = self.fresh(spec, **knobs)
-        with self.cards.in_force():
+        is_patient = mock.patch("engine.runner.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
+        with self.cards.in_force(), is_patient:
             return measure(spec, emit, worker=Untimed(worker), estimates=False)
+
+    def probe(self, knobs: dict[str, object], batch_size: int, seconds: float = 60, **fields: object) -> Probe:
+        """One size in a fresh session, on cards with these knobs."""
+        spec = RunSpec(**{"model": self.worker.spec.model, "device": "cuda", **fields})
+        worker = self.fresh(spec, **knobs)
+        with self.cards.in_force():
+            return worker.probe(batch_size, steps=3, is_timed=False, seconds=seconds)
 
     def stop(self) -> None:
         self.worker.stop()
