@@ -1,0 +1,110 @@
+"""Sessions that are killed, hang or die: their memory is back before the next one counts on it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import pytest
+
+from engine.child import TimeIsUp, Worker
+from engine.errors import WorkerFailed
+from engine.result import Probe
+from engine.spec import RunSpec
+from engine.units import GIB
+from tests.cuda_stand_in.cards import CONTEXT_BYTES, WarmEngine
+
+CARD = {"memory": 4 * GIB}
+SPEC = RunSpec("bert-tiny", device="cuda", sequence_length=128)
+BATCH_SIZE = 1200  # 3.4 GiB: two of them have no room beside each other
+
+
+@contextmanager
+def session_of(warm: WarmEngine, **knobs: object) -> Iterator[Worker]:
+    worker = warm.fresh(SPEC, **CARD, **knobs)
+    with warm.cards.in_force():
+        worker.open()
+        yield worker
+
+
+def probe(worker: Worker, seconds: float = 60) -> Probe:
+    return worker.probe(BATCH_SIZE, steps=3, is_timed=False, seconds=seconds)
+
+
+@contextmanager
+def killer(warm: WarmEngine) -> Iterator[None]:
+    """Kills the session as soon as it hangs in the driver, from another thread."""
+
+    def wait_and_kill() -> None:
+        while not (hanging := [line for line in warm.cards.log if " hangs in " in line]):
+            time.sleep(0.01)
+        os.kill(int(hanging[0].split()[0]), signal.SIGKILL)
+
+    thread = Thread(target=wait_and_kill, daemon=True)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.mark.parametrize("release_ms", [0, 1500])
+def test_the_memory_of_a_killed_session_is_back_before_the_next_one(warm: WarmEngine, release_ms: int) -> None:
+    holds = f"cudaMalloc:above={3 * GIB}"
+    with session_of(warm, release_ms=release_ms, hang=holds) as worker:
+        with killer(warm), pytest.raises(WorkerFailed, match="SIGKILL"):
+            probe(worker)
+        warm.cards.set(**CARD, release_ms=release_ms)
+        after = probe(worker)
+    assert after.fits
+    assert after.fresh_process
+    assert after.beside_bytes == CONTEXT_BYTES
+
+
+def test_late_memory_of_an_own_session_is_not_taken_for_somebody_elses(warm: WarmEngine) -> None:
+    with session_of(warm, release_ms=1000) as worker:
+        probe(worker)
+        worker.close()
+        probe(worker)
+        assert worker.device is not None
+        assert not worker.device.is_shared
+
+
+def test_a_refused_session_is_replaced_and_leaves_nothing(warm: WarmEngine) -> None:
+    with session_of(warm, release_ms=500) as worker:
+        too_large = worker.probe(100_000, steps=3, is_timed=False, seconds=60)
+        next_one = probe(worker)
+    assert not too_large.fits
+    assert next_one.fits
+    assert len({pid for pid, _ in warm.cards.contexts()}) == 2
+
+
+def test_a_session_that_hangs_in_the_driver_is_killed_in_time(warm: WarmEngine) -> None:
+    with session_of(warm, hang="cudaMalloc:after=10") as worker:
+        with pytest.raises(TimeIsUp):
+            probe(worker, seconds=3)
+        assert any(line.endswith("hangs in cudaMalloc") for line in warm.cards.log)
+        warm.cards.set(**CARD)
+        assert probe(worker).fits
+
+
+def test_a_tenant_gone_with_its_memory_late_is_waited_for(warm: WarmEngine) -> None:
+    with session_of(warm, release_ms=800) as worker:
+        worker.close()
+        tenant = warm.cards.tenant()
+        assert tenant.take(5 * GIB // 2) == 0
+        tenant.end()
+        assert probe(worker).fits
+
+
+def test_memory_is_counted_over_all_processes(warm: WarmEngine) -> None:
+    """The stand-in itself."""
+    with session_of(warm) as worker:
+        tenant = warm.cards.tenant()
+        assert tenant.take(5 * GIB // 2) == 0
+        assert tenant.take(GIB) == 2  # out of memory
+        assert not probe(worker).fits
+        tenant.end()
+        assert probe(worker).fits
