@@ -1,0 +1,37 @@
+"""Two cards: a run uses the one it was given, and opens no other."""
+
+from __future__ import annotations
+
+import json
+
+from engine.units import GIB
+from tests.cuda_stand_in.cards import Cards, WarmEngine, uuid
+
+CARDS = {"cards": 2, "memory": f"{4 * GIB},{2 * GIB}"}
+SHORT = {"sequence_length": 128, "start_batch_size": 64}
+
+
+def test_a_run_on_the_second_card_opens_no_context_on_the_first(warm: WarmEngine) -> None:
+    result = warm.measure(CARDS, device="cuda:1", **SHORT)
+    assert result.boundary.certified
+    assert result.device.capacity_bytes == 2 * GIB
+    assert {card for _, card in warm.cards.contexts()} == {uuid(1)}
+
+
+def test_memory_on_one_card_is_not_missing_on_the_other(warm: WarmEngine) -> None:
+    first = warm.probe({**CARDS, "held": f"{3 * GIB},0"}, 300, device="cuda:1", sequence_length=128)
+    second = warm.probe({**CARDS, "held": f"0,{3 * GIB // 2}"}, 300, device="cuda:1", sequence_length=128)
+    assert first.fits
+    assert not second.fits
+
+
+def test_a_pinned_process_sees_its_card_alone_and_calls_it_the_first(cards: Cards) -> None:
+    cards.set(**CARDS)
+    code = """
+import json, torch
+torch.zeros(1, device="cuda:0")
+print(json.dumps([torch.cuda.device_count(), torch.cuda.mem_get_info()[1]]))
+"""
+    for pin in (uuid(1), "1", uuid(1)[:12]):
+        assert json.loads(cards.python(code, CUDA_VISIBLE_DEVICES=pin).stdout) == [1, 2 * GIB]
+    assert {card for _, card in cards.contexts()} == {uuid(1)}
