@@ -35,7 +35,10 @@ _MEMORY_TEXTS = (
     "cudnn_status_alloc_failed",
     "cudnn_status_internal_error_device_allocation_failed",  # its name since cuDNN 9
     "miopenstatusallocfailed",
-    "nvml_success == r internal assert",  # raised while composing the message, on MIG instances
+    # raised while composing the message: on MIG instances, and where NVML does not answer (containers, WSL)
+    "nvml_success == r internal assert",
+    "nvml_success == driverapi::get()->nvmlinit_v2_()",
+    "nvml_success == driverapi::get()->nvmldevicegethandlebypcibusid_v2_(",
     "!handles_.at(i) internal assert",
     "ur_result_error_out_of_device_memory",
     "ur_result_error_out_of_host_memory",

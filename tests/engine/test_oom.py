@@ -25,6 +25,14 @@ OUT_OF_MEMORY = [
     ("RuntimeError", "HIPBLAS_STATUS_ALLOC_FAILED when calling hipblasCreate"),
     ("RuntimeError", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
     ("RuntimeError", "NVML_SUCCESS == r INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp:1131"),
+    (
+        "RuntimeError",
+        "NVML_SUCCESS == DriverAPI::get()->nvmlInit_v2_() INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp",
+    ),
+    (
+        "RuntimeError",
+        "NVML_SUCCESS == DriverAPI::get()->nvmlDeviceGetHandleByPciBusId_v2_( pci_id, &nvml_device) INTERNAL",
+    ),
     ("RuntimeError", "!handles_.at(i) INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp:396"),
     ("RuntimeError", "Native API failed. UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"),
     (
