@@ -49,6 +49,7 @@ class Worker:
         self.model_seconds = 0.0
         self.sessions = 0
         self.device: DeviceFacts | None = None
+        self.beside_bytes: int | None = None  # what the last session found beside itself when it opened
         self._facts: DeviceFacts | None = None
         self.environment: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -99,7 +100,7 @@ class Worker:
             "do": "open",
             "spec": self.spec.to_dict(),
             "describe": not self.environment,
-            "idle_beside_bytes": self.device.beside_bytes if self.device else None,
+            "idle_beside_bytes": self.beside_bytes,
         }
         try:
             opened = self._ask(request, "opened", OPEN_SECONDS)
@@ -109,7 +110,9 @@ class Worker:
         self.sessions += 1
         self.model_seconds += opened["model_seconds"]
         self.environment = opened.get("environment") or self.environment
-        self.device = _facts_to_keep(self.device, DeviceFacts.from_dict(opened["device"]))
+        found = DeviceFacts.from_dict(opened["device"])
+        self.device = _facts_to_keep(self.device, found)
+        self.beside_bytes = found.beside_bytes  # a tenant that stays is waited for once, not in every session
 
     def probe(
         self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress = unheard

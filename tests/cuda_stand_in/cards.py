@@ -167,7 +167,8 @@ class WarmEngine:
         self.worker.close()
         self.cards.renew(**knobs)
         self.worker.spec = spec or RunSpec(self.worker.spec.model, device="cuda")
-        self.worker.device, self.worker.environment, self.worker.sessions = None, {}, 0
+        self.worker.device, self.worker.beside_bytes = None, None
+        self.worker.environment, self.worker.sessions = {}, 0
         return self.worker
 
     def measure(

@@ -14,7 +14,7 @@ from engine.child import TimeIsUp, Worker
 from engine.errors import DeviceUnavailable, WorkerFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.predict import Replays
-from engine.result import Outcome
+from engine.result import DeviceFacts, Outcome
 from engine.spec import RunSpec
 from engine.units import MIB
 
@@ -65,6 +65,31 @@ def test_the_same_size_takes_the_same_bytes_in_every_process(session):
     first = probe(session, 8).peak_allocated_bytes
     session.close()
     assert probe(session, 8).peak_allocated_bytes == first
+
+
+def test_each_session_is_told_what_the_one_before_it_found_beside_itself(monkeypatch):
+    """So a tenant that stays is waited for once, and not in every session of the run."""
+    sessions = Sessions(found=[480, 3480, 3480])
+    with Worker(SPEC) as worker:
+        monkeypatch.setattr(worker, "_start_if_needed", lambda: None)
+        monkeypatch.setattr(worker, "_ask", sessions.answer)
+        for _ in sessions.found:
+            worker._forget_session()
+            worker.open()
+        worker._forget_session()
+    assert sessions.told == [None, 480, 3480]
+
+
+class Sessions:
+    """Sessions that find so much beside themselves, and what each was told."""
+
+    def __init__(self, found: list[int]) -> None:
+        self.found, self.told = found, []
+
+    def answer(self, request, *_):
+        self.told.append(request["idle_beside_bytes"])
+        device = DeviceFacts("cuda:0", "cuda", "Made-up card", 8_000, beside_bytes=self.found[len(self.told) - 1])
+        return {"pid": 1, "model_seconds": 0.0, "device": device.to_dict(), "environment": {"torch": "none"}}
 
 
 def kill_soon(pid: int) -> None:
