@@ -23,7 +23,7 @@ _PUBLISHED = "published runs of RTX 3060 and A100, benchmarks/data/measured_peak
 _EVENTS = "the CPU allocator's events of real steps"
 KNOWN: dict[tuple[str, Architecture], KnownError] = {
     ("measured", "transformer"): KnownError(0.0136, 0.0385, 5, _PUBLISHED),
-    ("measured", "cnn"): KnownError(0.0328, 0.0455, 5, _PUBLISHED),
+    ("measured", "cnn"): KnownError(0.0379, 0.0455, 5, _PUBLISHED),
     ("cpu", "transformer"): KnownError(0.0, 0.0026, 17, _EVENTS),
     ("cpu", "cnn"): KnownError(0.0, 0.0022, 7, _EVENTS),
 }

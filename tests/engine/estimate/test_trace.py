@@ -10,10 +10,11 @@ from torch.nn import functional
 from engine.device import Cpu
 from engine.errors import EstimateImpossible
 from engine.estimate import attention, fake_cuda, trace
-from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES
+from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at
 from engine.estimate.recorder import with_frees_in_order
+from engine.estimate.reductions import buffer_bytes
 from engine.probe import Bench, profiled_step, recorded
 from engine.spec import MEMORY_STEPS, RunSpec
 from engine.step import TrainingStep
@@ -77,6 +78,14 @@ def test_the_line_through_two_sizes_is_what_a_third_traced(on_a_card):
     traced = trace.record(trace.step_maker(tiny()), 13, ON_A_CARD)
     assert on_a_card.is_affine
     assert tuple(on_a_card.at(13).sizes_bytes) == traced.sizes_bytes
+
+
+@needs_fake_cuda
+def test_the_buffers_of_sums_grow_with_the_batch_and_then_no_more(on_a_card):
+    processors = find("a100-40gb").processors
+    largest = [max(buffer_bytes(s, processors) for _, s in on_a_card.at(size).sums()) for size in (1, 256, 2048, 4096)]
+    assert 0 == largest[0] < largest[1] < largest[2] == largest[3] == 113_246_208
+    assert BatchModel.from_dict(on_a_card.to_dict()).at(256) == on_a_card.at(256)
 
 
 @needs_fake_cuda
