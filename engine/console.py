@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from engine.does_not_fit import describe_need, refusing_probe, suggestions
-from engine.result import Point, Probe, Reason, RunResult
+from engine.result import CPU_COUNTS_TENSORS, Point, Probe, Reason, RunResult
 from engine.units import GIB, format_bytes
 
 RULE = "=" * 60
@@ -147,12 +147,17 @@ def details(result: RunResult) -> str:
         f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
         f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s"
     )
-    lines = [certificate(result), *_what_may_make_it_fit(result), *_estimated(result)]
+    lines = [certificate(result), *_small_print(result), *_what_may_make_it_fit(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
     lines += [_point_line(name, point) for name, point in points if point is not None]
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
+
+
+def _small_print(result: RunResult) -> list[str]:
+    """What the certificate does not cover."""
+    return [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
 
 
 def _what_may_make_it_fit(result: RunResult) -> list[str]:

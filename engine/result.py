@@ -180,6 +180,13 @@ class DeviceFacts:
         return cls(**{**kept, "foreign_processes": tuple(kept.get("foreign_processes", ()))})
 
 
+CPU_COUNTS_TENSORS = (
+    "The limit of a CPU run counts the bytes of tensors. What libraries take from the system beside them is not in it, "
+    "so the process holds more."
+)
+"""The small print of a CPU's certificate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Boundary:
     """The largest batch size that trained, and what is known of the next one.

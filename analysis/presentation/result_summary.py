@@ -11,7 +11,7 @@ from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.stored_result import StoredResult
 from engine import does_not_fit
 from engine.catalog import WORKLOADS
-from engine.result import Outcome, Probe, Reason, Savings
+from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,8 @@ def certificate(result: StoredResult) -> list[Evidence]:
         lines.append(Evidence("open", "open", "No larger size is known to run out of memory."))
     if boundary.note:
         lines.append(Evidence("open", "note", boundary.note))
+    if result.device.kind == "cpu":
+        lines.append(Evidence("open", "note", CPU_COUNTS_TENSORS))
     return lines
 
 

@@ -200,6 +200,12 @@ def test_every_boundary_has_a_true_sentence(boundary, words):
     assert words in certificate(result(boundary=boundary))
 
 
+def test_the_certificate_of_a_cpu_says_what_its_limit_does_not_count():
+    on_cpu = details(result(device=DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB)))
+    assert "libraries take from the system beside them is not in it" in on_cpu.splitlines()[1]
+    assert "libraries" not in details(result())
+
+
 def test_a_model_that_does_not_fit_is_told_how_much_it_needed_and_what_may_help():
     refusal = Probe(
         1,

@@ -11,7 +11,7 @@ from analysis.presentation.headline import headline
 from analysis.presentation.labels import describe_unsteady, why_not_certified
 from analysis.presentation.result_summary import certificate, figures, paste, paste_note
 from analysis.presentation.stored_result import StoredResult, read_result
-from engine.result import Boundary, DeviceFacts, Point, Reason, RunResult, Savings
+from engine.result import CPU_COUNTS_TENSORS, Boundary, DeviceFacts, Point, Reason, RunResult, Savings
 from engine.units import GIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 
@@ -114,15 +114,19 @@ def test_a_slower_recommendation_costs_more_and_says_so() -> None:
 
 def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:
     refused = make_refusal(9, fresh_process=True, failed_phase="backward")
-    lines = certificate(stored(probes=(make_probe(8), make_refusal(9), refused)))
+    lines = certificate(stored(device=CARD, probes=(make_probe(8), make_refusal(9), refused)))
     assert [line.text for line in lines] == [
         "Batch 8 trained 5 steps in a fresh process.",
         "Batch 9: out of memory in backward, in a fresh process.",
     ]
 
 
+def test_the_certificate_of_a_cpu_says_what_its_limit_does_not_count() -> None:
+    assert certificate(stored())[-1].text == CPU_COUNTS_TENSORS
+
+
 def test_an_open_certificate_says_that_it_is_open() -> None:
-    lines = certificate(stored(boundary=replace(uncertified(Reason.TIME_BUDGET), note="moved down")))
+    lines = certificate(stored(device=CARD, boundary=replace(uncertified(Reason.TIME_BUDGET), note="moved down")))
     assert [line.outcome for line in lines] == ["fits", "open", "open"]
     assert "moved down" in lines[-1].text
 
