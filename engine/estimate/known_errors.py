@@ -2,10 +2,13 @@
 
 Source: `benchmarks/results/prediction_error.json`, made by `benchmarks/prediction_error.py`; a test holds the two
 together. On cards: published runs on two NVIDIA cards, reserved bytes against what NVML rose by. On the CPU:
-allocated bytes against the allocator's events. AMD's cards were never compared.
+allocated bytes against the allocator's events. AMD's cards were never compared. What was only reported to us counts
+for the worst error and the margin.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from engine.catalog import Architecture
 from engine.estimate.gpus import Gpu
@@ -16,8 +19,6 @@ ENOUGH_RUNS = 19
 """The worst of n comparisons bounds the next one with probability n / (n + 1): from 19 on, 95 %."""
 TOO_FEW_FACTOR = 2
 """By how much the margin exceeds the worst error known where there are fewer comparisons. A choice, no measurement."""
-UNKNOWN_MARGIN_FRACTION = 0.10
-"""Where nothing was compared. A choice as well."""
 
 _PUBLISHED = "published runs of RTX 3060 and A100, benchmarks/data/measured_peaks.json"
 _EVENTS = "the CPU allocator's events of real steps"
@@ -28,17 +29,34 @@ KNOWN: dict[tuple[str, Architecture], KnownError] = {
     ("cpu", "cnn"): KnownError(0.0, 0.0022, 7, _EVENTS),
 }
 
+REPORTED_LOW_FRACTION = 0.18
+"""Of the memory measured, what estimates for one small network of each family on a card were too low by (17 to 18 %).
+
+Published runs with SGD whose figures are not in this repository; four SGD runs that are in it are at most 3.8 %
+low. Why is not known: an allocator that keeps more on a nearly full card of 12 GiB is suspected.
+"""
+_REPORTED = "; and one reported SGD run of this family, 17 to 18 % low, why is not known"
+
 
 def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Of this family on this kind of device; None where nothing was compared."""
+    """Of this family on this kind of device; None where nothing was compared. The median is of what can be repeated."""
     if gpu is not None and gpu.vendor != "nvidia":
         return None
-    return KNOWN.get(("cpu" if gpu is None else "measured", spec.workload.architecture))
+    if gpu is None:
+        return KNOWN["cpu", spec.workload.architecture]
+    known = KNOWN["measured", spec.workload.architecture]
+    worst_fraction = max(known.worst_fraction, REPORTED_LOW_FRACTION)
+    return replace(known, worst_fraction=worst_fraction, runs=known.runs + 1, source=known.source + _REPORTED)
 
 
 def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
     """How much more than predicted a safe size must have room for."""
-    known = known_error(spec, gpu)
-    if known is None:
-        return UNKNOWN_MARGIN_FRACTION
-    return round(known.worst_fraction * (1 if known.runs >= ENOUGH_RUNS else TOO_FEW_FACTOR), 4)
+    known = KNOWN["cpu" if gpu is None else "measured", spec.workload.architecture]
+    factor = 1 if known.runs >= ENOUGH_RUNS else TOO_FEW_FACTOR
+    compared = factor * _more_than_predicted(known.worst_fraction)
+    return compared if gpu is None else max(compared, _more_than_predicted(REPORTED_LOW_FRACTION))
+
+
+def _more_than_predicted(low_fraction: float) -> float:
+    """An estimate that is 18 % of the measured memory too low needs 22 % of itself more."""
+    return round(low_fraction / (1 - low_fraction), 4)

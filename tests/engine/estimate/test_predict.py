@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate import gpus
-from engine.estimate.known_errors import margin_fraction
+from engine.estimate.known_errors import REPORTED_LOW_FRACTION, known_error, margin_fraction
 from engine.estimate.predict import Replays, check, estimate, estimate_at, largest_batch_size, limit_bytes_of
 from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
@@ -83,8 +83,18 @@ def test_what_an_added_model_is_decides_its_margin(monkeypatch):
     added = replace(WORKLOADS["resnet18"], id="convnext_tiny")
     monkeypatch.setitem(WORKLOADS, "convnext_tiny", added)
     monkeypatch.setitem(CHOICES, "model", tuple(WORKLOADS))
-    margins = [margin_fraction(RunSpec(model_id), card()) for model_id in ("convnext_tiny", "resnet", "bert")]
+    margins = [margin_fraction(RunSpec(model_id), None) for model_id in ("convnext_tiny", "resnet", "bert")]
     assert margins[0] == margins[1] != margins[2]
+
+
+@pytest.mark.parametrize("model_id", ["bert", "resnet"])
+@pytest.mark.parametrize("vendor", ["nvidia", "amd"])
+def test_the_margin_on_a_card_covers_the_worst_that_was_ever_reported(model_id, vendor):
+    spec, gpu = RunSpec(model_id), card(vendor=vendor)
+    estimated_bytes = GIB * (1 - REPORTED_LOW_FRACTION)
+    assert estimated_bytes * (1 + margin_fraction(spec, gpu)) >= GIB * 0.9999
+    known = known_error(spec, gpu)
+    assert known is None if vendor == "amd" else known.worst_fraction == REPORTED_LOW_FRACTION
 
 
 def test_the_safe_size_fits_with_the_stated_margin():
