@@ -1,0 +1,67 @@
+"""PURE: an estimate with its 95 % interval, from rounds that were measured side by side.
+
+In a round every batch size runs one block, in random order. Whatever else the machine does hits both sizes of a pair
+with the same chance, so the logarithm of their ratio is spread symmetrically around the truth. That symmetry is all
+the signed-rank interval asks for: no normal distribution, no steady machine. It is exact from six rounds on, needs
+no random numbers of its own, and up to 29 % of wild rounds do not move it far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import median
+
+CONFIDENCE = 0.95
+ENOUGH_ROUNDS = 6  # with five, no rank interval reaches 95 %: two times 1/2**5 is 6 %
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and the range that holds the truth in 95 of 100 such measurements."""
+
+    low: float
+    value: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+    @property
+    def spread(self) -> float:
+        """The upper end over the lower one: 1.1 is a range of 10 %."""
+        return self.high / self.low
+
+    def exp(self) -> Interval:
+        """From logarithms to ratios."""
+        return Interval(math.exp(self.low), math.exp(self.value), math.exp(self.high))
+
+
+def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """The centre of symmetry of `values` (Hodges-Lehmann) with its signed-rank interval.
+
+    With fewer values than the confidence asks for, the interval is their whole range.
+    """
+    ordered = sorted(values)
+    means = sorted((a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:])
+    cut = _cut(len(ordered), confidence)
+    return Interval(means[cut], median(means), means[-1 - cut])
+
+
+@lru_cache(maxsize=1024)
+def _cut(count: int, confidence: float) -> int:
+    """How many of the pairwise means lie outside on each side: by the exact distribution of the rank sum."""
+    ways = [1]
+    for rank in range(1, count + 1):
+        longer = ways + [0] * rank
+        for total, number in enumerate(ways):
+            longer[total + rank] += number
+        ways = longer
+    allowed, reached, cut = (1 - confidence) / 2 * 2**count, 0, 0
+    while reached + ways[cut] <= allowed:
+        reached += ways[cut]
+        cut += 1
+    return max(cut - 1, 0)
