@@ -1,0 +1,243 @@
+"""How far the speed comparison can be trusted: simulated with the functions that decide in a run.
+
+    python benchmarks/timing_simulation.py [--runs 4000] [--processes 1] [--output FILE]
+
+Each run draws a throughput curve (saturating, sometimes falling again), a reserve and today's batch size, and then a
+machine: quiet, drifting (a random walk of 5 % a minute), warming up (15 % slower within some ten seconds), or beside a
+job that comes and goes (8 s on, 12 s off on average, 1.3 to 2.2 times slower). `bursts, seen` is the same job on a
+machine whose kernel tells how many cores others use. Every step has noise of its own besides. The noise models are
+ours: they show how sensitive the rules are, not how any machine behaves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from engine.speed import (  # noqa: E402
+    BLOCK_SECONDS,
+    EVALUATION_ROUNDS,
+    RECOMMENDED_WITHIN,
+    SELECTION_ROUNDS,
+    Block,
+    Candidates,
+    Round,
+    RunRound,
+    Verdict,
+    decide,
+)
+
+MACHINES = ("quiet", "drift", "warming up", "bursts", "bursts, seen")
+NOISES = (0.01, 0.02, 0.05)
+TICK_SECONDS = 0.1
+OUTPUT = ROOT / "benchmarks" / "results" / "timing_simulation.json"
+
+Slowdown = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """True samples a second by batch size: rises towards `ceiling`, half of it at `half`; may fall from `knee` on."""
+
+    ceiling: float
+    half: float
+    knee: float
+    fall: float
+
+    def speed(self, size: int) -> float:
+        drop = self.fall * max(math.log2(size / self.knee), 0.0)
+        return self.ceiling * size / (size + self.half) * (1 - drop)
+
+
+def make_case(rng: random.Random) -> tuple[Curve, Candidates]:
+    """A curve whose step at batch 16 takes 30 to 200 ms, and the sizes a run would have probed."""
+    half = 10 ** rng.uniform(0.0, 2.0)
+    ceiling = (16 + half) / rng.uniform(0.03, 0.2)
+    largest = rng.choice((64, 128, 256, 528))
+    curve = Curve(ceiling, half, rng.uniform(0.2, 2.0) * largest, rng.choice((0.0, 0.0, 0.02, 0.08)))
+    edge = int(0.95 * largest)
+    powers = [2**i for i in range(10) if 2**i < 0.8 * edge]
+    current = rng.choice((4, 16, 16, 32))
+    sizes = tuple(sorted({*powers, current, edge, largest}))
+    return curve, Candidates(sizes, current, frozenset(s for s in sizes if s <= edge), cores=2)
+
+
+class Machine:
+    """How many times slower the machine is at a moment. Moments are asked for in their order."""
+
+    def __init__(self, kind: str, rng: random.Random) -> None:
+        self.kind, self.rng = kind, rng
+        self.until, self.is_on, self.factor = 0.0, rng.random() >= 0.4, 1.0
+        self.walk, self.walked = 0.0, 0.0
+
+    def slowdown(self, at: float) -> float:
+        if self.kind == "drift":
+            return self._drift(at)
+        if self.kind == "warming up":
+            return 1 + 0.15 * (1 - math.exp(-at / 10))
+        if self.kind.startswith("bursts"):
+            return self._burst(at)
+        return 1.0
+
+    def _drift(self, at: float) -> float:
+        while self.walked < at:
+            self.walk += self.rng.gauss(0, 0.05 * math.sqrt(TICK_SECONDS / 60))
+            self.walked += TICK_SECONDS
+        return math.exp(self.walk)
+
+    def _burst(self, at: float) -> float:
+        while at >= self.until:
+            self.is_on = not self.is_on
+            self.until += self.rng.expovariate(1 / (8 if self.is_on else 12))
+            self.factor = self.rng.uniform(1.3, 2.2) if self.is_on else 1.0
+        return self.factor
+
+    @property
+    def others_cores(self) -> float | None:
+        return (1.0 if self.is_on else 0.0) if self.kind == "bursts, seen" else None
+
+
+def run_case(curve: Curve, candidates: Candidates, machine: Machine, noise: float, rng: random.Random) -> Outcome:
+    """One comparison from its first round to its verdict."""
+    rounds: list[Round] = []
+    at = 0.0
+    while isinstance(step := decide(candidates, rounds), RunRound):
+        done = run_round(step, curve, machine, at, noise, rng)
+        rounds.append(done)
+        at += done.seconds
+    return Outcome(step, rounds)
+
+
+def run_round(step: RunRound, curve: Curve, machine: Machine, at: float, noise: float, rng: random.Random) -> Round:
+    blocks, now = [], at
+    for size in rng.sample(step.sizes, len(step.sizes)):
+        true, seconds, others = size / curve.speed(size), [], 0.0
+        block_seconds = BLOCK_SECONDS[step.stage]
+        if true < block_seconds:
+            now += true * machine.slowdown(now)  # the untimed step after a switch
+        while not seconds or sum(seconds) < block_seconds:
+            took = true * machine.slowdown(now) * math.exp(rng.gauss(0, noise))
+            others = max(others, machine.others_cores or 0.0)
+            seconds.append(took)
+            now += took
+        others = max(others, machine.others_cores or 0.0)
+        blocks.append(Block(size, tuple(seconds), others if machine.others_cores is not None else None))
+    return Round(step.stage, tuple(blocks), now - at)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    verdict: Verdict
+    rounds: list[Round]
+
+    @property
+    def seconds(self) -> float:
+        return sum(r.seconds for r in self.rounds)
+
+    @property
+    def extra_seconds(self) -> float:
+        """Beyond the fewest rounds of each stage."""
+        of = {stage: [r.seconds for r in self.rounds if r.stage is stage] for stage in {r.stage for r in self.rounds}}
+        fewest = {"selection": SELECTION_ROUNDS, "evaluation": EVALUATION_ROUNDS}
+        return sum(sum(seconds[fewest[stage] :]) for stage, seconds in of.items())
+
+
+def simulate(kind: str, noise: float, runs: int, seed: int = 0) -> dict[str, Any]:
+    """Many runs on one kind of machine: how often the interval and the recommendation were right."""
+    rows = list(_runs(kind, noise, runs, seed))
+    made = [row for row in rows if row["is_measurable"]]
+    compared = [row for row in made if row["covers"] is not None]
+    every = [row["covers"] for row in rows if row["covers"] is not None]
+    seconds = sorted(row["seconds"] for row in rows)
+    extra = sorted(row["extra"] for row in rows)
+    return {
+        "machine": kind,
+        "step_noise": noise,
+        "runs": runs,
+        "interval_holds_truth": share(row["covers"] for row in compared),
+        "interval_holds_truth_with_abstentions": share(every),
+        "compared": len(compared),
+        "recommendation_within_3_percent": share(row["is_good"] for row in made),
+        "abstained": 1 - len(made) / runs,
+        "speedup_error_p95": quantile(sorted(row["error"] for row in compared), 0.95),
+        "interval_spread_p50": quantile(sorted(row["spread"] for row in compared), 0.5),
+        "seconds_p50": quantile(seconds, 0.5),
+        "seconds_p95": quantile(seconds, 0.95),
+        "extra_seconds_p50": quantile(extra, 0.5),
+        "extra_seconds_p95": quantile(extra, 0.95),
+        "extra_seconds_max": extra[-1],
+    }
+
+
+def _runs(kind: str, noise: float, runs: int, seed: int) -> Iterator[dict[str, Any]]:
+    for number in range(runs):
+        rng = random.Random(f"{seed} {kind} {noise} {number}")
+        curve, candidates = make_case(rng)
+        outcome = run_case(curve, candidates, Machine(kind, rng), noise, rng)
+        verdict = outcome.verdict
+        row: dict[str, Any] = {"is_measurable": verdict.is_measurable, "covers": None}
+        row |= {"seconds": outcome.seconds, "extra": outcome.extra_seconds, "error": 0.0, "spread": 1.0}
+        best = max(curve.speed(s) for s in candidates.with_reserve)
+        row["is_good"] = curve.speed(verdict.recommended) >= best * (1 - RECOMMENDED_WITHIN)
+        if verdict.recommended != candidates.current and verdict.speedup is not None:
+            true = curve.speed(verdict.recommended) / curve.speed(candidates.current or 0)
+            row["covers"] = verdict.speedup.low <= true <= verdict.speedup.high
+            row["error"] = abs(math.log(verdict.speedup.value / true))
+            row["spread"] = verdict.speedup.spread
+        yield row
+
+
+def share(answers: Any) -> float | None:
+    answers = list(answers)
+    return sum(answers) / len(answers) if answers else None
+
+
+def quantile(ordered: list[float], at: float) -> float | None:
+    return ordered[min(int(at * len(ordered)), len(ordered) - 1)] if ordered else None
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| machine, step noise | 95 % interval holds the truth | recommended within 3 % of the best | abstained "
+        "| error of the speed-up, 95th of 100 | seconds, median | extra seconds, 95th of 100 |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['machine']}, {row['step_noise']:.0%} | {row['interval_holds_truth']:.1%} "
+            f"| {row['recommendation_within_3_percent']:.1%} | {row['abstained']:.1%} "
+            f"| {row['speedup_error_p95']:.1%} | {row['seconds_p50']:.0f} | {row['extra_seconds_p95']:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=4000)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    cases = [(kind, noise, options.runs) for kind in MACHINES for noise in NOISES]
+    rows: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(options.processes) as pool:
+        for row in pool.map(simulate, *zip(*cases, strict=True)):
+            rows.append(row)
+            report = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "runs": options.runs, "rows": rows}
+            options.output.write_text(json.dumps(report, indent=1) + "\n")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
