@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from engine.intervals import CONFIDENCE, Interval
+from engine.kinds import KINDS
 from engine.spec import SCHEMA, RunSpec
 from engine.units import GIB, MIB
 
@@ -40,7 +42,7 @@ class Purpose(StrEnum):
     CURVE = "curve"
     """A smaller size, run to draw the curves."""
     TIMING = "timing"
-    """A size the answer names, once more, because its first timing was not steady."""
+    """The speed of a size, timed in rounds beside the others. Its memory was measured by an earlier probe."""
 
 
 class Reason(StrEnum):
@@ -207,7 +209,10 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One batch size of the answer with its measured memory and speed."""
+    """One batch size of the answer with its measured memory and speed.
+
+    `samples_per_second_low` and `_high` are the interval; None where the speed was not timed in enough rounds.
+    """
 
     batch_size: int
     samples_per_second: float | None
@@ -215,9 +220,11 @@ class Point:
     peak_allocated_bytes: int | None
     peak_reserved_bytes: int | None
     memory_bytes: int | None
+    samples_per_second_low: float | None = None
+    samples_per_second_high: float | None = None
 
     @classmethod
-    def of(cls, probe: Probe, device: DeviceFacts) -> Point:
+    def of(cls, probe: Probe, device: DeviceFacts, speed: Interval | None = None) -> Point:
         """On a whole card the memory is what the driver counts, context and all, less what others held before."""
         memory_bytes = probe.memory_bytes
         is_whole = device.limit_bytes in (None, device.capacity_bytes)
@@ -225,11 +232,13 @@ class Point:
             memory_bytes = max(probe.device_used_bytes - device.others_bytes, memory_bytes or 0)
         return cls(
             batch_size=probe.batch_size,
-            samples_per_second=probe.samples_per_second,
-            step_seconds=probe.step_seconds,
+            samples_per_second=speed.value if speed else probe.samples_per_second,
+            step_seconds=probe.batch_size / speed.value if speed else probe.step_seconds,
             peak_allocated_bytes=probe.peak_allocated_bytes,
             peak_reserved_bytes=probe.peak_reserved_bytes,
             memory_bytes=memory_bytes,
+            samples_per_second_low=speed.low if speed else None,
+            samples_per_second_high=speed.high if speed else None,
         )
 
 
@@ -246,7 +255,10 @@ class Waste:
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """Money, derived: hours x price x (1 - 1/speedup), times runs a year. The first three are assumptions."""
+    """Money, derived: hours x price x (1 - 1/speedup), times runs a year. The first three are assumptions.
+
+    `_low` and `_high` are the same at the ends of the speed-up's interval.
+    """
 
     price_per_hour_usd: float
     hours_per_run: float
@@ -254,6 +266,43 @@ class Savings:
     cost_per_run_usd: float
     per_run_usd: float | None
     per_year_usd: float | None
+    per_run_usd_low: float | None = None
+    per_run_usd_high: float | None = None
+    per_year_usd_low: float | None = None
+    per_year_usd_high: float | None = None
+
+
+class RecommendedBy(StrEnum):
+    """What the recommended size was chosen by."""
+
+    SPEED = "speed"
+    """The smallest shown to be within 3 % of the fastest, of those that keep the reserve."""
+    MEMORY_RESERVE = "memory_reserve"
+    """The largest measured that keeps the reserve: the speeds could not be compared."""
+    NOTHING = "nothing"
+    """No size is recommended: none trained, or the run ended before the memory was known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How far the speeds of this result can be trusted, and what they were measured beside.
+
+    `reason` says why nothing is claimed; None where `is_measurable`. `rounds` are those that the intervals rest on,
+    `seconds` is what the whole comparison took, `others_cores` how many of the machine's `cores` other work used.
+    """
+
+    is_measurable: bool
+    reason: str | None
+    recommended_by: RecommendedBy
+    reserve_fraction: float
+    method: str | None = None
+    rounds: int = 0
+    quiet_rounds: int = 0
+    seconds: float = 0.0
+    confidence: float = CONFIDENCE
+    others_cores: float | None = None
+    cores: int | None = None
+    left_out_batch_sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +323,8 @@ class Timings:
 
     `model_seconds` is the sum over those processes; all but the first were made within the search, the soak
     and the curve, whose seconds hold them too. All of it is this attempt's; `carried_seconds` is what the probes
-    carried over from an earlier one took there. `estimate_seconds` went into the estimate before the search.
+    carried over from an earlier one took there. `estimate_seconds` went into the estimate before the search,
+    `timing_seconds` into the comparison of speeds after the curve.
     """
 
     total_seconds: float = 0.0
@@ -286,6 +336,7 @@ class Timings:
     processes: int = 0
     carried_seconds: float = 0.0
     estimate_seconds: float = 0.0
+    timing_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +363,15 @@ class RunResult:
     timings: Timings = field(default_factory=Timings)
     estimate: dict[str, Any] | None = None
     estimate_error: EstimateError | None = None
+    speed: Speed | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             **asdict(self),
+            "kinds": KINDS,
             "spec": self.spec.to_dict(),
             "device": self.device.to_dict(),
             "probes": [p.to_dict() for p in self.probes],

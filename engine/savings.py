@@ -1,7 +1,8 @@
-"""PURE: memory left unused, speed-up, and money. Every formula of the result stands here."""
+"""PURE: memory left unused, and money. The formulas of the result stand here; the speed-up is `speed`'s."""
 
 from __future__ import annotations
 
+from engine.intervals import Interval
 from engine.result import Point, Savings, Waste
 from engine.spec import RunSpec
 
@@ -24,19 +25,12 @@ def waste(capacity_bytes: int, current: Point | None, recommended: Point | None)
     )
 
 
-def speedup(current: Point | None, recommended: Point | None) -> float | None:
-    """Measured throughput at the recommended batch size over today's; None unless both were measured."""
-    if current is None or recommended is None:
-        return None
-    if not current.samples_per_second or recommended.samples_per_second is None:
-        return None
-    return recommended.samples_per_second / current.samples_per_second
-
-
-def savings(spec: RunSpec, measured_speedup: float | None) -> Savings:
+def savings(spec: RunSpec, speedup: Interval | None) -> Savings:
     """The money of a run, under its own assumptions."""
     return savings_assuming(
-        measured_speedup,
+        speedup.value if speedup else None,
+        speedup_low=speedup.low if speedup else None,
+        speedup_high=speedup.high if speedup else None,
         price_per_hour_usd=spec.price_per_hour_usd,
         hours_per_run=spec.hours_per_run,
         runs_per_year=spec.runs_per_year,
@@ -44,19 +38,29 @@ def savings(spec: RunSpec, measured_speedup: float | None) -> Savings:
 
 
 def savings_assuming(
-    measured_speedup: float | None, *, price_per_hour_usd: float, hours_per_run: float, runs_per_year: int
+    speedup: float | None,
+    *,
+    speedup_low: float | None = None,
+    speedup_high: float | None = None,
+    price_per_hour_usd: float,
+    hours_per_run: float,
+    runs_per_year: int,
 ) -> Savings:
-    """hours x price x (1 - 1/speedup) a run, times runs a year.
+    """hours x price x (1 - 1/speedup) a run, times runs a year, with the same at the ends of the interval.
 
     Negative where the recommended size is slower than today's (by up to the 3 % it is allowed).
     """
     cost = hours_per_run * price_per_hour_usd
-    per_run = None if measured_speedup is None else cost * (1 - 1 / measured_speedup)
+    per_run, low, high = (None if x is None else cost * (1 - 1 / x) for x in (speedup, speedup_low, speedup_high))
     return Savings(
         price_per_hour_usd=price_per_hour_usd,
         hours_per_run=hours_per_run,
         runs_per_year=runs_per_year,
         cost_per_run_usd=cost,
         per_run_usd=per_run,
+        per_run_usd_low=low,
+        per_run_usd_high=high,
         per_year_usd=None if per_run is None else per_run * runs_per_year,
+        per_year_usd_low=None if low is None else low * runs_per_year,
+        per_year_usd_high=None if high is None else high * runs_per_year,
     )

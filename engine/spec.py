@@ -15,6 +15,10 @@ from engine.units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
 SCHEMA = 1
 MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one holds more than the first
+RESERVE_FRACTION = 0.05
+"""Of the memory limit: what the recommended size leaves free by default. Between fresh processes the same training was
+seen to differ by far less, but a real one also meets longer batches, evaluation, fragmentation over hours and libraries
+that load kernels late. It is a convention and no measured bound."""
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 OPTIMIZERS = ("none", "sgd", "momentum", "adamw")
@@ -53,6 +57,7 @@ class RunSpec:
     max_batch_size: int = 65_536
     time_budget_seconds: float = 1800.0
     soak_steps: int | None = None
+    reserve_fraction: float = RESERVE_FRACTION
     price_per_hour_usd: float = 0.60
     hours_per_run: float = 2.0
     runs_per_year: int = 100
@@ -156,6 +161,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "max_batch_size": (1, MAX_BATCH_SIZE),
     "time_budget_seconds": (1, 7 * 86_400),
     "soak_steps": (1, 10_000),
+    "reserve_fraction": (0, 0.5),
     "price_per_hour_usd": (0, 100_000),
     "hours_per_run": (0, 100_000),
     "runs_per_year": (0, 10_000_000),

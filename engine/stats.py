@@ -1,15 +1,15 @@
-"""PURE: medians, steadiness, throughput, and the choice among measured batch sizes."""
+"""PURE: steadiness of step times, throughput, and the probe that counts for each batch size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 
-from engine.result import Probe
+from engine.result import Probe, Purpose
 
 STEADY_WITHIN = 0.02
 ENOUGH_STEPS = 6
-RECOMMENDED_WITHIN = 0.03
 
 
 def samples_per_second(batch_size: int, step_seconds: float) -> float:
@@ -32,32 +32,29 @@ def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> b
 
 
 def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:
-    """The probe that counts for each batch size: the latest verdict, with its timing where one was taken.
+    """The probe that counts for each batch size: the latest verdict on its memory, with the latest timing.
 
-    A soak repeats the boundary without timing it; the timed probe of the same size then stands. So does a
-    fit against a later refusal in a used process: what ran before fragmented its memory.
+    A soak repeats the boundary without timing it, and a timing says nothing of memory. A fit stands against a later
+    refusal in a used process: what ran before fragmented its memory.
     """
     chosen: dict[int, Probe] = {}
     for probe in probes:
         earlier = chosen.get(probe.batch_size)
-        had_fitted = earlier is not None and earlier.fits
-        is_untimed_repeat = probe.fits and probe.step_seconds is None
-        is_spoiled = not probe.fits and not probe.fresh_process
-        if not (had_fitted and (is_untimed_repeat or is_spoiled)):
+        if earlier is None or not earlier.fits:
+            chosen[probe.batch_size] = probe
+        elif probe.purpose is Purpose.TIMING and probe.memory_bytes is None:
+            chosen[probe.batch_size] = _with_timing_of(probe, earlier)
+        elif (probe.fits and probe.step_seconds is not None) or (not probe.fits and probe.fresh_process):
             chosen[probe.batch_size] = probe
     return dict(sorted(chosen.items()))
 
 
-def fastest(probes: Iterable[Probe]) -> Probe | None:
-    """The fitting probe with the highest measured throughput; the smaller batch where two are equal."""
-    timed = [p for p in probes if p.fits and p.samples_per_second is not None]
-    return max(timed, key=lambda p: (p.samples_per_second or 0.0, -p.batch_size), default=None)
-
-
-def recommended(probes: Sequence[Probe], within: float = RECOMMENDED_WITHIN) -> Probe | None:
-    """The smallest fitting batch whose measured throughput is within `within` of the fastest."""
-    best = fastest(probes)
-    if best is None or best.samples_per_second is None:
-        return None
-    floor = best.samples_per_second * (1 - within)
-    return min((p for p in probes if p.fits and (p.samples_per_second or 0.0) >= floor), key=lambda p: p.batch_size)
+def _with_timing_of(timing: Probe, probe: Probe) -> Probe:
+    return replace(
+        probe,
+        step_seconds=timing.step_seconds,
+        timed_step_seconds=timing.timed_step_seconds,
+        timing_is_steady=timing.timing_is_steady,
+        timing_conditions=timing.timing_conditions,
+        samples_per_second=timing.samples_per_second,
+    )

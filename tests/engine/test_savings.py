@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from engine.intervals import Interval
 from engine.result import DeviceFacts, Outcome, Point, Probe
-from engine.savings import savings, speedup, waste
+from engine.savings import savings, waste
 from engine.spec import RunSpec
 
 
@@ -13,20 +14,25 @@ def point(samples_per_second: float | None, memory_bytes: int | None = None) -> 
     return Point(16, samples_per_second, None, memory_bytes, None, memory_bytes)
 
 
+def exactly(speedup: float) -> Interval:
+    return Interval(speedup, speedup, speedup)
+
+
 def test_the_classic_example_of_2_5x_saves_48_cents_a_run_and_48_dollars_a_year():
-    money = savings(RunSpec("bert", price_per_hour_usd=0.40, hours_per_run=2, runs_per_year=100), 2.5)
+    money = savings(RunSpec("bert", price_per_hour_usd=0.40, hours_per_run=2, runs_per_year=100), exactly(2.5))
     assert money.per_run_usd == pytest.approx(0.48)
     assert money.per_year_usd == pytest.approx(48.0)
 
 
-def test_the_speed_up_is_the_ratio_of_measured_throughputs():
-    assert speedup(point(100), point(250)) == 2.5
+def test_the_saving_is_as_uncertain_as_the_speed_up():
+    money = savings(RunSpec("bert", price_per_hour_usd=1, hours_per_run=2, runs_per_year=10), Interval(0.8, 1, 2))
+    assert (money.per_run_usd_low, money.per_run_usd, money.per_run_usd_high) == pytest.approx((-0.5, 0, 1))
+    assert (money.per_year_usd_low, money.per_year_usd, money.per_year_usd_high) == pytest.approx((-5, 0, 10))
 
 
-@pytest.mark.parametrize("current", [None, point(None)])
-def test_without_a_measured_speed_today_there_is_no_speed_up_and_no_saving(current):
-    assert speedup(current, point(100)) is None
-    assert savings(RunSpec("bert"), None).per_run_usd is None
+def test_without_a_speed_up_there_is_no_saving():
+    money = savings(RunSpec("bert"), None)
+    assert (money.per_run_usd, money.per_year_usd_high) == (None, None)
 
 
 def test_waste_is_capacity_minus_memory_at_both_sizes():

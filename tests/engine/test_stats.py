@@ -1,9 +1,9 @@
-"""Medians, steadiness and the choice among measured batch sizes."""
+"""Steadiness of step times, and the probe that counts for each batch size."""
 
 import pytest
 
 from engine.result import Outcome, Probe, Purpose
-from engine.stats import decisive_probes, fastest, is_steady, recommended
+from engine.stats import decisive_probes, is_steady
 
 
 def probe(batch_size: int, samples_per_second: float | None = None, **changes) -> Probe:
@@ -29,22 +29,6 @@ def test_timing_is_steady_when_both_halves_agree_with_the_whole(seconds, expecte
     assert is_steady(seconds) is expected
 
 
-def test_the_recommended_size_is_the_smallest_within_three_percent_of_the_fastest():
-    probes = [probe(8, 60), probe(64, 97.1), probe(128, 100), probe(256, 99)]
-    assert fastest(probes).batch_size == 128
-    assert recommended(probes).batch_size == 64
-
-
-def test_a_size_just_outside_three_percent_is_not_recommended():
-    assert recommended([probe(64, 96.9), probe(128, 100)]).batch_size == 128
-
-
-def test_only_sizes_that_fit_and_were_timed_are_recommended():
-    refused = probe(512, 900, outcome=Outcome.OUT_OF_MEMORY)
-    assert recommended([probe(8, 60), probe(16), refused]).batch_size == 8
-    assert recommended([probe(16)]) is None
-
-
 def test_a_soak_that_fits_leaves_the_timed_probe_standing():
     timed, soak = probe(64, 100), probe(64, purpose=Purpose.SOAK)
     assert decisive_probes([timed, soak])[64] is timed
@@ -58,3 +42,9 @@ def test_a_refusal_in_a_used_process_does_not_overrule_a_fit():
 def test_a_soak_that_fails_overrules_the_probe_that_fitted():
     failed = probe(64, purpose=Purpose.SOAK, outcome=Outcome.OUT_OF_MEMORY, fresh_process=True)
     assert decisive_probes([probe(64, 100), failed])[64] is failed
+
+
+def test_a_timing_adds_the_speed_and_leaves_the_memory_as_it_was():
+    tried, timed = probe(64, peak_allocated_bytes=7), probe(64, 100, purpose=Purpose.TIMING)
+    together = decisive_probes([tried, timed])[64]
+    assert (together.memory_bytes, together.samples_per_second, together.purpose) == (7, 100, Purpose.SEARCH)
