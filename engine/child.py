@@ -22,6 +22,7 @@ from typing import Any
 import pynvml
 
 from engine import nvml
+from engine.comparison import TimedBlock
 from engine.device_lock import inherited_lock
 from engine.errors import EngineError, WorkerFailed
 from engine.progress import Progress, unheard
@@ -34,6 +35,7 @@ OPEN_SECONDS = 900.0
 END_SECONDS = 30.0
 STOP_SECONDS = 1.0
 STDERR_BYTES = 2_000
+KILLED = "the kernel's out-of-memory killer ended the worker process"
 
 
 class TimeIsUp(Exception):
@@ -115,7 +117,7 @@ class Worker:
         self.beside_bytes = found.beside_bytes  # a tenant that stays is waited for once, not in every session
 
     def probe(
-        self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress = unheard
+        self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress = unheard
     ) -> Probe:
         """Run one probe in the open session, within `seconds`. A refused probe ends the session.
 
@@ -125,7 +127,7 @@ class Worker:
         fresh = self.is_fresh
         self._session_probes += 1
         kills, started = _oom_kills(), time.monotonic()
-        request = {"do": "probe", "batch_size": batch_size, "steps": steps, "is_timed": is_timed}
+        request = {"do": "probe", "batch_size": batch_size, "steps": steps, "with_kinds": with_kinds}
         try:
             probe = Probe.from_dict(self._ask(request, "probe", seconds, progress)["probe"])
         except WorkerFailed as error:
@@ -135,6 +137,24 @@ class Worker:
         if not probe.fits:
             self.close()
         return replace(probe, fresh_process=fresh)
+
+    def time(
+        self, batch_size: int, *, block_seconds: float, seconds: float, progress: Progress = unheard
+    ) -> TimedBlock:
+        """Time a block of steps in the open session, within `seconds`. A refused size ends the session."""
+        self.open()
+        self._session_probes += 1
+        kills = _oom_kills()
+        request = {"do": "time", "batch_size": batch_size, "block_seconds": block_seconds}
+        try:
+            block = TimedBlock.from_dict(self._ask(request, "block", seconds, progress)["block"])
+        except WorkerFailed as error:
+            if error.status != -signal.SIGKILL or _oom_kills() <= kills:
+                raise
+            block = TimedBlock(batch_size, Outcome.OUT_OF_MEMORY, error_type="Killed", error_message=KILLED)
+        if block.outcome is not Outcome.FITS:
+            self.close()
+        return block
 
     def close(self) -> None:
         """End the session, so that the next probe runs in a process that has run nothing."""
@@ -320,7 +340,7 @@ def _killed_by_kernel(batch_size: int, wall_seconds: float) -> Probe:
         batch_size,
         Outcome.OUT_OF_MEMORY,
         error_type="Killed",
-        error_message="the kernel's out-of-memory killer ended the worker process",
+        error_message=KILLED,
         wall_seconds=wall_seconds,
     )
 

@@ -1,12 +1,10 @@
-"""One batch size, tried: a memory pass of full training steps, then a timing pass. Needs torch.
+"""One batch size, tried: full training steps whose memory is read. Needs torch. `timing` takes the time of steps.
 
 How it measures
   memory, accelerators: the caching allocator's own peak counters, read at the end of each phase.
   memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `ledger`;
     repeatable to the byte, and no other figure of the CPU is.
-  time: wall clock of whole steps between two device synchronisations, no tracer running, until the
-    median is steady (bounded by steps and seconds); the raw times are kept.
-  kinds of memory: one more step under the profiler, never one whose peak or time is reported.
+  kinds of memory: one more step under the profiler, never one whose peak is reported.
 
 Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --json | python -m json.tool`.
 """
@@ -14,10 +12,9 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from torch import Tensor
@@ -30,12 +27,10 @@ from engine.oom import classify
 from engine.progress import Progress, unheard
 from engine.result import Outcome, Probe, Purpose
 from engine.spec import MEMORY_STEPS, RunSpec
-from engine.stats import ENOUGH_STEPS, is_steady, samples_per_second
 from engine.step import PhaseMarker, TrainingStep
 from engine.units import format_bytes
 from engine.workloads import Built
 
-MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
 MESSAGE_LENGTH = 1_000
 _MARK = "memorymark."
 
@@ -118,9 +113,9 @@ class BudgetMeter(Meter):
 
 
 def run_probe(
-    bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, is_timed: bool = True, progress: Progress = unheard
+    bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, with_kinds: bool = True, progress: Progress = unheard
 ) -> Probe:
-    """Train `steps` full steps of `batch_size` and, if `is_timed`, time further ones.
+    """Train `steps` full steps of `batch_size` and read its memory; `with_kinds` also what held it.
 
     Whatever a step raises is an outcome: out of memory, a size limit, or an error that is neither. Only what the
     engine itself finds wrong with the step is raised (WorkloadFailed). After an outcome other than FITS this process
@@ -132,8 +127,7 @@ def run_probe(
     retries = device.allocator_retries()
     meter = Meter(bench) if device.has_caching_allocator else BudgetMeter(bench)
     step = TrainingStep(bench.spec, bench.built, device.torch_device)
-    seconds: list[float] = []
-    conditions = used_bytes = None
+    used_bytes = None
     outcome, error = Outcome.FITS, None
     try:
         for number in range(1, steps + 1):
@@ -142,10 +136,6 @@ def run_probe(
         device.synchronize()
         used_bytes, beside_bytes, retries_after = device.used_bytes(), device.beside_bytes(), device.allocator_retries()
         check_capacity(meter.reserved_bytes, device.capacity_bytes)
-        if is_timed:
-            meter.phase = "timing"
-            seconds = timed_steps(device, step, batch_size, progress)
-            conditions = device.conditions()
     except EngineError:
         raise
     except Exception as exc:  # noqa: BLE001 - told apart by the classifier, and kept with the probe
@@ -156,11 +146,10 @@ def run_probe(
             read_if_possible(device.beside_bytes),
             device.allocator_retries(),
         )
-    if outcome is Outcome.FITS and is_timed and meter.peak is None:
+    if outcome is Outcome.FITS and with_kinds and meter.peak is None:
         progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
     step.clear_gradients()
-    median_seconds = median(seconds) if seconds else None
     return Probe(
         batch_size=batch_size,
         outcome=outcome,
@@ -173,13 +162,8 @@ def run_probe(
         allocator_retries=None if retries_after is None else retries_after - (retries or 0),
         peak_phase=meter.peak_phase,
         memory_by_kind=meter.peak.by_kind if meter.peak and error is None else None,
-        step_seconds=median_seconds,
-        timed_step_seconds=tuple(seconds),
-        timing_is_steady=is_steady(seconds) if seconds else None,
-        timing_conditions=conditions,
-        samples_per_second=samples_per_second(batch_size, median_seconds) if median_seconds else None,
         error_type=type(error).__name__ if error else None,
-        error_message=_first_lines(error) if error else None,
+        error_message=first_lines(error) if error else None,
         failed_phase=meter.phase if error else None,
         wall_seconds=time.perf_counter() - started,
     )
@@ -203,49 +187,8 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> ledger.P
         return profiled_step(bench, step, batch_size, recorded)
     except RuntimeError as exc:
         if outcome_of(exc, bench.device) is Outcome.ERROR:
-            raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {_first_lines(exc)}") from exc
+            raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {first_lines(exc)}") from exc
         return None
-
-
-def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> list[float]:
-    """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
-
-    On an accelerator not before its clocks are those of a long training: it is warmed up once a process, and timed for
-    a second at least. Progress is said between two steps, where no clock runs.
-    """
-    if not device.is_warm:
-        warm_up(device, step, batch_size, progress)
-    seconds: list[float] = []
-    device.synchronize()
-    while not _is_enough(seconds, device.least_timed_seconds):
-        progress("timing", len(seconds) + 1)
-        before = time.perf_counter()
-        step.clear_gradients()
-        step(batch_size)
-        device.synchronize()
-        seconds.append(time.perf_counter() - before)
-    return seconds
-
-
-def _is_enough(step_seconds: Sequence[float], least_seconds: float) -> bool:
-    spent_seconds = sum(step_seconds)
-    if len(step_seconds) < MIN_TIMED_STEPS or spent_seconds < least_seconds:
-        return False
-    is_bound_reached = spent_seconds >= TIMING_SECONDS or len(step_seconds) >= MAX_TIMED_STEPS
-    return is_bound_reached or (len(step_seconds) >= ENOUGH_STEPS and is_steady(step_seconds))
-
-
-def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> None:
-    """Train untimed until the device has been busy for its warm-up time."""
-    deadline = time.perf_counter() + device.warm_up_seconds
-    number = 0
-    while time.perf_counter() < deadline:
-        number += 1
-        progress("warm-up", number)
-        step.clear_gradients()
-        step(batch_size)
-        device.synchronize()
-    device.is_warm = True
 
 
 def recorded(phase: str) -> AbstractContextManager[Any]:
@@ -314,5 +257,5 @@ def read_if_possible(read: Callable[[], int | None]) -> int | None:
         return None
 
 
-def _first_lines(exc: BaseException) -> str:
+def first_lines(exc: BaseException) -> str:
     return str(exc).strip()[:MESSAGE_LENGTH]

@@ -20,10 +20,11 @@ from engine.console import RULE
 from engine.device import open_device
 from engine.errors import EngineError, WorkloadFailed
 from engine.oom import classify
-from engine.probe import Bench, BudgetMeter, Meter, run_probe, timed_steps
+from engine.probe import Bench, BudgetMeter, Meter, run_probe
 from engine.result import Outcome
 from engine.spec import MEMORY_STEPS, RunSpec
 from engine.step import PhaseMarker, TrainingStep, apply_precision
+from engine.timing import timed_steps
 from engine.units import format_bytes
 from engine.workloads import build
 
@@ -145,10 +146,12 @@ def _compiled_row(spec: RunSpec, say: Print) -> bool:
 
 
 def _mode(bench: Bench, compile_seconds: float) -> _Mode:
-    probe = run_probe(bench, BATCH_SIZE)
-    if probe.step_seconds is None:
+    probe = run_probe(bench, BATCH_SIZE, with_kinds=False)
+    if not probe.fits:
         raise WorkloadFailed(f"{bench.spec.model} {NO_ROOM}: {probe.error_message}")
-    return _Mode(compile_seconds, probe.step_seconds, probe.peak_allocated_bytes)
+    step = TrainingStep(bench.spec, bench.built, bench.device.torch_device)
+    seconds = timed_steps(bench.device, step, BATCH_SIZE)
+    return _Mode(compile_seconds, median(seconds), probe.peak_allocated_bytes)
 
 
 def _size(mode: _Mode) -> str:

@@ -9,9 +9,10 @@ and ends.
 
     in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
-         {"do": "probe", "batch_size": 16, "steps": 3, "is_timed": true} -> probe | error
+         {"do": "probe", "batch_size": 16, "steps": 3, "with_kinds": true} -> probe | error
+         {"do": "time", "batch_size": 16, "block_seconds": 0.4}          -> block | error
          {"do": "close"}                                           -> (the session ends)
-    out  ready, tracing, traced, opened, progress, probe, error, and {"event": "ended", "status": ...} when
+    out  ready, tracing, traced, opened, progress, probe, block, error, and {"event": "ended", "status": ...} when
          a session's or a trace's process is gone
 """
 
@@ -26,18 +27,23 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkloadFailed
 from engine.fork import ForkFailed, in_a_fork
-from engine.progress import Paced
+from engine.progress import Paced, Progress
 from engine.result import DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
 
 if TYPE_CHECKING:
     from engine.device import Device
+    from engine.timing import BlockTimer
+
+Requests = dict[str, Callable[..., dict[str, Any]]]
+"""By the word after "do": what runs it, and answers with the message to send."""
 
 SEED = 0
 OOM_SCORE_ADJ = 500  # of 1,000
@@ -146,26 +152,25 @@ def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
 
 
 def _session(first: dict[str, Any], out: TextIO) -> None:
-    """Open the device and the model once, then run probes until told to close."""
+    """Open the device and the model once, then run probes and blocks until told to close."""
     try:
         spec = RunSpec.from_dict(first["spec"])
-        probe, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
+        served, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
         _say(out, event="opened", pid=os.getpid(), **opened)
-        while (line := sys.stdin.readline()) and (request := json.loads(line)).pop("do") == "probe":
-            _say(out, event="probe", probe=probe(**request, progress=Paced(partial(_say_progress, out))).to_dict())
+        while (line := sys.stdin.readline()) and (work := served.get((request := json.loads(line)).pop("do"))):
+            _say(out, **work(**request, progress=Paced(partial(_say_progress, out))))
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
 
 
-def _open(
-    spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None
-) -> tuple[Callable[..., Probe], dict[str, Any]]:
-    """The function that runs a probe on the opened device, and what there is to say about it."""
+def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tuple[Requests, dict[str, Any]]:
+    """What answers each request on the opened device, and what there is to say about the device."""
     import torch
 
     from engine.environment import check_environment, environment
     from engine.probe import Bench, outcome_of, run_probe
     from engine.step import apply_precision
+    from engine.timing import BlockTimer
     from engine.workloads import build
 
     started = time.perf_counter()
@@ -175,15 +180,29 @@ def _open(
     check_environment(spec, device.torch_device.type)
     facts = {"device": device.facts().to_dict(), **({"environment": environment(spec, device)} if describe else {})}
     try:
-        probe = partial(run_probe, Bench(spec, device, build(spec, device.torch_device)))
+        bench = Bench(spec, device, build(spec, device.torch_device))
     except EngineError:
         raise
     except Exception as exc:
         name, text = type(exc).__name__, str(exc)[:1_000]
         if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
             raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
-        probe = partial(_model_does_not_fit, name, text, device)
-    return probe, {**facts, "model_seconds": time.perf_counter() - started}
+        served = _requests(partial(_model_does_not_fit, name, text, device), None)
+    else:
+        served = _requests(partial(run_probe, bench), BlockTimer(bench))
+    return served, {**facts, "model_seconds": time.perf_counter() - started}
+
+
+def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requests:
+    """What a session answers; no block is ever asked of one whose model did not fit."""
+
+    def probe(**request: Any) -> dict[str, Any]:
+        return {"event": "probe", "probe": run_probe(**request).to_dict()}
+
+    def block(timer: BlockTimer, batch_size: int, block_seconds: float, progress: Progress) -> dict[str, Any]:
+        return {"event": "block", "block": asdict(timer.run(batch_size, block_seconds, progress))}
+
+    return {"probe": probe, **({} if timer is None else {"time": partial(block, timer)})}
 
 
 def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:

@@ -38,7 +38,7 @@ def session(worker):
 
 
 def probe(worker, batch_size, seconds=60.0):
-    return worker.probe(batch_size, steps=3, is_timed=False, seconds=seconds)
+    return worker.probe(batch_size, steps=3, with_kinds=False, seconds=seconds)
 
 
 def test_the_first_probe_of_a_session_is_fresh_and_the_next_is_not(session):
@@ -99,7 +99,7 @@ def kill_soon(pid: int) -> None:
 def test_a_killed_session_is_a_failure_and_never_out_of_memory(session):
     kill_soon(session._session_pid)
     with pytest.raises(WorkerFailed, match="SIGKILL"):
-        session.probe(8, steps=10_000, is_timed=False, seconds=60)
+        session.probe(8, steps=10_000, with_kinds=False, seconds=60)
     assert probe(session, 2).fits
 
 
@@ -107,14 +107,14 @@ def test_a_session_the_kernel_killed_for_memory_is_out_of_memory(session, monkey
     kills = iter([3, 4])
     monkeypatch.setattr(child, "_oom_kills", lambda: next(kills))
     kill_soon(session._session_pid)
-    refused = session.probe(8, steps=10_000, is_timed=False, seconds=60)
+    refused = session.probe(8, steps=10_000, with_kinds=False, seconds=60)
     assert (refused.outcome, refused.error_type, refused.fresh_process) == (Outcome.OUT_OF_MEMORY, "Killed", True)
 
 
 def test_a_probe_that_outlasts_its_time_is_killed(session):
     pid = session._session_pid
     with pytest.raises(TimeIsUp):
-        session.probe(8, steps=10_000, is_timed=False, seconds=0.5)
+        session.probe(8, steps=10_000, with_kinds=False, seconds=0.5)
     assert not os.path.exists(f"/proc/{pid}")
     assert probe(session, 2).fits
 
@@ -128,7 +128,7 @@ def test_where_forking_is_not_safe_every_session_is_a_process_of_its_own(monkeyp
         assert probe(worker, 512).outcome is Outcome.OUT_OF_MEMORY
         assert probe(worker, 2).fresh_process
         with pytest.raises(TimeIsUp):
-            worker.probe(8, steps=10_000, is_timed=False, seconds=0.5)
+            worker.probe(8, steps=10_000, with_kinds=False, seconds=0.5)
         assert probe(worker, 2).fits
 
 
@@ -137,14 +137,18 @@ def test_a_crash_while_the_kernel_kills_somebody_else_is_no_out_of_memory(sessio
     monkeypatch.setattr(child, "_oom_kills", lambda: next(kills))
     threading.Timer(0.2, os.kill, (session._session_pid, signal.SIGSEGV)).start()
     with pytest.raises(WorkerFailed, match="SIGSEGV"):
-        session.probe(8, steps=10_000, is_timed=False, seconds=60)
+        session.probe(8, steps=10_000, with_kinds=False, seconds=60)
 
 
 def test_a_probe_of_several_seconds_tells_how_far_it_is_once_a_second(session):
     told: list[tuple[float, str, int]] = []
     with pytest.raises(TimeIsUp):
         session.probe(
-            8, steps=10_000, is_timed=False, seconds=3.5, progress=lambda *said: told.append((time.monotonic(), *said))
+            8,
+            steps=10_000,
+            with_kinds=False,
+            seconds=3.5,
+            progress=lambda *said: told.append((time.monotonic(), *said)),
         )
     times, stages, steps = zip(*told, strict=True)
     assert len(told) in (2, 3)
