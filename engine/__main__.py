@@ -243,6 +243,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
     add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
     add("--soak-steps", type=int, metavar="N", help="steps the boundary must survive (20; on a CPU 5)")
+    add("--reserve", type=float, metavar="SHARE", dest="reserve_fraction", help="memory to leave free (0.05)")
     add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
     add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
     add("--runs-per-year", type=int, metavar="N", help="an assumption (100)")

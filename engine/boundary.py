@@ -88,3 +88,16 @@ _REASONS = {
     Outcome.SIZE_LIMIT: Reason.SIZE_LIMIT,
     Outcome.ERROR: Reason.ERROR,
 }
+
+
+def boundary_of_soak_cut_short(
+    boundary: Boundary, soaks: Sequence[Probe], steps: int, searched: Sequence[Probe]
+) -> Boundary:
+    """Conclude when the time budget ended in the soak: what fitted stands, less what already failed its soak."""
+    failed = min((p.batch_size for p in soaks if not p.fits), default=None)
+    largest = boundary.largest_batch_size
+    note = f"the time budget ended before {largest} had trained {steps} steps in a row"
+    if failed is not None:
+        largest = max((p.batch_size for p in searched if p.fits and p.batch_size < failed), default=0)
+        note = f"{failed} failed its soak of {steps} steps, and the time budget ended before a size survived one"
+    return replace(boundary, largest_batch_size=largest, certified=False, reason=Reason.TIME_BUDGET, note=note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from engine.does_not_fit import describe_need, refusing_probe, suggestions
-from engine.result import CPU_COUNTS_TENSORS, Point, Probe, Reason, RunResult
+from engine.result import CPU_COUNTS_TENSORS, Point, Probe, Reason, RecommendedBy, RunResult
 from engine.units import GIB, format_bytes
 
 RULE = "=" * 60
@@ -124,7 +124,14 @@ def _waste(result: RunResult) -> str:
     return f"{waste.at_recommended_bytes / GIB:.1f}GB ({waste.at_recommended_fraction:.1%})"
 
 
+def is_same_speed(result: RunResult) -> bool:
+    """Whether the interval of the speed-up holds 1: nothing is claimed then."""
+    return result.speedup_low is not None and result.speedup_low <= 1 <= (result.speedup_high or 0)
+
+
 def _speedup(result: RunResult) -> str:
+    if is_same_speed(result):
+        return "1.0x"
     return "not measured" if result.speedup is None else f"{result.speedup:.1f}x"
 
 
@@ -132,6 +139,8 @@ def _savings(result: RunResult) -> str:
     per_run, per_year = result.savings.per_run_usd, result.savings.per_year_usd
     if per_run is None or per_year is None:
         return "not measured"
+    if is_same_speed(result):
+        per_run = per_year = 0.0
     return f"{_usd(per_run)}/run, {_usd(per_year)}/year"
 
 
@@ -145,13 +154,14 @@ def details(result: RunResult) -> str:
     spent = (
         f"imports {timings.import_seconds:.1f} s, model {timings.model_seconds:.1f} s, "
         f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
-        f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s"
+        f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s, timing {timings.timing_seconds:.1f} s"
     )
     lines = [certificate(result), *_small_print(result), *_what_may_make_it_fit(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
     lines += [_point_line(name, point) for name, point in points if point is not None]
+    lines += _speed_lines(result)
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
 
 
@@ -186,4 +196,48 @@ def _estimated(result: RunResult) -> list[str]:
 def _point_line(name: str, point: Point) -> str:
     memory = "not measured" if point.memory_bytes is None else format_bytes(point.memory_bytes)
     speed = f"{point.samples_per_second:.1f} samples/s" if point.samples_per_second else "speed not measured"
+    if point.samples_per_second_low is not None and point.samples_per_second_high is not None:
+        speed += f" [{point.samples_per_second_low:.1f}, {point.samples_per_second_high:.1f}]"
     return f"{name + ':':<13}{point.batch_size:>6}  {memory:>10}  {speed}"
+
+
+def _speed_lines(result: RunResult) -> list[str]:
+    """The speed-up and the money with their intervals and assumptions, or why there are none."""
+    speed = result.speed
+    if speed is None:
+        return []
+    lines = [] if speed.reason is None else [f"{speed.reason[:1].upper()}{speed.reason[1:]}."]
+    if speed.recommended_by is RecommendedBy.MEMORY_RESERVE:
+        lines.append(
+            f"Recommended by memory alone: the largest measured that leaves {speed.reserve_fraction:.0%} free."
+        )
+    if speed.is_measurable and result.speedup is not None:
+        lines += [_speedup_line(result), _money_line(result)]
+    if speed.others_cores is not None and speed.cores:
+        lines.append(f"While timing, other work used {speed.others_cores:.1f} of {speed.cores} cores.")
+    return lines
+
+
+def _speedup_line(result: RunResult) -> str:
+    """``Speed-up: 1.39x [1.36, 1.42] over 16 (95 % interval of 6 rounds).``"""
+    assert result.speed is not None
+    if result.recommended is not None and result.recommended.batch_size == result.spec.current_batch_size:
+        return f"Speed-up: none, {result.spec.current_batch_size} is the recommended size already."
+    said = "the same speed, " if is_same_speed(result) else ""
+    interval = f"{result.speedup:.2f}x [{result.speedup_low:.2f}, {result.speedup_high:.2f}]"
+    over = f"over {result.spec.current_batch_size}"
+    return (
+        f"Speed-up: {said}{interval} {over} ({result.speed.confidence:.0%} interval of {result.speed.rounds} rounds)."
+    )
+
+
+def _money_line(result: RunResult) -> str:
+    """``Savings, assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49].``"""
+    money = result.savings
+    assumed = (
+        f"{_usd(money.price_per_hour_usd)}/h, {money.hours_per_run:g} h a run, {money.runs_per_year:,} runs a year"
+    )
+    if money.per_year_usd is None or money.per_year_usd_low is None or money.per_year_usd_high is None:
+        return f"Savings, assuming {assumed}: not measured."
+    interval = f"[{_usd(money.per_year_usd_low)}, {_usd(money.per_year_usd_high)}]"
+    return f"Savings, assuming {assumed}: {_usd(money.per_year_usd)}/year {interval}."

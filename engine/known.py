@@ -1,7 +1,8 @@
 """What an earlier, interrupted attempt of the same spec measured, and whether it still counts.
 
 It counts on the same device with the same environment, and never for the certificate: its soaks and
-confirmations are left out, and its refusals are not from a fresh process of this attempt.
+confirmations are left out, and its refusals are not from a fresh process of this attempt. Its timings are left out
+too: speeds are compared only within one attempt, in one process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from engine.errors import SpecError
 from engine.result import DeviceFacts, MemoryByKind, Outcome, Probe, Purpose
 
 _COMPARED = ("kind", "name", "uuid", "capacity_bytes", "limit_bytes", "driver", "compute_capability")
-_PROVED_ANEW = (Purpose.SOAK, Purpose.CONFIRM)
+_DONE_ANEW = (Purpose.SOAK, Purpose.CONFIRM, Purpose.TIMING)
 _NOTHING = type(None)
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -64,7 +65,7 @@ class Known:
 
     def carried(self) -> list[Probe]:
         """The probes that need not be run again, each once, in their order."""
-        kept = (p for p in self.probes if p.purpose not in _PROVED_ANEW)
+        kept = (p for p in self.probes if p.purpose not in _DONE_ANEW)
         return list(dict.fromkeys(p if p.fits else replace(p, fresh_process=False) for p in kept))
 
 

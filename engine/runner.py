@@ -10,23 +10,26 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
-from engine.answer import answer
-from engine.boundary import boundary_of_search, boundary_of_soak, with_todays_size_explained
+from engine.answer import answer, measured_points
+from engine.boundary import boundary_of_search, boundary_of_soak, boundary_of_soak_cut_short, with_todays_size_explained
 from engine.child import TimeIsUp, Worker
+from engine.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.calibration import Calibration
 from engine.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
 from engine.guided_search import Expectation, decide
 from engine.known import Known
+from engine.machine_watch import usable_cores
 from engine.prior_estimate import PriorEstimate, graded
-from engine.progress import Progress
+from engine.prober import Prober
+from engine.reserve import edge_size, sizes_with_reserve
 from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from engine.search import Found, Limits, Trial, Try, curve_sizes, next_soak
 from engine.spec import MEMORY_STEPS, SCHEMA, RunSpec
-from engine.stats import decisive_probes
 from engine.units import format_bytes
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
@@ -34,29 +37,13 @@ FOREIGN_MEMORY_REPEATS = 2
 FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
 # a library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside
 CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
+EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
 
 T = TypeVar("T")
 Emit = Callable[[dict[str, Any]], None]
 Keep = Callable[[RunResult], None]
 Hold = Callable[[DeviceFacts], AbstractContextManager[Any]]
-
-
-class Prober(Protocol):
-    """What the runner needs of a worker; tests pass one with a made-up memory curve."""
-
-    device: DeviceFacts | None
-    environment: dict[str, Any]
-    import_seconds: float
-    model_seconds: float
-    sessions: int
-
-    @property
-    def is_fresh(self) -> bool: ...
-    def trace(self, seconds: float) -> dict[str, Any]: ...
-    def open(self) -> None: ...
-    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress) -> Probe: ...
-    def close(self) -> None: ...
 
 
 def measure(
@@ -116,11 +103,14 @@ class _Sweep:
         self._timed("preparing", self._open)
         if model is not None:
             self._estimate(model)
+        comparison = Comparison(is_measurable=False, reason="the run ended before the speeds were compared")
         boundary = self._timed("searching", self._search)
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             boundary = self._timed("soaking", lambda: self._soak(boundary))
-            self._timed("curve", lambda: self._curve(boundary))
-        result = self._answer(with_todays_size_explained(boundary, self.spec))
+            if boundary.largest_batch_size:
+                self._timed("curve", lambda: self._curve(boundary))
+                comparison = self._timed("timing", lambda: self._compare_speeds(boundary))
+        result = self._answer(with_todays_size_explained(boundary, self.spec), comparison)
         if (prior := self.prior) is not None:
             result = self._harmlessly(lambda: graded(result, prior)) or result
         try:
@@ -131,9 +121,9 @@ class _Sweep:
         self.say("result", result=result.to_dict())
         return result
 
-    def _answer(self, boundary: Boundary) -> RunResult:
-        environment, timings = self.worker.environment, self._timings()
-        return answer(self.spec, self._device, boundary, self.probes, environment=environment, timings=timings)
+    def _answer(self, boundary: Boundary, comparison: Comparison) -> RunResult:
+        environment, timings, device = self.worker.environment, self._timings(), self._device
+        return answer(self.spec, device, boundary, self.probes, comparison, environment=environment, timings=timings)
 
     def say(self, event: str, **content: Any) -> None:
         self.emit({"event": event, "seconds": round(time.monotonic() - self.started, 3), **content})
@@ -145,6 +135,10 @@ class _Sweep:
     def _device(self) -> DeviceFacts:
         assert self.worker.device is not None
         return self.worker.device
+
+    @property
+    def _limit_bytes(self) -> int:
+        return self._device.limit_bytes or self._device.capacity_bytes
 
     @property
     def _seconds_left(self) -> float:
@@ -213,7 +207,7 @@ class _Sweep:
     def _search(self) -> Boundary:
         """The largest size that trains, and the next one refused in a fresh process."""
         limits = Limits(
-            memory_bytes=self._device.limit_bytes or self._device.capacity_bytes,
+            memory_bytes=self._limit_bytes,
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
             maximum=self.spec.max_batch_size,
         )
@@ -258,7 +252,7 @@ class _Sweep:
                 self.worker.close()
                 soaks.append(self._probe(size, Purpose.SOAK, steps=steps))
         except TimeIsUp:
-            return self._soak_cut_short(boundary, soaks, steps)
+            return boundary_of_soak_cut_short(boundary, soaks, steps, self._searched)
         return boundary_of_soak(boundary, soaks, steps, self._device, self._when(largest))
 
     def _when(self, batch_size: int) -> str:
@@ -266,21 +260,11 @@ class _Sweep:
         has_fitted_now = any(p.fits and p.batch_size == batch_size for p in self.probes[self.carried :])
         return "" if has_fitted_now else " in an earlier attempt"
 
-    def _soak_cut_short(self, boundary: Boundary, soaks: Sequence[Probe], steps: int) -> Boundary:
-        """The time budget ended in the soak: what fitted stands, less what already failed its soak."""
-        failed = min((p.batch_size for p in soaks if not p.fits), default=None)
-        largest = boundary.largest_batch_size
-        note = f"the time budget ended before {largest} had trained {steps} steps in a row"
-        if failed is not None:
-            largest = max((p.batch_size for p in self._searched if p.fits and p.batch_size < failed), default=0)
-            note = f"{failed} failed its soak of {steps} steps, and the time budget ended before a size survived one"
-        return replace(boundary, largest_batch_size=largest, certified=False, reason=Reason.TIME_BUDGET, note=note)
-
     def _curve(self, boundary: Boundary) -> None:
-        """Smaller sizes, so that memory and throughput can be drawn and the fastest one is not missed."""
+        """Smaller sizes, so that the curves can be drawn and the fastest is not missed, and the edge of the reserve."""
         largest = boundary.largest_batch_size or 0
-        of_search = {p.batch_size for p in self._searched if p.step_seconds is not None}
-        known = {p.batch_size for p in self.probes if p.step_seconds is not None}
+        of_search = {p.batch_size for p in self._searched if p.fits}
+        known = {p.batch_size for p in self.probes if p.fits}
         known |= {p.batch_size for p in self.probes if not p.fits and p.batch_size > largest}
         wanted = {*curve_sizes(sorted(of_search), largest), largest}
         if self.spec.current_batch_size <= self.spec.max_batch_size:
@@ -288,24 +272,44 @@ class _Sweep:
         try:
             for size in sorted(wanted - known - {0}):
                 self._probe_again_if_spoiled(size, Purpose.CURVE, largest)
-            self._time_again(boundary)
+            for _ in range(EDGE_PROBES):
+                points = measured_points(self.probes, self._device, largest)
+                edge = edge_size(points, self._limit_bytes, self.spec.reserve_fraction)
+                if edge is None or edge in {p.batch_size for p in self.probes}:
+                    break
+                self._probe_again_if_spoiled(edge, Purpose.CURVE, largest)
         except TimeIsUp:
             self.log("the time budget ended before the curve was complete", "warning")
 
-    def _time_again(self, boundary: Boundary) -> None:
-        """Repeat, once each, the sizes the answer names whose timing was not steady: they are what it rests on."""
-        repeated = {p.batch_size for p in self.probes if p.purpose is Purpose.TIMING and p.fits}
-        while True:
-            result = self._answer(boundary)
-            named = {p.batch_size for p in (result.current, result.recommended, result.fastest) if p is not None}
-            decisive = decisive_probes(self.probes)
-            unsteady = sorted(s for s in named - repeated if not decisive[s].timing_is_steady)
-            if not unsteady:
-                return
-            self.log(f"timing again, because it was not steady: batch {', '.join(map(str, unsteady))}")
-            for size in unsteady:
-                repeated.add(size)
-                self._probe_again_if_spoiled(size, Purpose.TIMING, boundary.largest_batch_size or 0)
+    def _compare_speeds(self, boundary: Boundary) -> Comparison:
+        """Time today's size, the recommended and the fastest in rounds, in a process of their own."""
+        points = measured_points(self.probes, self._device, boundary.largest_batch_size or 0)
+        keeping = sizes_with_reserve(points, self._limit_bytes, self.spec.reserve_fraction)
+        candidates = candidates_of(points, keeping, self.spec.current_batch_size, len(usable_cores()))
+        comparison = SpeedComparison(candidates, self._run_block, lambda content: self.say("timing", **content))
+        self.worker.close()
+        try:
+            found = comparison.run()
+        except TimeIsUp:
+            found = comparison.cut_short("the time budget ended before the speeds were compared")
+        except (WorkerFailed, WorkloadFailed) as error:
+            found = comparison.cut_short(f"the timing failed: {error}")
+        self.worker.close()
+        for probe in comparison.probes(found):
+            self.probes.append(probe)
+            self.say("probe", probe=probe.to_dict())
+        for said in comparison_lines(found):
+            self.log(said, "info" if found.is_measurable else "warning")
+        return found
+
+    def _run_block(self, batch_size: int, block_seconds: float) -> TimedBlock:
+        if self._seconds_left <= 0:
+            raise TimeIsUp("the time budget is spent")
+        progress = partial(self._say_step, batch_size, Purpose.TIMING)
+        return self.worker.time(batch_size, block_seconds=block_seconds, seconds=self._seconds_left, progress=progress)
+
+    def _say_step(self, batch_size: int, purpose: Purpose, stage: str, step: int) -> None:
+        self.say("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
 
     def _probe_again_if_spoiled(self, batch_size: int, purpose: Purpose, largest: int) -> None:
         """A size known to fit that a used process refuses gets one fresh process: what ran before was in its way."""
@@ -345,14 +349,12 @@ class _Sweep:
         if self._seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
         self.say("probe_started", batch_size=batch_size, purpose=purpose)
-        is_timed = purpose is not Purpose.SOAK
-
-        def progress(stage: str, step: int) -> None:
-            self.say("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
-
+        with_kinds, progress = purpose is not Purpose.SOAK, partial(self._say_step, batch_size, purpose)
         seconds, fresh = self._seconds_left, self.worker.is_fresh
         try:
-            probe = self.worker.probe(batch_size, steps=steps, is_timed=is_timed, seconds=seconds, progress=progress)
+            probe = self.worker.probe(
+                batch_size, steps=steps, with_kinds=with_kinds, seconds=seconds, progress=progress
+            )
         except WorkerFailed as error:
             if error.status not in CRASHES or not self._has_trained_below(batch_size):
                 raise
@@ -382,6 +384,7 @@ class _Sweep:
             search_seconds=self.seconds.get("searching", 0.0),
             soak_seconds=self.seconds.get("soaking", 0.0),
             curve_seconds=self.seconds.get("curve", 0.0),
+            timing_seconds=self.seconds.get("timing", 0.0),
             processes=self.worker.sessions,
             carried_seconds=sum(p.wall_seconds for p in self.probes[: self.carried]),
             estimate_seconds=self.seconds.get("estimating", 0.0),

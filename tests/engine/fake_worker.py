@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.child import TimeIsUp
+from engine.comparison import TimedBlock
 from engine.errors import EstimateImpossible
 from engine.estimate.batch_model import BatchModel, Block, Skeleton
 from engine.progress import Progress
@@ -17,9 +18,9 @@ from tests.engine.made_up_devices import Device
 class FakeWorker:
     """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`.
 
-    The timing of the sizes in `unsteady` never is. A size in `refuses_when_used` that has fitted is refused
-    by a process that has run others. `made_up` is another curve than the straight one. `traced` is what a trace
-    gives: a model of the memory, or what is raised instead.
+    Other work uses `others_cores` while steps are timed, and sizes in `not_together` are refused then. A size in
+    `refuses_when_used` that has fitted is refused by a process that has run others. `made_up` is another curve than
+    the straight one. `traced` is what a trace gives: a model of the memory, or what is raised instead.
     """
 
     def __init__(
@@ -31,7 +32,8 @@ class FakeWorker:
         refusal: Outcome = Outcome.OUT_OF_MEMORY,
         step_seconds: Callable[[int], float] = lambda size: 0.01 + 0.001 * size,
         time_is_up_after: int = 10_000,
-        unsteady: frozenset[int] = frozenset(),
+        others_cores: float | None = None,
+        not_together: frozenset[int] = frozenset(),
         refuses_when_used: frozenset[int] = frozenset(),
         traced: BatchModel | Exception | None = None,
     ) -> None:
@@ -46,7 +48,9 @@ class FakeWorker:
         self.refusal = refusal
         self.step_seconds = step_seconds
         self.time_is_up_after = time_is_up_after
-        self.unsteady = unsteady
+        self.others_cores = others_cores
+        self.not_together = not_together
+        self.timed: list[int] = []
         self.refuses_when_used = refuses_when_used
         self.traced = traced or EstimateImpossible("nothing to trace")
         self.sizes: list[int] = []
@@ -63,13 +67,13 @@ class FakeWorker:
     def close(self) -> None:
         self.is_fresh = True
 
-    def probe(self, batch_size: int, *, steps: int, is_timed: bool, seconds: float, progress: Progress) -> Probe:
+    def probe(self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress) -> Probe:
         if len(self.sizes) >= self.time_is_up_after:
             raise TimeIsUp("made up")
         is_spoiled = batch_size in self.refuses_when_used and batch_size in self.sizes and not self.is_fresh
         self.sizes.append(batch_size)
         progress("memory", steps)
-        fresh, fits = self.is_fresh, self._fits(batch_size, is_soak=not is_timed) and not is_spoiled
+        fresh, fits = self.is_fresh, self._fits(batch_size, is_soak=not with_kinds) and not is_spoiled
         self.is_fresh = not fits
         if not fits:
             return Probe(
@@ -80,18 +84,26 @@ class FakeWorker:
                 error_message=f"{batch_size} refused",
                 wall_seconds=1.0,
             )
-        step = self.step_seconds(batch_size)
         return Probe(
             batch_size,
             Outcome.FITS,
             fresh_process=fresh,
             steps=steps,
             peak_allocated_bytes=self.curve.memory(batch_size),
-            step_seconds=step if is_timed else None,
-            timing_is_steady=batch_size not in self.unsteady if is_timed else None,
-            samples_per_second=batch_size / step if is_timed else None,
             wall_seconds=1.0,
         )
+
+    def time(self, batch_size: int, *, block_seconds: float, seconds: float, progress: Progress) -> TimedBlock:
+        if len(self.sizes) + len(self.timed) >= self.time_is_up_after:
+            raise TimeIsUp("made up")
+        self.timed.append(batch_size)
+        progress("timing", 1)
+        self.is_fresh = False
+        if batch_size in self.not_together:
+            self.is_fresh = True
+            return TimedBlock(batch_size, self.refusal, error_message="made up")
+        steps = (self.step_seconds(batch_size),) * 3
+        return TimedBlock(batch_size, Outcome.FITS, steps, sum(steps), {"others_cores": self.others_cores})
 
     def _fits(self, batch_size: int, *, is_soak: bool) -> bool:
         if is_soak and self.soak_boundary is not None:

@@ -10,7 +10,21 @@ import pytest
 
 from engine.__main__ import main
 from engine.console import certificate, details, event_line, summary
-from engine.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
+from engine.intervals import Interval
+from engine.result import (
+    Boundary,
+    DeviceFacts,
+    Outcome,
+    Point,
+    Probe,
+    Reason,
+    RecommendedBy,
+    RunResult,
+    Savings,
+    Speed,
+    Waste,
+)
+from engine.savings import savings
 from engine.spec import RunSpec
 from engine.units import GIB
 from engine.validate import verdict
@@ -178,6 +192,33 @@ def test_the_closing_block_is_the_contract_s_to_the_letter():
             "============================================================",
         ]
     )
+
+
+def with_speed(low: float, value: float, high: float, **speed) -> RunResult:
+    spec = RunSpec("bert")
+    money = savings(spec, Interval(low, value, high))
+    said = Speed(True, None, RecommendedBy.SPEED, 0.05, rounds=6, **speed)
+    return result(speedup=value, speedup_low=low, speedup_high=high, savings=money, speed=said)
+
+
+def test_the_speed_up_and_the_money_come_with_their_intervals_and_assumptions():
+    said = details(with_speed(1.36, 1.39, 1.42, others_cores=1.6, cores=2))
+    assert "Speed-up: 1.39x [1.36, 1.42] over 16 (95% interval of 6 rounds)." in said
+    assert "assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49]." in said
+    assert "other work used 1.6 of 2 cores" in said
+
+
+def test_an_interval_that_holds_1_is_the_same_speed_and_saves_nothing():
+    same = with_speed(0.97, 1.06, 1.09)
+    assert "Speedup: 1.0x\nSavings: $0.00/run, $0.00/year" in summary(same)
+    assert "the same speed, 1.06x [0.97, 1.09]" in details(same)
+
+
+def test_a_speed_that_is_not_measurable_is_said_to_be_so_with_what_was_chosen_instead():
+    said = Speed(False, "speed not measurable here now: between 0.8x and 13x", RecommendedBy.MEMORY_RESERVE, 0.05)
+    unknown = details(result(speedup=None, speed=said))
+    assert "Speed not measurable here now: between 0.8x and 13x." in unknown
+    assert "the largest measured that leaves 5% free" in unknown
 
 
 def test_what_was_not_measured_is_said_to_be_so():

@@ -76,30 +76,22 @@ def test_whatever_was_measured_on_a_device_that_held_another_size_the_answer_is_
         assert len(worker.sizes) <= 50
 
 
-def test_only_the_certificate_is_proved_again_when_everything_was_measured():
+def test_only_the_certificate_and_the_speeds_are_measured_again_when_everything_was_measured():
     whole = run(FakeWorker(528))
     resumed = run(FakeWorker(528), whole.probes)
-    carried = [p for p in whole.probes if p.purpose is not Purpose.SOAK]
-    assert [(p.batch_size, p.purpose) for p in resumed.probes[len(carried) :]] == [
-        (529, Purpose.CONFIRM),
-        (528, Purpose.SOAK),
-    ]
+    carried = [p for p in whole.probes if p.purpose not in (Purpose.SOAK, Purpose.TIMING)]
+    again = resumed.probes[len(carried) :]
+    assert [(p.batch_size, p.purpose) for p in again[:2]] == [(529, Purpose.CONFIRM), (528, Purpose.SOAK)]
+    assert {p.purpose for p in again[2:]} == {Purpose.TIMING}
     assert (resumed.recommended, resumed.fastest, resumed.current) == (whole.recommended, whole.fastest, whole.current)
 
 
-def test_a_timing_that_was_repeated_is_not_repeated_again():
-    unsteady = frozenset({16, 528})
-    whole = run(FakeWorker(528, unsteady=unsteady))
-    resumed = run(FakeWorker(528, unsteady=unsteady), whole.probes)
-    sizes = [p.batch_size for p in resumed.probes if p.purpose is Purpose.TIMING]
-    assert sizes == [16, 528]
-
-
-def test_a_size_above_the_largest_allowed_that_was_run_for_the_curve_does_not_move_the_boundary():
-    spec = RunSpec("bert-tiny", max_batch_size=8, current_batch_size=64)
-    whole = run(FakeWorker(528), spec=spec)
-    assert 64 in [p.batch_size for p in whole.probes if p.purpose is Purpose.CURVE]
-    assert run(FakeWorker(528), whole.probes, spec=spec).boundary == whole.boundary
+def test_speeds_of_an_earlier_attempt_are_never_compared_with_those_of_now():
+    slower = run(FakeWorker(528, step_seconds=lambda size: size / 10)).probes
+    resumed = run(FakeWorker(528, step_seconds=lambda size: size / 100), slower)
+    assert resumed.current.samples_per_second == pytest.approx(100)
+    timed = [p.samples_per_second for p in resumed.probes if p.purpose is Purpose.TIMING]
+    assert timed == [pytest.approx(100)] * len(timed)
 
 
 def test_the_largest_size_that_is_refused_now_is_said_to_have_trained_earlier():
@@ -127,11 +119,11 @@ def test_carried_probes_are_told_before_the_search_begins_and_counted():
     assert result.timings.carried_seconds == 3
 
 
-def test_soaks_and_confirmations_are_not_carried_and_a_refusal_is_no_longer_fresh():
+def test_soaks_confirmations_and_timings_are_not_carried_and_a_refusal_is_no_longer_fresh():
     refused = Probe(17, Outcome.OUT_OF_MEMORY, fresh_process=True)
     probes = [Probe(16, Outcome.FITS, purpose=p) for p in Purpose] + [refused, refused]
     carried = known(probes, FakeWorker(16)).carried()
-    assert [p.purpose for p in carried[:-1]] == [Purpose.SEARCH, Purpose.CURVE, Purpose.TIMING]
+    assert [p.purpose for p in carried[:-1]] == [Purpose.SEARCH, Purpose.CURVE]
     assert carried[-1] == replace(refused, fresh_process=False)
 
 

@@ -1,11 +1,13 @@
 """A run goes from search to soak to curve to answer, and always ends in a true statement."""
 
+import itertools
+import random
 import signal
 
 import pytest
 
 from engine.errors import WorkerFailed, WorkloadFailed
-from engine.result import Outcome, Purpose, Reason, RunResult
+from engine.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
@@ -59,9 +61,9 @@ def test_today_s_batch_size_above_the_boundary_is_probed_and_has_no_figures():
     assert (result.current, result.speedup, result.savings.per_run_usd) == (None, None, None)
 
 
-def test_the_curve_adds_at_most_six_sizes_all_of_them_smaller():
+def test_the_curve_adds_at_most_six_sizes_and_the_edge_of_the_reserve_all_of_them_smaller():
     sizes = purposes(run(FakeWorker(60_000)), Purpose.CURVE)
-    assert 0 < len(sizes) <= 6
+    assert 0 < len(sizes) <= 6 + 1
     assert max(sizes) < 60_000
 
 
@@ -71,15 +73,6 @@ def test_the_answer_is_the_smallest_within_three_percent_of_the_fastest():
     assert result.recommended.batch_size == 64
     assert result.speedup == pytest.approx(4)
     assert result.batch_size_ratio == 4
-
-
-def test_a_size_the_answer_names_is_timed_once_more_when_its_timing_was_not_steady():
-    result = run(FakeWorker(528, unsteady=frozenset({16, 64, 528})))
-    assert purposes(result, Purpose.TIMING) == [16, 528]
-
-
-def test_steady_timings_are_not_repeated():
-    assert purposes(run(FakeWorker(528)), Purpose.TIMING) == []
 
 
 def test_nothing_fits_and_the_result_says_so():
@@ -130,13 +123,81 @@ def test_a_soak_that_failed_before_the_time_was_up_takes_the_size_away():
     assert "527 failed its soak" in result.boundary.note
 
 
-def test_a_certified_size_that_a_used_process_refuses_later_gets_a_fresh_one():
-    worker = FakeWorker(528, unsteady=frozenset({528}), refuses_when_used=frozenset({528}))
-    result = run(worker, current_batch_size=528)
+def test_a_size_of_the_curve_that_a_used_process_refuses_gets_a_fresh_one():
+    worker = FakeWorker(528, refuses_when_used=frozenset({500}))
+    worker.sizes.append(500)  # as if it had been run before
+    result = run(worker, current_batch_size=500, start_batch_size=16)
+    tried = [p for p in result.probes if p.batch_size == 500 and p.purpose is Purpose.CURVE]
+    assert [(p.fits, p.fresh_process) for p in tried] == [(False, False), (True, True)]
     assert result.boundary.certified
-    assert result.largest.batch_size == 528
-    timed = [p for p in result.probes if p.batch_size == 528 and p.purpose is Purpose.TIMING]
-    assert [(p.fits, p.fresh_process) for p in timed] == [(False, False), (True, True)]
+
+
+def test_the_probes_of_the_search_are_not_timed_and_each_compared_size_is_timed_once():
+    result = run(FakeWorker(528))
+    timed = [p for p in result.probes if p.step_seconds is not None]
+    assert {p.purpose for p in timed} == {Purpose.TIMING}
+    assert len({p.batch_size for p in timed}) == len(timed) > 3
+
+
+def test_the_speed_up_comes_with_its_interval_and_so_does_the_money():
+    result = run(FakeWorker(528, step_seconds=lambda size: 0.001 * max(size, 64)))
+    assert result.speed.is_measurable
+    assert result.speedup_low == pytest.approx(4) == result.speedup_high
+    assert result.savings.per_year_usd_low == pytest.approx(result.savings.per_year_usd)
+    assert result.current.samples_per_second_low == pytest.approx(250)
+
+
+def test_contradicting_timings_make_no_speed_up_no_fastest_and_no_money():
+    """Finding S1: a busy machine gave one size 2.96 and then 1.25 samples a second, and the run said 2.46x."""
+    calls = itertools.count()
+    result = run(FakeWorker(38, step_seconds=lambda size: size * ((0.3, 0.9)[next(calls) % 2] if size < 20 else 0.33)))
+    assert not result.speed.is_measurable
+    assert result.speed.reason.startswith("speed not measurable here now: ")
+    assert (result.fastest, result.speedup, result.savings.per_year_usd) == (None, None, None)
+    assert result.current.samples_per_second is None
+
+
+def test_without_a_measurable_speed_the_largest_size_with_reserve_is_recommended():
+    noise = random.Random(2)
+    result = run(FakeWorker(528, step_seconds=lambda size: size * noise.uniform(0.1, 2.0)))
+    assert result.speed.recommended_by is RecommendedBy.MEMORY_RESERVE
+    assert result.recommended.batch_size == 497  # (1 - 5 %) of 6,285 bytes at 1,000 + 10 a sample
+
+
+def test_the_recommended_size_keeps_the_reserve_where_the_largest_is_the_fastest():
+    result = run(FakeWorker(528, step_seconds=lambda _: 1.0))
+    assert (result.fastest.batch_size, result.recommended.batch_size) == (528, 497)
+    assert run(FakeWorker(528, step_seconds=lambda _: 1.0), reserve_fraction=0).recommended.batch_size == 528
+
+
+def test_a_size_that_cannot_be_timed_beside_the_others_is_left_out_and_named():
+    events: list[dict] = []
+    result = run(FakeWorker(528, step_seconds=lambda _: 1.0, not_together=frozenset({528})), events)
+    assert result.speed.left_out_batch_sizes == (528,)
+    assert result.fastest.batch_size == 497
+    assert any("did not fit beside" in e["message"] for e in events if e["event"] == "log")
+
+
+def test_a_time_budget_spent_while_timing_claims_no_speed():
+    result = run(FakeWorker(528, time_is_up_after=25))
+    assert result.boundary.certified
+    assert result.speed.reason == "the time budget ended before the speeds were compared"
+    assert result.recommended.batch_size == 497
+
+
+def test_other_work_is_told_with_the_result():
+    events: list[dict] = []
+    result = run(FakeWorker(528, others_cores=1.6), events)
+    assert result.speed.others_cores == pytest.approx(1.6)
+    assert any(e.get("message", "").startswith("other work used 1.6 of") for e in events)
+
+
+def test_the_rounds_are_told_with_the_time_that_is_left_at_most():
+    events: list[dict] = []
+    run(FakeWorker(528), events)
+    told = [e for e in events if e["event"] == "timing"]
+    assert [e["round"] for e in told] == list(range(1, len(told) + 1))
+    assert all(e["seconds_left_at_most"] >= 0 and e["batch_sizes"] for e in told)
 
 
 def test_a_time_budget_spent_on_the_curve_leaves_the_certificate():
@@ -153,7 +214,7 @@ def test_every_probe_is_told_the_moment_it_ends():
     told = [event["probe"] for event in events if event["event"] == "probe"]
     assert told == [p.to_dict() for p in result.probes]
     phases = [event["phase"] for event in events if event["event"] == "phase"]
-    assert phases == ["preparing", "searching", "soaking", "curve", "finished"]
+    assert phases == ["preparing", "searching", "soaking", "curve", "timing", "finished"]
 
 
 class FailingWorker(FakeWorker):
