@@ -20,7 +20,14 @@ MEASURED, ESTIMATED = "measured", "estimated"
 _NOT_SETTINGS = frozenset(
     {
         *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
-        *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
+        *(
+            "current_batch_size",
+            "start_batch_size",
+            "max_batch_size",
+            "time_budget_seconds",
+            "soak_steps",
+            "reserve_fraction",
+        ),
         *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
     }
 )

@@ -9,7 +9,19 @@ from analysis.runs.services import LogLine
 from engine.result import Outcome, Probe
 from engine.units import format_bytes
 
-EVENTS = ("started", "phase", "device", "probe_started", "progress", "probe", "estimate", "log", "result", "error")
+EVENTS = (
+    "started",
+    "phase",
+    "device",
+    "probe_started",
+    "progress",
+    "probe",
+    "timing",
+    "estimate",
+    "log",
+    "result",
+    "error",
+)
 _SHOWN_OF_GARBAGE = 200
 
 
