@@ -189,6 +189,7 @@ class _Template:
 
 def _result(dice: random.Random, number: int) -> Any:
     from engine import savings
+    from engine.intervals import Interval
     from engine.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult
     from engine.spec import RunSpec
 
@@ -205,7 +206,8 @@ def _result(dice: random.Random, number: int) -> Any:
     probes = [_probe(size, 80 * GIB * (size + 40) // (largest + 41), dice) for size in sizes]
     refused = Probe(largest + 1, Outcome.OUT_OF_MEMORY, error_type="OutOfMemoryError", error_message="out of memory")
     points = {probe.batch_size: Point.of(probe, facts) for probe in probes}
-    speedup = savings.speedup(points[16], points[256])
+    ratio = points[256].samples_per_second / points[16].samples_per_second
+    speedup = Interval(ratio * 0.98, ratio, ratio * 1.02)
     return RunResult(
         spec=spec,
         device=facts,
@@ -215,7 +217,9 @@ def _result(dice: random.Random, number: int) -> Any:
         recommended=points[256],
         current=points[16],
         waste=savings.waste(facts.capacity_bytes, points[16], points[256]),
-        speedup=speedup,
+        speedup=speedup.value,
+        speedup_low=speedup.low,
+        speedup_high=speedup.high,
         batch_size_ratio=16.0,
         savings=savings.savings(spec, speedup),
         probes=(*probes, refused),
