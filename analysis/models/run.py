@@ -124,8 +124,15 @@ class Run(Restorable):
     current_batch_size = models.PositiveIntegerField(null=True, blank=True)
     current_waste_bytes = models.BigIntegerField(null=True, blank=True)
     speedup = models.FloatField(null=True, blank=True)
+    speedup_low = models.FloatField(null=True, blank=True, help_text="The interval of 95 %; empty: not known.")
+    speedup_high = models.FloatField(null=True, blank=True)
+    is_speed_measurable = models.BooleanField(
+        null=True, blank=True, help_text="Whether speeds could be compared; empty: of before 0.5, not known."
+    )
     saving_per_run_usd = models.FloatField(null=True, blank=True)
     saving_per_year_usd = models.FloatField(null=True, blank=True)
+    saving_per_year_usd_low = models.FloatField(null=True, blank=True)
+    saving_per_year_usd_high = models.FloatField(null=True, blank=True)
     is_shared = models.BooleanField(null=True, blank=True)
 
     # of an estimate; and of the one that was made before a measurement, with how far it was off: 0.01 is 1 % over

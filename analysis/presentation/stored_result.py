@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from engine.result import Boundary, DeviceFacts, Point, Probe, Reason, Savings, Timings, Waste
+from engine.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, Savings, Speed, Timings, Waste
 from engine.stats import decisive_probes
 
 T = TypeVar("T")
@@ -32,6 +32,33 @@ class StoredResult:
     probes: tuple[Probe, ...]
     environment: dict[str, Any]
     timings: Timings
+    speed: Speed | None = None
+    """How far the speeds can be trusted; None in results of versions before 0.5."""
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+
+    @property
+    def is_speed_measurable(self) -> bool:
+        """False only where the engine said so: a result of before 0.5 says nothing."""
+        return self.speed is None or self.speed.is_measurable
+
+    @property
+    def is_recommended_by_memory(self) -> bool:
+        return self.speed is not None and self.speed.recommended_by == RecommendedBy.MEMORY_RESERVE
+
+    @property
+    def free_bytes(self) -> int | None:
+        """What the recommended size leaves of the limit."""
+        if self.recommended is None or self.recommended.memory_bytes is None:
+            return None
+        return self.limit_bytes - self.recommended.memory_bytes
+
+    @property
+    def keeps_reserve(self) -> bool:
+        """Whether the recommended size leaves what was asked for; false also where either is not known."""
+        if self.speed is None or self.free_bytes is None:
+            return False
+        return self.free_bytes >= self.limit_bytes * self.speed.reserve_fraction
 
     @property
     def roles(self) -> dict[str, int | None]:
@@ -55,10 +82,21 @@ class StoredResult:
 
     @property
     def unsteady_batch_sizes(self) -> list[int]:
-        """Of the two sizes that the speed-up compares, those whose timing did not become steady."""
+        """Of the two sizes that the speed-up compares, those whose timing did not become steady.
+
+        Empty where the speeds have intervals, which say how rough they are.
+        """
+        if self.speed is not None:
+            return []
         compared = {point.batch_size for point in (self.current, self.recommended) if point is not None}
         unsteady = {size for size, probe in decisive_probes(self.probes).items() if probe.timing_is_steady is False}
         return sorted(compared & unsteady)
+
+    @property
+    def speed_intervals(self) -> tuple[tuple[int, float, float], ...]:
+        """Of the sizes that were timed in enough rounds, in rising order."""
+        points = (self.largest, self.fastest, self.recommended, self.current)
+        return tuple(sorted({known for point in points if (known := _speed_interval(point))}))
 
     @property
     def limit_bytes(self) -> int:
@@ -84,6 +122,9 @@ def read_result(data: dict[str, Any]) -> StoredResult:
         probes=tuple(Probe.from_dict(probe) for probe in data["probes"]),
         environment=data["environment"],
         timings=_as(Timings, data["timings"]),
+        speed=_as(Speed, data["speed"]) if data.get("speed") else None,
+        speedup_low=data.get("speedup_low"),
+        speedup_high=data.get("speedup_high"),
     )
 
 
@@ -94,6 +135,12 @@ def _as(kind: type[T], data: dict[str, Any]) -> T:
     """Only the fields this version knows: a later one may have stored more."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in data.items() if name in known})
+
+
+def _speed_interval(point: Point | None) -> tuple[int, float, float] | None:
+    if point is None or point.samples_per_second_low is None or point.samples_per_second_high is None:
+        return None
+    return point.batch_size, point.samples_per_second_low, point.samples_per_second_high
 
 
 def _size(point: Point | None) -> int | None:

@@ -37,8 +37,13 @@ def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
         "recommended_memory_bytes": recommended.get("memory_bytes"),
         "current_waste_bytes": waste["at_current_bytes"],
         "speedup": result["speedup"],
+        "speedup_low": result.get("speedup_low"),
+        "speedup_high": result.get("speedup_high"),
+        "is_speed_measurable": (result.get("speed") or {}).get("is_measurable"),
         "saving_per_run_usd": savings["per_run_usd"],
         "saving_per_year_usd": savings["per_year_usd"],
+        "saving_per_year_usd_low": savings.get("per_year_usd_low"),
+        "saving_per_year_usd_high": savings.get("per_year_usd_high"),
         **history_columns(result),
         **_graded_estimate_columns(result),
     }

@@ -24,6 +24,7 @@ from tests.factories import (
     make_run,
     make_spec,
 )
+from tests.factories.speeds import make_timed_result
 
 pytestmark = pytest.mark.django_db
 
@@ -206,6 +207,23 @@ def test_a_finished_run_carries_the_figures_lists_sort_on():
     assert (run.speedup, run.saving_per_year_usd, run.device_name) == (2.0, 60.0, "Test CPU")
     assert run.result["boundary"]["refused_batch_size"] == 9
     assert run.finished_at
+
+
+def test_a_finished_run_carries_the_interval_of_its_speed_up():
+    run = make_claimed_run()
+    services.run_finish(**lease(run), result=make_timed_result().to_dict())
+    run.refresh_from_db()
+    assert (run.speedup_low, run.speedup_high, run.is_speed_measurable) == (1.36, 1.42, True)
+    assert run.saving_per_year_usd_low < run.saving_per_year_usd < run.saving_per_year_usd_high
+
+
+def test_a_result_of_an_older_engine_leaves_the_interval_unknown():
+    run, result = make_claimed_run(), make_result().to_dict()
+    for name in ("speed", "speedup_low", "speedup_high"):
+        del result[name]
+    services.run_finish(**lease(run), result=result)
+    run.refresh_from_db()
+    assert (run.speedup, run.speedup_low, run.speedup_high, run.is_speed_measurable) == (2.0, None, None, None)
 
 
 def test_a_model_that_does_not_fit_is_a_finished_run_without_figures():
