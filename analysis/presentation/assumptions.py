@@ -50,6 +50,8 @@ def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
     given = form.cleaned_data
     savings = savings_assuming(
         result.speedup,
+        speedup_low=result.speedup_low,
+        speedup_high=result.speedup_high,
         price_per_hour_usd=given["price"],
         hours_per_run=given["hours"],
         runs_per_year=given["runs"],

@@ -73,6 +73,35 @@ def times(ratio: float) -> str:
     return f"{_trimmed(ratio)}x"
 
 
+def factor_range(low: float | None, high: float | None) -> str:
+    """The interval of a ratio: "1.36 to 1.42x"; empty where it is not known."""
+    if low is None or high is None:
+        return ""
+    return f"{factor(low).removesuffix('x')} to {factor(high)}"
+
+
+def rate_range(low: float | None, high: float | None) -> str:
+    """The interval of a speed: "15.0 to 17.0"; empty where it is not known."""
+    return "" if low is None or high is None else f"{_significant(low)} to {_significant(high)}"
+
+
+def usd_range(low_usd: float | None, high_usd: float | None) -> str:
+    """The interval of an amount: "$1,190 to $1,270"; empty where it is not known. Cents only where they tell."""
+    if low_usd is None or high_usd is None:
+        return ""
+    decimals = 0 if max(abs(low_usd), abs(high_usd)) >= 1000 else 2
+    return " to ".join(_dollars(round(amount, decimals), decimals) for amount in (low_usd, high_usd))
+
+
+def _dollars(amount_usd: float, decimals: int) -> str:
+    return f"{'−' if amount_usd < 0 else ''}${abs(amount_usd):,.{decimals}f}"
+
+
+def round_percent(fraction: float) -> str:
+    """A share that is round by choice: 0.05 -> "5 %"."""
+    return f"{fraction * 100:.4g} %"
+
+
 def percent(fraction: float | None) -> str:
     """0.924 -> "92.4 %"."""
     return NOT_MEASURED if fraction is None else f"{fraction * 100:.1f} %"

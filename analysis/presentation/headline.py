@@ -1,10 +1,13 @@
-"""The one sentence a result page leads with. It promises nothing that was not measured."""
+"""The one sentence a result page leads with. It promises nothing that was not measured.
+
+Where the speed-up has an interval, the sentence claims no more than the whole interval does.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import factor, usd
+from analysis.presentation.formatting import factor, factor_range, round_percent, usd, usd_range
 from analysis.presentation.labels import model_name, place, trains
 from analysis.presentation.stored_result import StoredResult
 from engine.result import Reason, Savings
@@ -59,19 +62,62 @@ def _comparison(result: StoredResult, savings: Savings) -> str:
     """What the recommended size gains over today's."""
     today, speedup = result.current_batch_size, result.speedup
     recommended = result.recommended.batch_size if result.recommended else None
+    if not result.is_speed_measurable:
+        return _by_memory(result)
     if recommended == today:
-        return ": no measured size is more than 3 % faster."
+        return f": no measured size{_with_reserve(result)} is more than 3 % faster."
     if result.current_is_refused:
         return f": your {today:,} does not fit."
     if speedup is None:
         return f"; its speed against your {today:,} was not measured."
-    if speedup >= CLEARLY_FASTER:
-        return f": {factor(speedup)} as fast as your {today:,}{_saving(savings)}."
+    interval = factor_range(result.speedup_low, result.speedup_high)
+    if is_faster(result):
+        between = f" ({interval})" if interval else ""
+        return f": {factor(speedup)} as fast as your {today:,}{between}{_saving(savings)}."
+    figures = f"{factor(speedup)}, {interval}" if interval else factor(speedup)
     less = ", in less memory" if recommended and recommended < today else ""
-    return f": about as fast as your {today:,} ({factor(speedup)}){less}."
+    if is_slower(result):
+        return f": slower than your {today:,} ({figures}){less}, with {_reserve(result)} of the memory left free."
+    return f": about as fast as your {today:,} ({figures}){less}."
+
+
+def is_faster(result: StoredResult) -> bool:
+    """By more than noise, and at the lower end of the interval too."""
+    if result.speedup is None or result.speedup < CLEARLY_FASTER:
+        return False
+    return result.speedup_low is None or result.speedup_low > 1
+
+
+def is_slower(result: StoredResult) -> bool:
+    """By more than the 3 % that a smaller batch is worth, and at the upper end of the interval too.
+
+    Only today's size leaving less than the reserve can lead to that.
+    """
+    return result.keeps_reserve and result.speedup_high is not None and result.speedup_high < 1 / CLEARLY_FASTER
+
+
+def _by_memory(result: StoredResult) -> str:
+    """What is recommended where speeds could not be compared, and why they could not."""
+    why = (result.speed and result.speed.reason) or "its speed was not compared"
+    if result.keeps_reserve:
+        chosen = f": the largest measured size that leaves {_reserve(result)} of the memory free"
+    else:
+        chosen = f": no measured size leaves {_reserve(result)} of the memory free"
+    return f"{chosen}. {why[:1].upper()}{why[1:]}."
+
+
+def _with_reserve(result: StoredResult) -> str:
+    return f" that leaves {_reserve(result)} of the memory free" if result.keeps_reserve else ""
+
+
+def _reserve(result: StoredResult) -> str:
+    return round_percent(result.speed.reserve_fraction if result.speed else 0.0)
 
 
 def _saving(savings: Savings) -> str:
-    """ ", saving $0.45 a run"; nothing where it is less than a cent, or not known."""
-    per_run = savings.per_run_usd
-    return "" if per_run is None or per_run < CENT else f", saving {usd(per_run)} a run"
+    """ ", saving $0.45 a run"; nothing where it may be less than a cent, or is not known."""
+    per_run, low = savings.per_run_usd, savings.per_run_usd_low
+    if per_run is None or min(per_run, per_run if low is None else low) < CENT:
+        return ""
+    interval = usd_range(low, savings.per_run_usd_high)
+    return f", saving {usd(per_run)} a run{f' ({interval})' if interval else ''}"

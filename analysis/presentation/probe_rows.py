@@ -20,7 +20,7 @@ _PURPOSES = {
     Purpose.CONFIRM: "confirmed in a fresh process",
     Purpose.SOAK: "long run",
     Purpose.CURVE: "for the curve",
-    Purpose.TIMING: "timed again",
+    Purpose.TIMING: "timed in turns",
 }
 
 

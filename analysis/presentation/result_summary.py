@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.estimate_error import compare_to_estimate
-from analysis.presentation.formatting import factor, number, rate, times, usd
+from analysis.presentation.formatting import (
+    NOT_MEASURED,
+    bytes_text,
+    duration,
+    factor,
+    factor_range,
+    number,
+    percent,
+    rate,
+    round_percent,
+    times,
+    usd,
+    usd_range,
+)
+from analysis.presentation.headline import is_faster
 from analysis.presentation.labels import trains
 from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.stored_result import StoredResult
@@ -16,7 +30,10 @@ from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One large number: its kind (measured, derived, empty where unknown), the words under it, what it assumes."""
+    """One large number: its kind (measured, derived, empty where unknown), the words under it, what it assumes.
+
+    `interval` holds the truth in 95 of 100 such measurements; empty where it is not known.
+    """
 
     title: str
     value: str
@@ -24,6 +41,7 @@ class Figure:
     text: str
     assumption: str = ""
     is_gain: bool = False
+    interval: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +56,13 @@ class Evidence:
 def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
     """Speed-up, cost per run, saving per year; the money under the run's own assumptions or the reader's."""
     savings = savings or result.savings
+    if not result.is_speed_measurable:
+        return [_speedup(result), *map(_unknown_money, ("Cost per run", "Saved per year"))]
     return [_speedup(result), _cost_per_run(savings), _saved_per_year(savings)]
+
+
+def _unknown_money(title: str) -> Figure:
+    return Figure(title, NOT_MEASURED, "", "No money is derived from a speed that was not measurable.")
 
 
 def _speedup(result: StoredResult) -> Figure:
@@ -49,10 +73,14 @@ def _speedup(result: StoredResult) -> Figure:
     ratio = result.batch_size_ratio
     if ratio is not None and ratio > 1:
         text += f" The batch is {times(ratio)} as large; speed is what counts."
-    return Figure(title, factor(result.speedup), "measured", text, is_gain=result.speedup > 1)
+    interval = factor_range(result.speedup_low, result.speedup_high)
+    is_gain = is_faster(result) if interval else result.speedup > 1
+    return Figure(title, factor(result.speedup), "measured", text, is_gain=is_gain, interval=interval)
 
 
 def _why_no_speedup(result: StoredResult) -> str:
+    if result.speed is not None and not result.is_speed_measurable:
+        return f"{_sentence(result.speed.reason or 'the speeds were not compared')} No size is named by its speed."
     if result.recommended is None:
         return "No size was measured to compare."
     if result.current_is_refused:
@@ -67,7 +95,11 @@ def _cost_per_run(savings: Savings) -> Figure:
     assumption = f"{number(savings.hours_per_run)} h a run today, {usd(savings.price_per_hour_usd)} an hour"
     if savings.per_run_usd is None:
         return Figure("Cost per run", usd(today), "derived", "today; what it would become is not known.", assumption)
-    return Figure("Cost per run", usd(today - savings.per_run_usd), "derived", f"was {usd(today)}.", assumption)
+    interval = ""
+    if savings.per_run_usd_low is not None and savings.per_run_usd_high is not None:
+        interval = usd_range(today - savings.per_run_usd_high, today - savings.per_run_usd_low)
+    cost, text = usd(today - savings.per_run_usd), f"was {usd(today)}."
+    return Figure("Cost per run", cost, "derived", text, assumption, interval=interval)
 
 
 def _saved_per_year(savings: Savings) -> Figure:
@@ -76,7 +108,42 @@ def _saved_per_year(savings: Savings) -> Figure:
     text = "Not known without a measured speed-up." if per_year is None else formula
     assumption = f"{savings.runs_per_year:,} runs a year on one device"
     kind = "" if per_year is None else "derived"
-    return Figure("Saved per year", usd(per_year), kind, text, assumption, is_gain=(per_year or 0) > 0)
+    low = per_year if savings.per_year_usd_low is None else savings.per_year_usd_low
+    interval = usd_range(savings.per_year_usd_low, savings.per_year_usd_high)
+    return Figure("Saved per year", usd(per_year), kind, text, assumption, (low or 0) > 0, interval)
+
+
+def describe_reserve(result: StoredResult) -> str:
+    """What the recommended size leaves free, beside what was asked for; empty where either is not known."""
+    if result.recommended is None or result.free_bytes is None or result.speed is None:
+        return ""
+    share = percent(result.free_bytes / result.limit_bytes)
+    left = f"{result.recommended.batch_size:,} leaves {bytes_text(result.free_bytes)} free, {share}"
+    asked = f"this run asked for at least {round_percent(result.speed.reserve_fraction)}"
+    return f"{left}; {asked}{'' if result.keeps_reserve else ', which no measured size leaves'}."
+
+
+def describe_timing(result: StoredResult) -> str:
+    """How the speeds were compared, and what else the machine did meanwhile; empty where that is not known."""
+    speed = result.speed
+    if speed is None or not speed.seconds:
+        return ""
+    text = f"Compared side by side for {duration(speed.seconds)}"
+    if speed.rounds:
+        text += f" in {speed.rounds} rounds, {speed.quiet_rounds} of them without other work"
+        text += (
+            f"; the intervals hold the truth in {round_percent(speed.confidence).removesuffix(' %')} of 100 such runs"
+        )
+    if speed.others_cores is not None and speed.cores:
+        text += f". Meanwhile other work used {speed.others_cores:.1f} of {speed.cores} cores"
+    if speed.left_out_batch_sizes:
+        sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
+        text += f". Not timed, because they did not fit beside the others: {sizes}"
+    return f"{text}."
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def certificate(result: StoredResult) -> list[Evidence]:
@@ -192,5 +259,6 @@ def timings(result: StoredResult) -> list[tuple[str, float]]:
         ("Search", parts.search_seconds),
         ("Long run of the largest size", parts.soak_seconds),
         ("Smaller sizes for the curve", parts.curve_seconds),
+        ("Comparing speed", parts.timing_seconds),
         ("Whole run", parts.total_seconds),
     ]

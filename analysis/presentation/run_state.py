@@ -41,7 +41,7 @@ _PHASES = {
     "searching": "Searching for the largest batch size that trains.",
     "soaking": "Running the largest size for longer, in a fresh process.",
     "curve": "Measuring smaller sizes for the curve.",
-    "timing": "Comparing the speeds of the sizes, side by side.",
+    "timing": "Comparing speed: the sizes of the answer run in turns until the interval is narrow enough.",
     "finished": "Storing the result.",
     "estimating": "Estimating first, so that the search starts near the boundary.",
     "tracing": "Tracing training steps on tensors without data: no device is used.",

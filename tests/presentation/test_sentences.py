@@ -9,11 +9,19 @@ import pytest
 
 from analysis.presentation.headline import headline
 from analysis.presentation.labels import describe_unsteady, why_not_certified
-from analysis.presentation.result_summary import certificate, figures, paste, paste_note
+from analysis.presentation.result_summary import (
+    certificate,
+    describe_reserve,
+    describe_timing,
+    figures,
+    paste,
+    paste_note,
+)
 from analysis.presentation.stored_result import StoredResult, read_result
 from engine.result import CPU_COUNTS_TENSORS, Boundary, DeviceFacts, Point, Reason, RunResult, Savings
 from engine.units import GIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
+from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
 
@@ -46,6 +54,74 @@ def uncertified(reason: Reason) -> Boundary:
 )
 def test_the_sentence_says_what_was_found(fields: dict[str, Any], sentence: str) -> None:
     assert sentence in str(headline(stored(**fields)))
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ((1.36, 1.39, 1.42), "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x), saving $0.34 a run ($0.32 to $0.35)."),
+        ((0.97, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 0.97 to 1.13x)."),
+        ((1.0, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 1.00 to 1.13x)."),
+        ((1.01, 1.02, 1.03), "Use 8: about as fast as your 4 (1.02x, 1.01 to 1.03x)."),
+        ((0.88, 0.9, 0.92), "Use 8: slower than your 4 (0.90x, 0.88 to 0.92x), with 5 % of the memory left free."),
+    ],
+)
+def test_the_sentence_claims_no_more_than_the_whole_interval(ends: tuple[float, float, float], sentence: str) -> None:
+    assert str(headline(stored(make_timed_result(*ends)))).endswith(sentence)
+
+
+def test_a_speed_that_is_not_measurable_recommends_by_memory_and_names_no_money() -> None:
+    result = stored(make_unmeasurable_result())
+    said = str(headline(result))
+    assert "Use 8: the largest measured size that leaves 5 % of the memory free. " in said
+    assert said.endswith("Speed not measurable here now: 8 is between 0.8x and 13x as fast as 4.")
+    assert "$" not in said + "".join(str(figure) for figure in figures(result))
+
+
+def test_a_size_that_leaves_less_than_the_reserve_is_not_said_to_leave_it() -> None:
+    full = replace(point(8), memory_bytes=GIB)
+    result = stored(make_unmeasurable_result(), recommended=full)
+    assert "Use 8: no measured size leaves 5 % of the memory free." in str(headline(result))
+    assert describe_reserve(result).endswith("which no measured size leaves.")
+
+
+def test_the_money_carries_the_interval_of_the_speed_up() -> None:
+    speedup, cost, year = figures(stored(make_timed_result()))
+    assert [figure.interval for figure in (speedup, cost, year)] == [
+        "1.36 to 1.42x",
+        "$0.85 to $0.88",
+        "$31.76 to $35.49",
+    ]
+    assert [speedup.is_gain, year.is_gain] == [True, True]
+
+
+def test_an_interval_that_holds_no_gain_is_shown_as_none() -> None:
+    speedup, _, year = figures(stored(make_timed_result(0.97, 1.05, 1.13)))
+    assert [speedup.is_gain, year.is_gain] == [False, False]
+    assert year.interval == "−$3.71 to $13.81"
+
+
+def test_the_reserve_stands_beside_what_was_asked_for() -> None:
+    assert describe_reserve(stored(make_timed_result())) == (
+        "8 leaves 224.0 MiB free, 21.9 %; this run asked for at least 5 %."
+    )
+
+
+def test_the_timing_says_what_else_the_machine_did() -> None:
+    said = describe_timing(stored(make_timed_result()))
+    assert "12 rounds, 10 of them without other work" in said
+    assert said.endswith("Meanwhile other work used 1.6 of 2 cores.")
+
+
+def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None:
+    data = make_result().to_dict()
+    for name in ("speed", "speedup_low", "speedup_high", "kinds"):
+        del data[name]
+    result = read_result(data)
+    assert result.is_speed_measurable
+    assert describe_timing(result) == describe_reserve(result) == ""
+    assert [figure.interval for figure in figures(result)] == ["", "", ""]
+    assert str(headline(result)).endswith("Use 8: 2.00x as fast as your 4, saving $0.60 a run.")
 
 
 def test_nothing_fits_is_said_plainly() -> None:

@@ -59,6 +59,8 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
         "headline": headline(result, assumed.savings),
         "not_certified": labels.why_not_certified(result.boundary, result.spec),
         "unsteady": labels.describe_unsteady(result.unsteady_batch_sizes),
+        "reserve": result_summary.describe_reserve(result),
+        "timing": result_summary.describe_timing(result),
         "bars": memory_bars(
             waste=result.waste,
             current_batch_size=result.current_batch_size,
@@ -133,9 +135,13 @@ def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
 def result_curves(run: Run, result: StoredResult) -> list[Curve]:
     """Memory with the estimate that was made before, and speed; those that were measured."""
     told = (run.result or {}).get("estimate")
+    # where speeds could not be told apart, a curve of them would show what the machine did besides
+    speed = None
+    if result.is_speed_measurable:
+        speed = throughput_curve(result.probes, roles=result.roles, intervals=result.speed_intervals)
     peak = memory_curve(result.probes, limit_bytes=result.limit_bytes, roles=result.roles)
     curves = (
         with_estimate(peak, read_estimate(told) if told else None) if peak else None,
-        throughput_curve(result.probes, roles=result.roles),
+        speed,
     )
     return [curve for curve in curves if curve is not None]

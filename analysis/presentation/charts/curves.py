@@ -10,6 +10,8 @@ from analysis.presentation.formatting import bytes_text, number, rate, round_byt
 from engine.result import Outcome, Purpose
 
 Points = tuple[tuple[int, float], ...]
+Intervals = tuple[tuple[int, float, float], ...]
+"""(batch size, low, high) in rising order."""
 Roles = Mapping[str, int | None]
 """Which batch size is the recommended, the fastest, the largest, the current one."""
 
@@ -62,6 +64,8 @@ class Curve:
     refused: tuple[int, ...]
     value_text: Callable[[float | None], str]
     tick_text: Callable[[float], str]
+    intervals: Intervals = ()
+    """Around points of the main series; empty where none is known."""
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -119,7 +123,7 @@ def memory_curve(probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: 
     )
 
 
-def throughput_curve(probes: Sequence[ProbeRow], *, roles: Roles) -> Curve | None:
+def throughput_curve(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Curve | None:
     """Samples per second by batch size, or None where no speed was measured."""
     main = Series("Samples per second", "line-speed", _points(probes, lambda probe: probe.samples_per_second))
     if not main.points:
@@ -127,7 +131,7 @@ def throughput_curve(probes: Sequence[ProbeRow], *, roles: Roles) -> Curve | Non
     return Curve(
         key="throughput",
         title="Speed by batch size",
-        sentence=_speed_sentence(main.points),
+        sentence=_speed_sentence(main.points) + (" The bars are intervals of 95 %." if intervals else ""),
         unit=" samples/s",
         main=main,
         others=(),
@@ -136,6 +140,7 @@ def throughput_curve(probes: Sequence[ProbeRow], *, roles: Roles) -> Curve | Non
         refused=(),
         value_text=rate,
         tick_text=number,
+        intervals=intervals,
     )
 
 

@@ -35,6 +35,8 @@ WIDE = Size("wide", 640, 320, 11)
 NARROW = Size("narrow", 340, 300, 6)
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 40, 46
 RING_RADIUS = 7.0
+BAR_REACH = 4.0
+"""Pixels that the ends of an interval reach to either side."""
 LEADER_FROM = 12.0
 """Pixels between a point and its label from which on a line has to join them."""
 
@@ -96,6 +98,8 @@ class Drawing:
     rings: tuple[Ring, ...]
     crosses: tuple[tuple[str, str], ...]
     limit_at: str | None
+    bars: tuple[str, ...]
+    """The path of each interval: a line from its lower to its upper end, with a short one across both."""
     texts: tuple[Text, ...]
 
 
@@ -117,18 +121,25 @@ def draw(curve: Curve, size: Size) -> Drawing:
         rings=tuple(_ring(mark, x, y) for mark in curve.marks),
         crosses=tuple((_px(x(refused)), _px(_cross_y(curve, y))) for refused in curve.refused),
         limit_at=None if curve.limit is None else _px(y(curve.limit)),
+        bars=tuple(_bar(x(batch_size), y(low), y(high)) for batch_size, low, high in curve.intervals),
         texts=_texts(curve, x, y, Box(4, 2, size.width - 4, bottom)),
     )
 
 
 def _highest(curve: Curve) -> float:
     measured = max(value for series in curve.series for _, value in series.points)
+    measured = max([measured, *(high for _, _, high in curve.intervals)])
     return max(measured, curve.limit) if curve.limit else (measured * 1.05 or 1.0)
 
 
 def _cross_y(curve: Curve, y: Scale) -> float:
     """On the limit line; where no limit is known, on the top of the plot."""
     return y(y.high if curve.limit is None else curve.limit)
+
+
+def _bar(x: float, low: float, high: float) -> str:
+    ends = "".join(f"M{_px(x - BAR_REACH)} {_px(y)}H{_px(x + BAR_REACH)}" for y in (low, high))
+    return f"M{_px(x)} {_px(low)}V{_px(high)}{ends}"
 
 
 def _line(series: Series, x: Log2Scale, y: Scale) -> Line:

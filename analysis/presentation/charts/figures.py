@@ -28,6 +28,8 @@ def figure(curve: Curve, drawing: Drawing | None = None) -> dict[str, Any]:
     `drawing` is the wide one, where it was made already: the labels stand where it has them.
     """
     traces = [_line(series, curve) for series in curve.series]
+    if curve.intervals:
+        traces.append(_intervals(curve))
     if curve.refused:
         traces.append(_refused(curve))
     if curve.marks:
@@ -50,6 +52,29 @@ def _line(series: Series, curve: Curve) -> dict[str, Any]:
             "dash": "solid" if series is curve.main else "dot",
         },
         "marker": {"size": 7 if series is curve.main else 4},
+    }
+
+
+def _intervals(curve: Curve) -> dict[str, Any]:
+    values = dict(curve.main.points)
+    known = [(size, values[size], low, high) for size, low, high in curve.intervals if size in values]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "95 % interval",
+        "x": [size for size, *_ in known],
+        "y": [value for _, value, *_ in known],
+        "hoverinfo": "skip",
+        "marker": {"size": 1, "color": INFO},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - value for _, value, _, high in known],
+            "arrayminus": [value - low for _, value, low, _ in known],
+            "color": INFO,
+            "thickness": 1.5,
+            "width": 4,
+        },
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations
 
 import pytest
@@ -135,6 +136,20 @@ def test_speed_marks_are_the_measured_speeds() -> None:
     assert curve is not None
     measured = {probe.batch_size: probe.samples_per_second for probe in PROBES}
     assert {mark.batch_size: mark.value for mark in curve.marks} == {size: measured[size] for size in (384, 421, 16)}
+
+
+def test_intervals_are_drawn_around_their_points_and_fit_into_the_picture() -> None:
+    plain = throughput_curve(PROBES, roles=ROLES)
+    assert plain is not None
+    (size, speed), top = plain.main.points[-1], max(value for _, value in plain.main.points)
+    curve = throughput_curve(PROBES, roles=ROLES, intervals=((size, speed * 0.9, top * 2),))
+    assert curve is not None
+    drawing = draw(curve, WIDE)
+    lower, upper = (float(y) for y in re.findall(r"[\d.]+ ([\d.]+)V([\d.]+)", drawing.bars[0])[0])
+    dots = dict(zip((size for size, _ in curve.main.points), drawing.lines[-1].dots, strict=True))
+    assert drawing.top <= upper < float(dots[size][1]) < lower
+    trace = next(trace for trace in figure(curve)["data"] if trace["name"] == "95 % interval")
+    assert trace["error_y"]["array"] == [top * 2 - speed]
 
 
 @pytest.mark.parametrize(
