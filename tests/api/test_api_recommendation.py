@@ -44,6 +44,7 @@ def test_a_card_of_the_catalogue_stands_for_all_of_its_class_here(alice_client: 
         {"gradient_checkpointing": "true"},
         {"sequence_length": "64"},
         {"current_batch_size": "5"},
+        {"reserve_fraction": "0.1"},
     ],
 )
 def test_of_another_question_there_is_no_answer_yet(alice_client: Client, other: dict[str, str]) -> None:

@@ -23,6 +23,7 @@ from tests.factories import (
     make_run,
     make_user,
 )
+from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +129,19 @@ def test_a_run_is_shown_with_its_probes_and_its_result(alice_client):
     assert (body["state"], body["largest_batch_size"], body["spec"]["model"]) == ("finished", 8, "bert-tiny")
     assert [(m["batch_size"], m["peak_allocated_bytes"]) for m in body["measurements"]] == [(8, 800 * 1024**2)]
     assert body["result"]["boundary"]["certified"] is True
+
+
+def test_a_run_carries_the_interval_of_its_speed_up(alice_client):
+    run = make_claimed_run()
+    services.run_finish(run_id=run.pk, token=run.token, result=make_unmeasurable_result().to_dict())
+    told = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
+    assert (told["is_speed_measurable"], told["speedup"], told["speedup_low"]) == (False, None, None)
+    assert told["result"]["speed"]["recommended_by"] == "memory_reserve"
+    run = make_claimed_run(make_device("other"))
+    services.run_finish(run_id=run.pk, token=run.token, result=make_timed_result().to_dict())
+    told = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
+    assert (told["is_speed_measurable"], told["speedup_low"], told["speedup_high"]) == (True, 1.36, 1.42)
+    assert told["saving_per_year_usd_low"] < told["saving_per_year_usd"]
 
 
 def test_one_run_takes_few_queries(alice_client, django_assert_num_queries):

@@ -44,6 +44,11 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
         source="run.recommended_samples_per_second", allow_null=True
     )
     recommended_memory_bytes = serializers.IntegerField(source="run.recommended_memory_bytes", allow_null=True)
+    is_speed_measurable = serializers.BooleanField(
+        source="run.is_speed_measurable",
+        allow_null=True,
+        help_text="Where it is false, the size was chosen by its memory alone. It is null in runs of before 0.5.",
+    )
     largest_batch_size = serializers.IntegerField(source="run.largest_batch_size", help_text="0: not even one fits.")
     torch = serializers.CharField(help_text="The version it was measured with, which is the one in use now.")
     library = serializers.CharField(help_text="Where the model is from, and its version.")
@@ -107,6 +112,11 @@ def _value(field: Any, word: str) -> Any:
         return _WORDS.get(word.lower(), word)
     if kind.startswith("int") and word.isascii() and word.isdecimal() and len(word) < 20:
         return int(word)
+    if kind == "float":
+        try:
+            return float(word)
+        except ValueError:
+            return word
     return word
 
 

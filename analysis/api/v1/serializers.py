@@ -20,6 +20,28 @@ _POSITION = (
 _FORECAST = "A forecast from earlier runs of these models; null where there is none. Not part of the ETag."
 
 
+_SPEED_HELP = {
+    "speedup": (
+        "How many times as fast the recommended size is as the current one, both timed side by side. It is null where "
+        "the speeds were not measurable, or where one of the two was not measured."
+    ),
+    "speedup_low": (
+        "The lower end of the interval that holds the true speed-up in 95 of 100 such measurements. It is null where "
+        "the speed-up is null, and in runs of versions before 0.5, whose interval is not known."
+    ),
+    "speedup_high": "The upper end of that interval.",
+    "is_speed_measurable": (
+        "Whether the speeds could be told apart. Where it is false, the recommended size is the largest that leaves "
+        "the reserve free, and there is neither a speed-up nor money. It is null in runs of versions before 0.5."
+    ),
+    "saving_per_year_usd": (
+        "Derived from the speed-up and the assumptions of the spec. It is null where the speed-up is."
+    ),
+    "saving_per_year_usd_low": "The saving at the lower end of the speed-up's interval.",
+    "saving_per_year_usd_high": "The saving at the upper end of the speed-up's interval.",
+}
+
+
 class NameOf(serializers.CharField):
     """The name of a row that this one points to; null where it points to none."""
 
@@ -51,12 +73,15 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             *("device_name", "capacity_bytes", "limit_bytes", "is_shared"),
             *("largest_batch_size", "certified", "boundary_reason"),
             *("recommended_batch_size", "recommended_samples_per_second", "recommended_memory_bytes"),
-            *("current_batch_size", "current_waste_bytes", "speedup"),
-            *("saving_per_run_usd", "saving_per_year_usd", "cost_per_million_samples_usd"),
+            *("current_batch_size", "current_waste_bytes"),
+            *("speedup", "speedup_low", "speedup_high", "is_speed_measurable"),
+            *("saving_per_run_usd", "saving_per_year_usd", "saving_per_year_usd_low", "saving_per_year_usd_high"),
+            "cost_per_million_samples_usd",
             *("estimated_largest_batch_size", "estimated_safe_batch_size", "estimate_is_calibrated"),
             *("estimate_peak_error", "estimate_boundary_error"),
         )
         read_only_fields = fields
+        extra_kwargs = {name: {"help_text": text} for name, text in _SPEED_HELP.items()}
 
     def get_queue_position(self, run: Run) -> int | None:
         turn = self._turn(run)

@@ -37,7 +37,10 @@ _DESCRIPTIONS = {
     "max_batch_size": "The search goes no further than this.",
     "time_budget_seconds": "A search that takes longer ends with what it knows. A server may allow less than this.",
     "soak_steps": "Optimizer steps that the largest size must train in a fresh process. null: the engine's default.",
-    "reserve_fraction": "Of the memory limit: what the recommended size leaves free.",
+    "reserve_fraction": (
+        "What the recommended size leaves free of the memory limit: 0.05 is 5 %. "
+        "Longer batches, evaluation and fragmentation over hours take more than the steps that are measured."
+    ),
     "price_per_hour_usd": "Assumed, for the savings. Left out: the device's own price, where one is set.",
     "hours_per_run": "Assumed: how long you train at today's batch size.",
     "runs_per_year": "Assumed: how often you train.",

@@ -12,7 +12,17 @@ from analysis.models import Run
 from analysis.pages.history.columns import Column
 from analysis.presentation import labels
 from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
-from analysis.presentation.formatting import ago, bytes_text, duration, factor, rate, round_bytes, usd
+from analysis.presentation.formatting import (
+    ago,
+    bytes_text,
+    duration,
+    factor,
+    factor_range,
+    rate,
+    round_bytes,
+    usd,
+    usd_range,
+)
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
@@ -112,6 +122,28 @@ def _curve(row: HistoryRow) -> str:
     )
 
 
+def _speedup(row: HistoryRow) -> str:
+    run = row.run
+    if run.is_speed_measurable is False:
+        return "not measurable"
+    if run.speedup is None:
+        return ""
+    interval = factor_range(run.speedup_low, run.speedup_high)
+    return _with_interval(factor(run.speedup), interval)
+
+
+def _saving(row: HistoryRow) -> str:
+    run = row.run
+    if run.saving_per_year_usd is None:
+        return ""
+    interval = usd_range(run.saving_per_year_usd_low, run.saving_per_year_usd_high)
+    return _with_interval(usd(run.saving_per_year_usd), interval)
+
+
+def _with_interval(value: str, interval: str) -> str:
+    return format_html("{} {}", value, _small(interval)) if interval else value
+
+
 def _memory(row: HistoryRow) -> str:
     run = row.run
     if run.recommended_memory_bytes is None:
@@ -162,11 +194,11 @@ _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "optimizer": lambda row: labels.OPTIMIZERS.get(row.run.optimizer, row.run.optimizer),
     "largest": _largest,
     "recommended": _recommended,
-    "speedup": _figure(factor, "speedup"),
+    "speedup": _speedup,
     "samples": _figure(rate, "recommended_samples_per_second"),
     "memory": _memory,
     "curve": _curve,
-    "saving": _figure(usd, "saving_per_year_usd"),
+    "saving": _saving,
     "cost": _figure(usd, "cost_per_million_samples_usd"),
     "user": lambda row: row.run.requested_by.get_username() if row.run.requested_by else "",
     "name": lambda row: row.run.name,

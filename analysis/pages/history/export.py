@@ -44,8 +44,13 @@ _PATHS = {
     "current_batch_size": "current_batch_size",
     "current_waste_bytes": "current_waste_bytes",
     "speedup": "speedup",
+    "speedup_low": "speedup_low",
+    "speedup_high": "speedup_high",
+    "is_speed_measurable": "is_speed_measurable",
     "saving_per_run_usd": "saving_per_run_usd",
     "saving_per_year_usd": "saving_per_year_usd",
+    "saving_per_year_usd_low": "saving_per_year_usd_low",
+    "saving_per_year_usd_high": "saving_per_year_usd_high",
     "cost_per_million_samples_usd": "cost_per_million_samples_usd",
     "estimated_largest_batch_size": "estimated_largest_batch_size",
     "estimated_safe_batch_size": "estimated_safe_batch_size",
@@ -55,7 +60,7 @@ _PATHS = {
     "note": "note",
     "spec": "spec",
 }
-SETTINGS = ("sequence_length", "image_size", "mode", "gradient_checkpointing", "memory_limit_bytes")
+SETTINGS = ("sequence_length", "image_size", "mode", "gradient_checkpointing", "memory_limit_bytes", "reserve_fraction")
 """Of the spec, in columns of their own: None where the run left the setting to its default."""
 
 FIELDS = (*(name for name in _PATHS if name != "spec"), *SETTINGS, "tags")

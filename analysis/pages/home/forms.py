@@ -16,7 +16,7 @@ from analysis.runs.gpu_catalog import gpu_choices, gpu_of
 from analysis.runs.placement import Placement, placement_of
 from engine.catalog import WORKLOADS, Workload
 from engine.errors import SpecError
-from engine.spec import RunSpec
+from engine.spec import RANGES, RunSpec
 
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
 _SPEC_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
@@ -77,6 +77,13 @@ class RunForm(forms.Form):
     runs_per_year = forms.IntegerField(
         label="Training runs per year", required=False, help_text="How often you start such a training."
     )
+    reserve_percent = forms.FloatField(
+        label="Memory to leave free, percent",
+        required=False,
+        min_value=RANGES["reserve_fraction"][0] * 100,
+        max_value=RANGES["reserve_fraction"][1] * 100,
+        help_text="The recommended size leaves at least this: a long training meets more than the steps measured here.",
+    )
     time_budget_seconds = forms.FloatField(
         label="Time budget, seconds",
         required=False,
@@ -100,9 +107,9 @@ class RunForm(forms.Form):
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
     NOT_OF_SPEC = ("kind", "gpu", "device", *QUEUE)
-    ONLY_MEASURED = ("device", "time_budget_seconds", "accepts_shared_device")
+    ONLY_MEASURED = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
     """What an estimate has no use for: left out of its form where the browser can, and not read."""
-    MORE = ("mode", *PLACEHOLDERS, *QUEUE)
+    MORE = ("mode", *PLACEHOLDERS, "reserve_percent", *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
     SEARCHED = {"model": "Search models", "gpu": "Search cards"}
 
@@ -123,6 +130,7 @@ class RunForm(forms.Form):
             self.fields[name].widget.attrs["placeholder"] = str(WORKLOADS[_taking(name)[0]].default_input_size)
         for name in self.PLACEHOLDERS:
             self.fields[name].widget.attrs["placeholder"] = f"{_SPEC_DEFAULTS[name]:g}"
+        self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{_SPEC_DEFAULTS['reserve_fraction'] * 100:g}"
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -190,6 +198,8 @@ class RunForm(forms.Form):
         }
         if self.is_estimate:
             return {name: value for name, value in asked.items() if name not in self.ONLY_MEASURED}
+        if "reserve_percent" in asked:
+            asked["reserve_fraction"] = round(asked.pop("reserve_percent") / 100, 6)
         if "device" not in cleaned:
             return asked
         return asked | {"device": self.place.device.device if self.place.device else self.place.kind}
@@ -248,6 +258,8 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     known = {name: value for name, value in run.spec.items() if name in RunForm.base_fields and value is not None}
     if "memory_limit_bytes" in known:
         known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    if run.spec.get("reserve_fraction") is not None:
+        known["reserve_percent"] = f"{run.spec['reserve_fraction'] * 100:.6g}"
     for name in RunForm.ONLY_MEASURED if run.is_estimate else ():
         known.pop(name, None)
     same_card = next((device for device in devices if run.gpu and _is_card(device, run.gpu)), None)

@@ -42,6 +42,13 @@ def test_figures_leave_in_bytes_and_what_is_unknown_leaves_empty(alice_client):
     assert json.loads(exported(alice_client, "json"))[0]["speedup"] is None
 
 
+def test_the_interval_of_a_speed_up_leaves_with_it(alice_client):
+    store(speedup=1.39, speedup_low=1.36, speedup_high=1.42, is_speed_measurable=True, saving_per_year_usd_low=31.5)
+    row = rows(alice_client)[0]
+    assert (row["speedup_low"], row["speedup_high"], row["is_speed_measurable"]) == ("1.36", "1.42", "True")
+    assert json.loads(exported(alice_client, "json"))[0]["saving_per_year_usd_low"] == 31.5
+
+
 def test_an_export_of_nothing_is_a_file_of_nothing(alice_client):
     assert exported(alice_client, "csv").split() == [",".join(FIELDS)]
     assert json.loads(exported(alice_client, "json")) == []

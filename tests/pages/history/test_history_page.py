@@ -13,6 +13,7 @@ from analysis.runs import services
 from engine.units import GIB
 from tests.factories import make_claimed_run, make_device, make_result, make_result_that_does_not_fit, make_run
 from tests.factories.history import store
+from tests.factories.pages import words
 
 pytestmark = pytest.mark.django_db
 
@@ -83,6 +84,14 @@ def test_a_line_tells_a_result_from_what_does_not_fit(alice_client):
     text = page(alice_client)
     assert "2.00x" in text
     assert "does not fit" in text
+
+
+def test_a_line_shows_the_interval_of_a_speed_up_or_that_there_is_none(alice_client):
+    store(speedup=1.39, speedup_low=1.36, speedup_high=1.42, is_speed_measurable=True)
+    store(speedup=None, is_speed_measurable=False)
+    text = words(page(alice_client))
+    assert "1.39x 1.36 to 1.42x" in text
+    assert text.count("not measurable") == 1
 
 
 def test_a_line_draws_memory_against_the_runs_own_limit(alice_client):

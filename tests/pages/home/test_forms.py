@@ -49,6 +49,14 @@ def test_a_memory_limit_is_read_with_its_unit() -> None:
     assert form.spec.memory_limit_bytes == 24 * GIB
 
 
+def test_the_memory_to_leave_free_is_asked_in_percent() -> None:
+    device = make_device()
+    form = submitted(device, reserve_percent="7")
+    assert form.is_valid()
+    assert form.spec.reserve_fraction == 0.07
+    assert submitted(device, reserve_percent="51").errors.keys() == {"reserve_percent"}
+
+
 def test_without_a_price_the_one_of_the_device_that_takes_it_stands_in() -> None:
     form = submitted(make_device(price_per_hour_usd=1.29))
     assert form.is_valid()
@@ -121,7 +129,7 @@ def test_a_host_with_an_accelerator_is_offered_the_real_thing() -> None:
 
 
 def test_a_stored_run_fills_the_form_with_what_it_ran() -> None:
-    run = make_run(memory_limit_bytes=2 * GIB, current_batch_size=3, sequence_length=64)
+    run = make_run(memory_limit_bytes=2 * GIB, current_batch_size=3, sequence_length=64, reserve_fraction=0.07)
     values = values_of(run)
     assert (values["device"], values["memory_limit_bytes"], values["sequence_length"]) == (
         str(run.asks_device_id),
