@@ -31,8 +31,11 @@ class MatrixCell(models.Model):
     largest_batch_size = models.PositiveIntegerField(help_text="0: not even one sample.")
     safe_batch_size = models.PositiveIntegerField(null=True, help_text="Of an estimate: within its margin.")
     used_batch_size = models.PositiveIntegerField(null=True, help_text="The recommended one: the speed is of it.")
+    reserve_fraction = models.FloatField(
+        null=True, help_text="What the recommended one leaves free, at least; empty: of before 0.5, not known."
+    )
     samples_per_second = models.FloatField(null=True)
-    headroom_bytes = models.BigIntegerField(null=True, help_text="What the largest batch size left of the memory.")
+    headroom_bytes = models.BigIntegerField(null=True, help_text="What the size that is shown left of the memory.")
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=KEY, name="matrix_cell_once"),)
@@ -40,3 +43,10 @@ class MatrixCell(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} on {self.card}, {self.kind}: {self.largest_batch_size}"
+
+    @property
+    def shown_batch_size(self) -> int | None:
+        """The size to use with its reserve; of before 0.5 what was shown then: the largest, of an estimate the safe."""
+        if self.reserve_fraction is not None:
+            return self.used_batch_size
+        return self.largest_batch_size if self.kind == "measured" else self.safe_batch_size

@@ -2,6 +2,8 @@
 
 Measured cells come from certified runs on a whole card of their own. A card held to a memory limit is another card,
 so it gives none; a CPU is always held to one, which is then part of its name.
+
+Both kinds name the size to use by the same rule: it leaves the reserve free that the run was asked to keep.
 """
 
 from __future__ import annotations
@@ -13,21 +15,15 @@ from typing import Any, Protocol
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
 from engine.catalog import WORKLOADS
 from engine.estimate.gpus import match
-from engine.spec import RunSpec
+from engine.spec import RESERVE_FRACTION, RunSpec
 from engine.units import format_bytes
 
 MEASURED, ESTIMATED = "measured", "estimated"
 _NOT_SETTINGS = frozenset(
     {
         *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
-        *(
-            "current_batch_size",
-            "start_batch_size",
-            "max_batch_size",
-            "time_budget_seconds",
-            "soak_steps",
-            "reserve_fraction",
-        ),
+        *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
+        "reserve_fraction",
         *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
     }
 )
@@ -52,7 +48,8 @@ def cells_of(run: FinishedRun) -> list[Cell]:
         return []
     if run.kind == "estimate":
         held = run.spec.get("memory_limit_bytes") is not None
-        return [] if held else [_key(run) | _estimated(estimate) for estimate in run.result["estimates"]]
+        reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)
+        return [] if held else [_key(run) | _estimated(estimate, reserve) for estimate in run.result["estimates"]]
     measured = _measured(run.result)
     return [_key(run) | measured] if measured else []
 
@@ -89,6 +86,8 @@ def _measured(result: Mapping[str, Any]) -> Cell | None:
     if not boundary["certified"] or device.get("is_shared") is not False or (is_held and not is_cpu):
         return None
     largest, recommended = result["largest"] or {}, result["recommended"] or {}
+    reserve_fraction = (result.get("speed") or {}).get("reserve_fraction")
+    shown = largest if reserve_fraction is None else recommended
     return {
         "kind": MEASURED,
         "card": _cpu_card(device["name"], limit_bytes) if is_cpu else _card(device),
@@ -99,12 +98,13 @@ def _measured(result: Mapping[str, Any]) -> Cell | None:
         "safe_batch_size": None,
         "used_batch_size": recommended.get("batch_size"),
         "samples_per_second": recommended.get("samples_per_second"),
-        "headroom_bytes": _left(limit_bytes, largest.get("memory_bytes")),
+        "headroom_bytes": _left(limit_bytes, shown.get("memory_bytes")),
+        "reserve_fraction": reserve_fraction,
     }
 
 
-def _estimated(estimate: Mapping[str, Any]) -> Cell:
-    gpu = estimate["gpu"]
+def _estimated(estimate: Mapping[str, Any], reserve_fraction: float) -> Cell:
+    gpu, used = estimate["gpu"], _size_with_reserve(estimate, reserve_fraction)
     return {
         "kind": ESTIMATED,
         "card": gpu["id"][:CARD_LENGTH],
@@ -113,10 +113,38 @@ def _estimated(estimate: Mapping[str, Any]) -> Cell:
         "memory_bytes": gpu["total_bytes"],
         "largest_batch_size": estimate["largest_batch_size"],
         "safe_batch_size": estimate["safe_batch_size"],
-        "used_batch_size": None,
+        "used_batch_size": used,
         "samples_per_second": None,
         "headroom_bytes": None,
+        "reserve_fraction": None if used is None else reserve_fraction,
     }
+
+
+def _size_with_reserve(estimate: Mapping[str, Any], reserve_fraction: float) -> int | None:
+    """The largest size predicted to leave the reserve, and never above the safe one; None where none is known to.
+
+    Between two predicted sizes a straight line is read. Peak memory bends upwards, so the line is never below it.
+    """
+    limit_bytes, safe = estimate.get("limit_bytes"), estimate["safe_batch_size"]
+    memory = {at["batch_size"]: _predicted_bytes(at) for at in estimate.get("at", ())}
+    points = sorted((size, taken) for size, taken in memory.items() if taken is not None)
+    if limit_bytes is None or not safe or not points:
+        return None
+    allowed = limit_bytes - estimate["gpu"]["total_bytes"] * reserve_fraction
+    below = max((point for point in points if point[1] <= allowed), default=None)
+    if below is None:
+        return None
+    above = min((point for point in points if point[0] > below[0]), default=None)
+    size = below[0]
+    if above is not None:
+        size += int((above[0] - size) * (allowed - below[1]) / (above[1] - below[1]))
+    return min(size, safe)
+
+
+def _predicted_bytes(at: Mapping[str, Any]) -> int | None:
+    reserved: int | None = at.get("peak_reserved_bytes")
+    allocated: int | None = at.get("peak_allocated_bytes")
+    return allocated if reserved is None else reserved
 
 
 def _card(device: Mapping[str, Any]) -> str:

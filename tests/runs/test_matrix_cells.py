@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from analysis.models import MatrixCell
 from analysis.runs.matrix_cells import cells_of, settings_key
-from engine.result import DeviceFacts, RunResult
+from engine.result import DeviceFacts, Point, RunResult
 from engine.units import GIB
-from tests.factories import make_result, make_spec
+from tests.factories import make_probe, make_result, make_spec
 from tests.factories.results import CARD, estimate, result
+from tests.factories.speeds import SPEED
 
 OWN_CARD = replace(CARD, foreign_used_bytes=0)
 
@@ -78,3 +80,28 @@ def test_a_setting_that_is_still_unknown_here_keeps_a_run_apart() -> None:
 def test_the_input_size_is_part_of_the_cell() -> None:
     (cell,) = cells_of(run(result(20, card=OWN_CARD), sequence_length=64))
     assert cell["input_size"] == 64
+
+
+def test_a_measured_cell_names_the_recommended_size_and_what_it_leaves() -> None:
+    answer = result(20, card=OWN_CARD)
+    point = Point.of(make_probe(16, peak_allocated_bytes=30 * GIB), OWN_CARD)
+    (cell,) = cells_of(run(replace(answer, recommended=point, speed=SPEED)))
+    assert (cell["largest_batch_size"], cell["used_batch_size"], cell["reserve_fraction"]) == (20, 16, 0.05)
+    assert cell["headroom_bytes"] == OWN_CARD.capacity_bytes - 30 * GIB
+
+
+def test_a_measured_cell_of_before_the_reserve_says_that_it_is_not_known() -> None:
+    (cell,) = cells_of(run(result(20, card=OWN_CARD)))
+    assert cell["reserve_fraction"] is None
+    assert MatrixCell(**cell).shown_batch_size == 20
+
+
+@pytest.mark.parametrize(("reserve", "size"), [(0.05, 36), (0.5, 18), (0.0, 36)])
+def test_an_estimated_cell_names_the_size_that_leaves_the_same_reserve(reserve: float, size: int) -> None:
+    """A gibibyte a sample on 40, of which 38.5 are left beside the context; 36 is the safe size."""
+    answer = estimate(38)
+    points = [{"batch_size": n, "fits": n <= 38, "peak_reserved_bytes": n * GIB} for n in (1, 4, 20, 38, 39)]
+    answer["estimates"][0] |= {"at": points, "limit_bytes": 38.5 * GIB, "safe_batch_size": 36}
+    (cell,) = cells_of(run(answer, reserve_fraction=reserve))
+    assert (cell["used_batch_size"], cell["reserve_fraction"]) == (size, reserve)
+    assert MatrixCell(**cell).shown_batch_size == size

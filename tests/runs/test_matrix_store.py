@@ -74,6 +74,8 @@ def test_a_run_of_other_settings_does_not_take_the_place(root: User) -> None:
 
 def fill_as_the_migration() -> None:
     MatrixCell.objects.all().delete()
+    for run in Run.all_runs.all():  # of then: a spec had no reserve
+        Run.all_runs.filter(pk=run.pk).update(spec={k: v for k, v in run.spec.items() if k != "reserve_fraction"})
     import_module("analysis.migrations.0008_matrix").fill(apps, None)
 
 

@@ -45,7 +45,19 @@ class MatrixCellSerializer(serializers.Serializer[ShownCell]):
         source="cell.safe_batch_size", allow_null=True, default=None, help_text="Of an estimate: within its margin."
     )
     recommended_batch_size = serializers.IntegerField(
-        source="cell.used_batch_size", allow_null=True, default=None, help_text="Measured: the speed is of it."
+        source="cell.used_batch_size",
+        allow_null=True,
+        default=None,
+        help_text=(
+            "The size to use, which leaves the reserve free. Of a measurement, the speed is of it. Of an estimate it "
+            "is read off the predicted memory, and never above the safe size."
+        ),
+    )
+    reserve_fraction = serializers.FloatField(
+        source="cell.reserve_fraction",
+        allow_null=True,
+        default=None,
+        help_text="What the recommended size leaves free of the memory, at least. It is null in runs of before 0.5.",
     )
     samples_per_second = serializers.FloatField(source="cell.samples_per_second", allow_null=True, default=None)
     headroom_bytes = serializers.IntegerField(source="cell.headroom_bytes", allow_null=True, default=None)
