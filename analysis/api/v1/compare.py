@@ -36,6 +36,12 @@ _TITLES = {
 """What was recorded of a device, and how the page names it: there it stands which of it may move figures."""
 
 
+_VERDICT = (
+    "It is `same` where the two intervals meet, or where speeds are within 3 %. It is empty where neither is better, "
+    "as between different models, or between an estimate and a measurement, and where nothing was compared."
+)
+
+
 class CompareBodySerializer(StrictBody):
     """Which runs, and which of them the others are compared with."""
 
@@ -89,9 +95,17 @@ class FigureCellSerializer(serializers.Serializer[Any]):
     """One run's figure. Differences are from the baseline's; `difference_fraction` 0.06 is 6 % more."""
 
     value = FigureField(allow_null=True)
+    low = FigureField(
+        allow_null=True,
+        help_text=(
+            "The lower end of the interval that holds the true figure in 95 of 100 such measurements. It is null where "
+            "no interval is known."
+        ),
+    )
+    high = FigureField(allow_null=True, help_text="The upper end of that interval.")
     difference = FigureField(allow_null=True)
     difference_fraction = FigureField(allow_null=True)
-    verdict = serializers.ChoiceField(["better", "worse", "same", ""], help_text="Empty: neither, or not compared.")
+    verdict = serializers.ChoiceField(["better", "worse", "same", ""], help_text=_VERDICT)
 
 
 class FigureSerializer(serializers.Serializer[Any]):
@@ -227,6 +241,8 @@ def _figure(row: MetricRow) -> dict[str, Any]:
         "cells": [
             {
                 "value": cell.value,
+                "low": cell.interval[0] if cell.interval else None,
+                "high": cell.interval[1] if cell.interval else None,
                 "difference": cell.delta and cell.delta.difference,
                 "difference_fraction": cell.delta and cell.delta.fraction,
                 "verdict": cell.delta.verdict if cell.delta else "",

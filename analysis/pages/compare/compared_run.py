@@ -16,6 +16,8 @@ from engine.result import DeviceFacts
 from engine.result import Outcome as ProbeOutcome
 
 Curve = dict[int, float]
+Range = tuple[float, float]
+"""The lower and the upper end of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,9 @@ class Outcome:
     price_per_hour_usd: float | None = None
     memory: Curve = field(default_factory=dict)
     speed: Curve = field(default_factory=dict)
+    speed_intervals: dict[int, Range] = field(default_factory=dict)
+    """By batch size; a size without one was not timed side by side with others."""
+    fastest_batch_size: int | None = None
     refused: tuple[int, ...] = ()
 
 
@@ -98,7 +103,7 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
 
 def _measured_outcome(result: StoredResult) -> Outcome:
     memory = memory_curve(result.probes, limit_bytes=result.limit_bytes, roles={})
-    speed = throughput_curve(result.probes, roles={})
+    speed = throughput_curve(result.probes, roles={}) if result.is_speed_measurable else None
     best, fastest = result.recommended, result.fastest
     return Outcome(
         largest_batch_size=result.boundary.largest_batch_size,
@@ -112,6 +117,8 @@ def _measured_outcome(result: StoredResult) -> Outcome:
         price_per_hour_usd=result.savings.price_per_hour_usd,
         memory=dict(memory.main.points) if memory else {},
         speed=dict(speed.main.points) if speed else {},
+        speed_intervals={size: (low, high) for size, low, high in result.speed_intervals},
+        fastest_batch_size=fastest.batch_size if fastest else None,
         refused=_refused(result),
     )
 
@@ -122,6 +129,8 @@ def _refused(result: StoredResult) -> tuple[int, ...]:
 
 
 def _caveat(result: StoredResult) -> str:
+    if result.speed is not None and not result.is_speed_measurable:
+        return result.speed.reason or "its speeds were not compared"
     unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
     return f"the step times of {unsteady} were still moving" if unsteady else ""
 

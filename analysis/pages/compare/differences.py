@@ -9,7 +9,7 @@ from typing import Any
 from analysis.pages.compare.compared_run import ComparedRun
 from analysis.pages.compare.environment import COMPARABILITY_FACTS, NOT_RECORDED
 from analysis.presentation import labels
-from analysis.presentation.formatting import duration, number, round_bytes, usd
+from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.catalog import WORKLOADS
 
 
@@ -101,6 +101,7 @@ _COVERED = frozenset(
         "hours_per_run",
         "runs_per_year",
         "time_budget_seconds",
+        "reserve_fraction",
         "device",
         *_INPUTS,
     }
@@ -142,6 +143,7 @@ _SETTINGS: tuple[tuple[str, Callable[[Spec], str]], ...] = (
     ("Mode", _text_of("mode", str, "train")),
     ("Pretrained weights", _switch("pretrained")),
     ("Memory limit", _text_of("memory_limit_bytes", round_bytes, "none")),
+    ("Memory left free, at least", _text_of("reserve_fraction", round_percent, "not asked")),
     ("Batch size today", _text_of("current_batch_size", number)),
     ("Price per hour (assumed)", _text_of("price_per_hour_usd", usd)),
     ("Hours per run (assumed)", _text_of("hours_per_run", number)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.pages.compare.compared_run import ComparedRun, Outcome
+from analysis.pages.compare.compared_run import ComparedRun, Outcome, Range
 from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, usd
 
 TIMING_NOISE = 0.03
@@ -13,11 +13,19 @@ TIMING_NOISE = 0.03
 _SECONDS_PER_HOUR, _MILLION = 3_600, 1_000_000
 
 Read = Callable[[Outcome], float | None]
+ReadRange = Callable[[Outcome], Range | None]
+
+
+def _no_interval(outcome: Outcome) -> Range | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a run. `better` is "higher", "lower", or empty where neither is; `key` is its name for programs."""
+    """One figure of a run. `better` is "higher", "lower", or empty where neither is; `key` is its name for programs.
+
+    Two figures whose intervals meet are the same: the difference may be none.
+    """
 
     key: str
     name: str
@@ -26,6 +34,7 @@ class Metric:
     text: Callable[[float], str]
     better: str = ""
     noise_fraction: float = 0.0
+    interval: ReadRange = _no_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,8 @@ class Cell:
     text: str
     delta: Delta | None
     value: float | None
+    interval: Range | None = None
+    interval_text: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -97,11 +108,16 @@ def million_samples_usd(outcome: Outcome) -> float | None:
     return outcome.price_per_hour_usd / _SECONDS_PER_HOUR / outcome.samples_per_second * _MILLION
 
 
-def delta(metric: Metric, value: float, base: float) -> Delta:
-    """From the baseline's figure to this one."""
+def delta(metric: Metric, value: float, base: float, *, is_within_intervals: bool = False) -> Delta:
+    """From the baseline's figure to this one. Nothing is claimed of a difference that lies within the intervals."""
     difference = value - base
     fraction = difference / base if base else None
-    return Delta(difference, fraction, _verdict(metric, difference, fraction), _difference_text(metric, difference))
+    verdict = "same" if is_within_intervals else _verdict(metric, difference, fraction)
+    return Delta(difference, fraction, verdict, _difference_text(metric, difference))
+
+
+def _meet(one: Range | None, other: Range | None) -> bool:
+    return one is not None and other is not None and one[0] <= other[1] and other[0] <= one[1]
 
 
 def _difference_text(metric: Metric, difference: float) -> str:
@@ -129,22 +145,35 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, ba
     value = metric.read(subject.outcome) if subject.outcome else None
     if value is None:
         return Cell(_why_unknown(subject), None, None)
-    text = f"{_bound(metric, subject.outcome)}{metric.text(value)}"
+    text = f"{_bound(metric, subject)}{metric.text(value)}"
+    interval = _interval(metric, subject)
+    told = " to ".join(map(metric.text, interval)) if interval else ""
     if base is None or baseline is None or subject is baseline:
-        return Cell(text, None, value)
-    # an estimate is not better than a measurement, only nearer to it or farther away
-    judged = metric if subject.is_estimate == baseline.is_estimate else replace(metric, better="")
-    return Cell(text, delta(judged, value, base), value)
+        return Cell(text, None, value, interval, told)
+    is_within = _meet(interval, _interval(metric, baseline))
+    found = delta(_judged(metric, subject, baseline), value, base, is_within_intervals=is_within)
+    return Cell(text, found, value, interval, told)
+
+
+def _judged(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Metric:
+    """An estimate is not better than a measurement, only nearer to it; nor is one model better for being smaller."""
+    is_alike = subject.is_estimate == baseline.is_estimate and subject.run.model == baseline.run.model
+    return metric if is_alike else replace(metric, better="")
+
+
+def _interval(metric: Metric, subject: ComparedRun) -> Range | None:
+    return metric.interval(subject.outcome) if subject.outcome else None
 
 
 def _why_unknown(subject: ComparedRun) -> str:
     return "not estimated" if subject.is_estimate and subject.outcome else NOT_MEASURED
 
 
-def _bound(metric: Metric, outcome: Outcome | None) -> str:
+def _bound(metric: Metric, subject: ComparedRun) -> str:
     """≥ where larger sizes may fit."""
-    is_open = metric is LARGEST and outcome is not None and not outcome.is_certified and bool(outcome.speed)
-    return "≥ " if is_open else ""
+    outcome = subject.outcome
+    is_measured = outcome is not None and not subject.is_estimate and bool(outcome.memory)
+    return "≥ " if metric is LARGEST and is_measured and outcome and not outcome.is_certified else ""
 
 
 def _at_common(size: int | None) -> list[Metric]:
@@ -153,7 +182,7 @@ def _at_common(size: int | None) -> list[Metric]:
     memory, speed = f"Peak memory at batch {size:,}", f"Samples/s at batch {size:,}"
     return [
         Metric("common_peak_bytes", memory, "measured", lambda o: o.memory.get(size), _bytes, "lower"),
-        _speed("common_samples_per_second", speed, lambda o: o.speed.get(size)),
+        _speed("common_samples_per_second", speed, lambda o: o.speed.get(size), lambda o: o.speed_intervals.get(size)),
     ]
 
 
@@ -165,8 +194,25 @@ def _sign(value: float) -> str:
     return "+" if value > 0 else "−"
 
 
-def _speed(key: str, name: str, read: Read) -> Metric:
-    return Metric(key, name, "measured", read, rate, "higher", TIMING_NOISE)
+def _speed(key: str, name: str, read: Read, interval: ReadRange) -> Metric:
+    return Metric(key, name, "measured", read, rate, "higher", TIMING_NOISE, interval)
+
+
+def _recommended_range(outcome: Outcome) -> Range | None:
+    return outcome.speed_intervals.get(outcome.recommended_batch_size or 0)
+
+
+def _fastest_range(outcome: Outcome) -> Range | None:
+    return outcome.speed_intervals.get(outcome.fastest_batch_size or 0)
+
+
+def _cost_range(outcome: Outcome) -> Range | None:
+    """The faster, the cheaper: the ends change places."""
+    cost, speeds = million_samples_usd(outcome), _recommended_range(outcome)
+    if cost is None or speeds is None or not outcome.samples_per_second:
+        return None
+    low, high = speeds
+    return cost * outcome.samples_per_second / high, cost * outcome.samples_per_second / low
 
 
 LARGEST = Metric(
@@ -175,9 +221,14 @@ LARGEST = Metric(
 _METRICS = (
     LARGEST,
     Metric("recommended_batch_size", "Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
-    _speed("recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second),
-    _speed("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second),
+    _speed(
+        "recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second, _recommended_range
+    ),
+    _speed("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second, _fastest_range),
     Metric("recommended_step_seconds", "Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
     Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
-    Metric("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", TIMING_NOISE),
+    Metric(
+        *("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", TIMING_NOISE),
+        interval=_cost_range,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from engine.result import Reason
 from engine.units import GIB
 from tests.factories import make_result_that_does_not_fit, make_spec
 from tests.factories.results import estimate, result, subject
+from tests.factories.speeds import SPEED, make_unmeasurable_result
 
 
 def metric(better: str, noise_fraction: float = 0.0) -> Metric:
@@ -54,6 +56,44 @@ def test_a_difference_is_absolute_and_in_percent() -> None:
 def test_speeds_within_the_noise_are_about_the_same() -> None:
     assert delta(metric("higher", 0.03), 102, 100).word == "about the same"
     assert delta(metric("higher", 0.03), 104, 100).word == "better"
+
+
+def timed(low: float, value: float, high: float, **columns: Any) -> ComparedRun:
+    """A run whose recommended size had this speed."""
+    answer = result()
+    assert answer.recommended is not None
+    point = replace(
+        answer.recommended, samples_per_second=value, samples_per_second_low=low, samples_per_second_high=high
+    )
+    return subject(int(value), replace(answer, speed=SPEED, recommended=point, fastest=point), **columns)
+
+
+@pytest.mark.parametrize(
+    ("other", "word"), [(timed(104, 112, 120), "about the same"), (timed(107, 112, 120), "better")]
+)
+def test_speeds_whose_intervals_meet_are_the_same(other: ComparedRun, word: str) -> None:
+    base, cell = row("Samples/s, recommended", [timed(96, 100, 106), other])
+    assert cell.delta is not None
+    assert (base.interval_text, cell.delta.word) == ("96.0 to 106", word)
+
+
+def test_a_cost_has_the_interval_of_the_speed_the_other_way_round() -> None:
+    cell = row("A million samples", [timed(50, 100, 200)])[0]
+    assert cell.value is not None
+    assert cell.interval == pytest.approx((cell.value / 2, cell.value * 2))
+
+
+def test_a_speed_that_was_not_measurable_is_no_figure_and_says_why() -> None:
+    busy = compared_run_of(Run(pk=2, model="bert-tiny", result=make_unmeasurable_result().to_dict()))
+    assert row("Samples/s, recommended", [subject(1), busy])[1].text == "not measured"
+    assert "between 0.8x and 13x" in busy.caveat
+
+
+def test_another_model_is_neither_better_nor_worse() -> None:
+    other = subject(2, result(2, speed=27.0), model="bert")
+    cells = [cells[1] for one in metric_rows([subject(1), other], subject(1)) if (cells := one.cells)]
+    assert {cell.delta.verdict for cell in cells if cell.delta} <= {"", "same"}
+    assert row("Samples/s, recommended", [subject(1), other])[1].delta.word == "less"  # type: ignore[union-attr]
 
 
 def test_from_nothing_there_is_no_percentage() -> None:
