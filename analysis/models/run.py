@@ -93,6 +93,15 @@ class Run(Restorable):
     precision = models.CharField(max_length=10)
     optimizer = models.CharField(max_length=20)
 
+    takes_over = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Whose probes it starts with.",
+    )
+
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     phase = models.CharField(max_length=20, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -20,7 +20,7 @@ from analysis.models.querysets import RunQuerySet
 from analysis.runs.create import run_create, runs_cancel
 from analysis.runs.estimates import estimate_create
 from analysis.runs.matrix_store import cells_renew
-from analysis.runs.placement import placement_of
+from analysis.runs.placement import Placement, placement_of
 from analysis.runs.result_columns import storable_text
 from analysis.runs.search_terms import stored_search_terms
 from engine.errors import SpecError
@@ -149,25 +149,39 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
     return BulkResult(done, not_possible=len(run_ids) - done, reason=reason)
 
 
-def run_again(*, run: Run, requested_by: User | None) -> Run:
-    """The same spec in the same place, as a new run. Raises SpecError when that cannot run any more."""
+def run_again(*, run: Run, requested_by: User | None, is_timing_only: bool = False) -> Run:
+    """The same spec in the same place, as a new run. Raises SpecError when that cannot run any more.
+
+    With `is_timing_only` it runs on the same device and starts with what this run measured: the speeds are compared
+    anew, and the certificate proved anew.
+    """
     with transaction.atomic():
-        again = _run_again(run, requested_by)
+        again = _timed_again(run, requested_by) if is_timing_only else _run_again(run, requested_by)
         record("run.retry", target=run, after={"run": again.pk})
     return again
 
 
 def _run_again(run: Run, requested_by: User | None) -> Run:
-    spec = RunSpec.from_dict(run.spec)
     if run.is_estimate:
-        return estimate_create(spec=spec, gpu=run.gpu, requested_by=requested_by)
+        return estimate_create(spec=RunSpec.from_dict(run.spec), gpu=run.gpu, requested_by=requested_by)
+    return _measure_again(run, requested_by, place=placement_of(run))
+
+
+def _timed_again(run: Run, requested_by: User | None) -> Run:
+    if run.is_estimate or run.state != State.FINISHED:
+        raise SpecError("run", "only a finished measurement can be timed again")
+    return _measure_again(run, requested_by, place=Placement(device=run.device), takes_over=run)
+
+
+def _measure_again(run: Run, requested_by: User | None, *, place: Placement, takes_over: Run | None = None) -> Run:
     return run_create(
-        spec=spec,
-        place=placement_of(run),
+        spec=RunSpec.from_dict(run.spec),
+        place=place,
         requested_by=requested_by,
         priority=min(run.priority, Run.Priority.NORMAL),
         accepts_shared_device=run.accepts_shared_device,
         uses_device_price=run.uses_device_price,
+        takes_over=takes_over,
     )
 
 

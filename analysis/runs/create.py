@@ -36,8 +36,11 @@ def run_create(
     priority: int = Run.Priority.NORMAL,
     accepts_shared_device: bool = False,
     uses_device_price: bool = False,
+    takes_over: Run | None = None,
 ) -> Run:
     """Store a queued run and wake who may take it. Both commit together: the queue is in the same database.
+
+    `takes_over` is a run of the same spec: the engine starts with its probes where device and environment are the same.
 
     Raises SpecError when no device of that placement can ever run it, or it asks for more than it may, and
     QuotaExceededError when the person has too much in the queue by now.
@@ -56,6 +59,7 @@ def run_create(
         asks_kind=place.device.kind if place.device else place.kind,
         asks_device_class=place.device_class,
         needs_bytes=spec.memory_limit_bytes,
+        takes_over=takes_over,
     )
     if run.asks_kind == "cuda" and spec.precision in ("bf16", "tf32"):
         run.needs_compute_capability = _AMPERE

@@ -115,7 +115,7 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
     arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
-    measured = known(run) if run.attempt > 1 else None
+    measured = known(run) if run.attempt > 1 or run.takes_over_id else None
     told = "" if measured is None else json.dumps(measured)
     arguments += ["--known", "-"] if told else []
     for lock in keep_open:

@@ -71,11 +71,12 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """The same spec in the same place, as a new run."""
+    """The same spec in the same place, as a new run; with `only=timing` one that takes over what this one measured."""
     run = _run(run_id)
     try:
         check_rate_limit(CREATE, request.user)
-        return redirect(services.run_again(run=run, requested_by=request.user))
+        is_timing_only = request.POST.get("only") == "timing"
+        return redirect(services.run_again(run=run, requested_by=request.user, is_timing_only=is_timing_only))
     except RateLimited as error:
         messages.error(request, str(error))
         return redirect(run)

@@ -20,12 +20,14 @@ from engine.units import GIB, MIB
 from tests.factories import (
     make_card,
     make_claimed_run,
+    make_measured_run,
     make_probe,
     make_refusal,
     make_result,
     make_result_that_does_not_fit,
 )
 from tests.factories.pages import finished, page, prior_estimate, words
+from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
 pytestmark = pytest.mark.django_db
 
@@ -183,3 +185,27 @@ def test_a_result_asks_the_database_as_often_for_many_probes(
     page(alice_client, run)
     with django_assert_num_queries(10):
         page(alice_client, run)
+
+
+def test_a_speed_that_was_not_measurable_is_said_without_money_and_can_be_timed_again(alice_client: Client) -> None:
+    text = page(alice_client, finished(make_unmeasurable_result()))
+    assert "▲ speed not measurable" in words(text)
+    assert "other work used 1.6 of 2 cores" in words(text)
+    assert "$" not in words(text)
+    assert "Time again" in text
+    assert "Speed by batch size" not in text
+
+
+def test_time_again_starts_a_run_that_takes_over_this_one(alice_client: Client) -> None:
+    run = make_measured_run()
+    response = alice_client.post(f"/runs/{run.pk}/repeat/", {"only": "timing"})
+    again = Run.objects.latest("pk")
+    assert response.headers["Location"] == again.get_absolute_url()
+    assert (again.takes_over, again.asks_device) == (run, run.device)
+    alice_client.post(f"/runs/{run.pk}/repeat/")
+    assert Run.objects.latest("pk").takes_over is None
+
+
+def test_other_assumptions_compute_the_interval_of_the_money_again(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(make_timed_result()), "?price=3&hours=10&runs=20"))
+    assert "Saved per year derived $168.35 interval $158.82 to $177.46" in text
