@@ -10,18 +10,11 @@ from engine.result import Outcome, Probe
 from engine.units import format_bytes
 
 EVENTS = (
-    "started",
-    "phase",
-    "device",
-    "probe_started",
-    "progress",
-    "probe",
-    "timing",
-    "estimate",
-    "log",
-    "result",
-    "error",
+    *("started", "phase", "device", "probe_started", "progress", "probe", "timing"),
+    *("estimate", "log", "result", "error"),
 )
+_ROUNDS_A_LINE = 5
+"""A round of timing takes a second or two: a line for each would bury the rest of the log."""
 _SHOWN_OF_GARBAGE = 200
 
 
@@ -52,6 +45,8 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
             return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
         case {"event": "probe", "probe": dict(probe)}:
             return LogLine("info", describe_probe(Probe.from_dict(probe)))
+        case {"event": "timing", "round": int(number), "batch_sizes": list(sizes)} if number % _ROUNDS_A_LINE == 1:
+            return LogLine("info", _describe_round(number, sizes, event.get("seconds_left_at_most")))
         case {"event": "estimate", "estimate": dict(estimate)}:
             return LogLine("info", describe_estimate(estimate))
         case {"event": "error", "error": {"message": message}}:
@@ -68,6 +63,14 @@ def describe_probe(probe: Probe) -> str:
     words = str(probe.outcome).replace("_", " ")
     reason = (probe.error_message or "").removeprefix(f"{words}: ").strip().splitlines()
     return f"{start}: {words} ({reason[0][:300]})" if reason else f"{start}: {words}"
+
+
+def _describe_round(number: int, batch_sizes: list[Any], seconds_left: float | None) -> str:
+    """`comparing speed, round 6: 16, 32 and 64 in turns, 41 s left at most`."""
+    *others, last = map(str, batch_sizes)
+    sizes = f"{', '.join(others)} and {last} in turns" if others else f"{last} alone"
+    left = "" if seconds_left is None else f", {seconds_left:.0f} s left at most"
+    return f"comparing speed, round {number}: {sizes}{left}"
 
 
 def describe_estimate(estimate: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from analysis.runs.services import LogLine
@@ -75,3 +77,11 @@ def test_a_probe_is_described_in_a_line(probe, words):
 )
 def test_an_event_becomes_a_line_of_the_log(event, line):
     assert log_line(event) == line
+
+
+def test_every_fifth_round_of_the_comparison_of_speeds_is_a_line():
+    event = {"event": "timing", "stage": "selection", "batch_sizes": [16, 32, 64], "seconds_left_at_most": 41.4}
+    said = "comparing speed, round 6: 16, 32 and 64 in turns, 41 s left at most"
+    assert parse_event(json.dumps({**event, "round": 6}).encode()) is not None
+    assert log_line({**event, "round": 6}) == LogLine("info", said)
+    assert log_line({**event, "round": 7}) is None

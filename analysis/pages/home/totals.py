@@ -47,7 +47,9 @@ def lab_totals() -> LabTotals:
 def lab_totals_read() -> LabTotals:
     """Two statements, and one over the few deleted runs: none of them opens a result."""
     has_waste = Q(run__current_waste_bytes__isnull=False, run__limit_bytes__isnull=False)
-    saves = Q(run__saving_per_year_usd__gt=0)
+    # a saving whose interval holds none is not claimed
+    is_shown = Q(run__saving_per_year_usd_low__isnull=True) | Q(run__saving_per_year_usd_low__gt=0)
+    saves = Q(run__saving_per_year_usd__gt=0) & is_shown
     figures = MatrixCell.objects.filter(kind=MEASURED, run__deleted_at=None).aggregate(
         setup_count=Count("pk"),
         waste_bytes=Sum("run__current_waste_bytes", filter=has_waste),

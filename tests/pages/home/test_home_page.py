@@ -83,6 +83,8 @@ def test_a_larger_batch_that_saves_nothing_takes_nothing_away() -> None:
     slower = make_measured_run(card, optimizer="sgd")
     Run.objects.filter(pk=slower.pk).update(saving_per_year_usd=-5.0)
     assert lab_totals_read().saving_per_year_usd == 60.0
+    Run.objects.filter(pk=slower.pk).update(saving_per_year_usd=5.0, saving_per_year_usd_low=-1.0)
+    assert lab_totals_read().saving_per_year_usd == 60.0
 
 
 def test_the_totals_are_kept_for_a_while(django_assert_num_queries: Any) -> None:
