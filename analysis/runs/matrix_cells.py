@@ -125,8 +125,9 @@ def _size_with_reserve(estimate: Mapping[str, Any], reserve_fraction: float) -> 
 
     Between two predicted sizes a straight line is read. Peak memory bends upwards, so the line is never below it.
     """
-    limit_bytes, safe = estimate.get("limit_bytes"), estimate["safe_batch_size"]
-    memory = {at["batch_size"]: _predicted_bytes(at) for at in estimate.get("at", ())}
+    limit_bytes: int | None = estimate.get("limit_bytes")
+    safe: int = estimate["safe_batch_size"] or 0
+    memory: dict[int, int | None] = {at["batch_size"]: _predicted_bytes(at) for at in estimate.get("at", ())}
     points = sorted((size, taken) for size, taken in memory.items() if taken is not None)
     if limit_bytes is None or not safe or not points:
         return None
