@@ -96,6 +96,19 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         return self.context["queue_positions"].get(run.pk)
 
 
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class StoredObject(serializers.JSONField):
+    """An object as the engine wrote it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(read_only=True, **options)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True, "nullable": True})
+class StoredObjectOrNull(StoredObject):
+    """The same, where there may be none yet."""
+
+
 class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):
     """What held the memory at the instant of the peak."""
 
@@ -108,6 +121,9 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
 
     memory_by_kind = MemoryByKindSerializer(read_only=True, allow_null=True)
     timed_step_seconds = serializers.ListField(child=serializers.FloatField(), read_only=True)
+    timing_conditions = StoredObjectOrNull(
+        help_text="What the machine did while the steps were timed: other work's cores, clocks, power, throttling."
+    )
 
     class Meta:
         model = Measurement
@@ -126,19 +142,6 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         model = Attempt
         exclude = ("id", "run", "owner", "environment")
         read_only_fields = [field.name for field in Attempt._meta.fields]
-
-
-@extend_schema_field({"type": "object", "additionalProperties": True})
-class StoredObject(serializers.JSONField):
-    """An object as the engine wrote it."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(read_only=True, **options)
-
-
-@extend_schema_field({"type": "object", "additionalProperties": True, "nullable": True})
-class StoredObjectOrNull(StoredObject):
-    """The same, where there may be none yet."""
 
 
 class RunPartsSerializer(serializers.ModelSerializer[Run]):
