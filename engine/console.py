@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from engine.does_not_fit import describe_need, refusing_probe, suggestions
-from engine.result import CPU_COUNTS_TENSORS, Point, Probe, Reason, RecommendedBy, RunResult
+from engine.result import CPU_COUNTS_TENSORS, Point, Probe, Purpose, Reason, RecommendedBy, RunResult
 from engine.units import GIB, format_bytes
 
 RULE = "=" * 60
@@ -69,6 +69,8 @@ def probe_line(probe: Probe) -> str:
         where = f" in {probe.failed_phase}" if probe.failed_phase else ""
         words = str(probe.outcome).replace("_", " ")
         return f"batch {probe.batch_size:<6} {words}{where}  ({probe.purpose})"
+    if probe.purpose is Purpose.TIMING:  # its memory was measured by an earlier probe
+        return f"batch {probe.batch_size:<6} timed {'':>13} {probe.samples_per_second or 0:10.1f} samples/s"
     memory = "not measured" if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
     speed = f"{probe.samples_per_second:10.1f} samples/s" if probe.samples_per_second else f"{probe.steps:10} steps"
     return f"batch {probe.batch_size:<6} fits {memory:>14} {speed}  ({probe.purpose})"

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkloadFailed
+from engine.estimate.hidden_devices import HIDDEN
 from engine.fork import ForkFailed, in_a_fork
 from engine.progress import Paced, Progress
 from engine.result import DeviceFacts, Outcome, Probe
@@ -56,6 +57,8 @@ def main(model_id: str, device_name: str) -> None:
     out = _private_stdout()
     _die_with_parent()
     _be_the_first_victim()
+    if device_name == "cpu":
+        os.environ.update(HIDDEN)  # autograd makes a context on every card it finds, and others may be measuring there
     try:
         facts = _device_facts(device_name)  # first: that there is no such device need not wait for the other imports
         _preload(model_id)

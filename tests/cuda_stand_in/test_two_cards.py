@@ -35,3 +35,10 @@ print(json.dumps([torch.cuda.device_count(), torch.cuda.mem_get_info()[1]]))
     for pin in (uuid(1), "1", uuid(1)[:12]):
         assert json.loads(cards.python(code, CUDA_VISIBLE_DEVICES=pin).stdout) == [1, 2 * GIB]
     assert {card for _, card in cards.contexts()} == {uuid(1)}
+
+
+def test_a_run_on_the_cpu_opens_no_context_on_any_card(cards: Cards) -> None:
+    cards.set(**CARDS)
+    arguments = ("bert-tiny", "cpu", "--memory-limit", "110MiB", "--max", "1", "--no-estimate")
+    assert cards.engine(*arguments).returncode == 0
+    assert cards.contexts() == []
