@@ -14,6 +14,7 @@ DEFAULTS = {"gradient_checkpointing": False, "mode": "train", "pretrained": Fals
 NOT_SETTINGS = {
     *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
     *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
+    "reserve_fraction",  # of later runs, where they are filled in anew
     *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
 }
 
