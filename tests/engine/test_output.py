@@ -14,10 +14,20 @@ MEASURE = ("bert-tiny", "cpu", "--sequence-length", "8", "--memory-limit", "100M
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that its children can be counted by their group."""
+    """In a session of its own, so that its children can be counted by their group.
+
+    With the signal of Ctrl-C as a terminal leaves it: a shell's background jobs, CI among them, ignore it.
+    """
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, *arguments]
-    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, start_new_session=True, **pipes)
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        **pipes,
+    )
 
 
 def has_ended(group: int) -> bool:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine import device
 from engine.errors import EngineError, SpecError
 from engine.estimate import calibrate, calibration
 from engine.estimate.calibration import Calibration, apply, context_bytes
 from engine.estimate.gpus import find, of_memory
+from engine.result import DeviceFacts
 from engine.units import GIB, MIB
 
 MEASURED = Calibration(
@@ -89,6 +91,7 @@ def test_unknown_arguments_are_refused(arguments, capsys):
 
 def test_what_was_measured_is_printed_for_people_and_as_json(monkeypatch, capsys):
     monkeypatch.setattr(calibrate, "measure", lambda name: MEASURED)
+    monkeypatch.setattr(device, "facts_of", lambda name: DeviceFacts(name, "cuda", "NVIDIA A10", 24 * GIB))
     assert calibration.main([]) == 0
     assert "NVIDIA A10 (a10)" in capsys.readouterr().out
     assert calibration.main(["cuda:0", "--json"]) == 0
