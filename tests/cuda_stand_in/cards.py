@@ -15,6 +15,8 @@ from pathlib import Path
 from unittest import mock
 
 from engine.child import Worker
+from engine.comparison import TimedBlock
+from engine.errors import WorkloadFailed
 from engine.result import Probe, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
@@ -41,6 +43,7 @@ class Cards:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_SCRUBBED)}
         path = os.pathsep.join([build["PYTHONPATH"], str(ROOT)])
         self.environment = {**kept, **build, "PYTHONPATH": path, "STAND_IN_FOLDER": str(folder)}
+        self.environment["MEMORYMARK_LOCK_DIR"] = str(folder / "locks")  # all made-up cards have the same names
         self._tenants: list[Tenant] = []
 
     def set(self, **knobs: object) -> None:
@@ -148,8 +151,11 @@ class Untimed:
     def __getattr__(self, name: str) -> object:
         return getattr(self._worker, name)
 
-    def probe(self, batch_size: int, *, is_timed: bool, **how: object) -> Probe:
-        return self._worker.probe(batch_size, is_timed=False, **how)  # type: ignore[arg-type]
+    def probe(self, batch_size: int, *, with_kinds: bool, **how: object) -> Probe:
+        return self._worker.probe(batch_size, with_kinds=False, **how)  # type: ignore[arg-type]
+
+    def time(self, *_: object, **__: object) -> TimedBlock:
+        raise WorkloadFailed("no speed is measured here")
 
 
 class WarmEngine:
@@ -172,21 +178,26 @@ class WarmEngine:
         return self.worker
 
     def measure(
-        self, knobs: dict[str, object], emit: Callable[[dict], None] = lambda _: None, **fields: object
+        self,
+        knobs: dict[str, object],
+        emit: Callable[[dict], None] = lambda _: None,
+        *,
+        is_timed: bool = False,
+        **fields: object,
     ) -> RunResult:
-        """A run without estimate and timing on cards with these knobs. `emit` holds the run while it does something."""
+        """A run without estimate on cards with these knobs. `emit` holds the run while it does something."""
         spec = RunSpec(**{"model": self.worker.spec.model, "device": "cuda", "soak_steps": 3, **fields})
         worker = self.fresh(spec, **knobs)
         is_patient = mock.patch("engine.runner.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
         with self.cards.in_force(), is_patient:
-            return measure(spec, emit, worker=Untimed(worker), estimates=False)
+            return measure(spec, emit, worker=worker if is_timed else Untimed(worker), estimates=False)
 
     def probe(self, knobs: dict[str, object], batch_size: int, seconds: float = 60, **fields: object) -> Probe:
         """One size in a fresh session, on cards with these knobs."""
         spec = RunSpec(**{"model": self.worker.spec.model, "device": "cuda", **fields})
         worker = self.fresh(spec, **knobs)
         with self.cards.in_force():
-            return worker.probe(batch_size, steps=3, is_timed=False, seconds=seconds)
+            return worker.probe(batch_size, steps=3, with_kinds=False, seconds=seconds)
 
     def stop(self) -> None:
         self.worker.stop()

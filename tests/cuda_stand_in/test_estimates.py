@@ -63,7 +63,7 @@ def test_an_estimate_is_what_the_real_allocator_gives(workers, record_property, 
     worker = workers(spec)
     traced = BatchModel.from_dict(worker.trace(300))
     said = estimate_at(traced, CARD, size)
-    real = worker.probe(size, steps=3, is_timed=False, seconds=300)
+    real = worker.probe(size, steps=3, with_kinds=False, seconds=300)
     off = [
         said.peak_allocated_bytes / real.peak_allocated_bytes - 1,
         said.peak_reserved_bytes / real.peak_reserved_bytes - 1,

@@ -32,7 +32,7 @@ def session_of(warm: WarmEngine, **knobs: object) -> Iterator[Worker]:
 
 
 def probe(worker: Worker, seconds: float = 60) -> Probe:
-    return worker.probe(BATCH_SIZE, steps=3, is_timed=False, seconds=seconds)
+    return worker.probe(BATCH_SIZE, steps=3, with_kinds=False, seconds=seconds)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def test_late_memory_of_an_own_session_is_not_taken_for_somebody_elses(warm: War
 
 def test_a_refused_session_is_replaced_and_leaves_nothing(warm: WarmEngine) -> None:
     with session_of(warm, release_ms=500) as worker:
-        too_large = worker.probe(100_000, steps=3, is_timed=False, seconds=60)
+        too_large = worker.probe(100_000, steps=3, with_kinds=False, seconds=60)
         next_one = probe(worker)
     assert not too_large.fits
     assert next_one.fits

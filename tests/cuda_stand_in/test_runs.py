@@ -78,7 +78,7 @@ def test_a_classic_model_runs_whole_and_finds_the_same_boundary_twice(
     warm: WarmEngine, cards: Cards, model: str
 ) -> None:
     result = whole_run(cards, model, "--no-estimate")
-    again: RunResult = warm.measure(CARD, model=model, memory_limit_bytes=LIMIT_BYTES[model], **SHORT)
+    again: RunResult = warm.measure(CARD, is_timed=True, model=model, memory_limit_bytes=LIMIT_BYTES[model], **SHORT)
     assert result["boundary"]["certified"]
     assert result["boundary"]["largest_batch_size"] == again.boundary.largest_batch_size
     assert again.boundary.certified
