@@ -2,6 +2,8 @@
 
     python benchmarks/timing_simulation.py [--runs 4000] [--processes 1] [--output FILE]
 
+It goes on where its output file ends; delete the file after a change of the rules.
+
 Each run draws a throughput curve (saturating, sometimes falling again), a reserve and today's batch size, and then a
 machine: quiet, drifting (a random walk of 5 % a minute), warming up (15 % slower within some ten seconds), or beside a
 job that comes and goes (8 s on, 12 s off on average, 1.3 to 2.2 times slower). `bursts, seen` is the same job on a
@@ -18,7 +20,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -229,10 +231,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
-    cases = [(kind, noise, options.runs) for kind in MACHINES for noise in NOISES]
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = json.loads(options.output.read_text())["rows"] if options.output.exists() else []
+    rows = [row for row in rows if row["runs"] == options.runs]
+    done = {(row["machine"], row["step_noise"]) for row in rows}
+    cases = [(kind, noise, options.runs) for kind in MACHINES for noise in NOISES if (kind, noise) not in done]
     with ProcessPoolExecutor(options.processes) as pool:
-        for row in pool.map(simulate, *zip(*cases, strict=True)):
+        for row in map(Future.result, [pool.submit(simulate, *case) for case in cases]):
             rows.append(row)
             report = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "runs": options.runs, "rows": rows}
             options.output.write_text(json.dumps(report, indent=1) + "\n")
