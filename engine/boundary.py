@@ -34,8 +34,8 @@ def boundary_of_soak(
     refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
     moved = _refused(survived, refusal, soaks, device)
     note = f"{largest} trained {MEMORY_STEPS} steps{when}, but not {steps} in a row: the boundary moved down"
-    notes = [moved.note, note] if moved.reason is Reason.FOREIGN_MEMORY else [note]
-    return replace(moved, soak_steps=steps if survived else 0, note="; ".join(n for n in notes if n))
+    notes = [said for said in (moved.note, note) if said]
+    return replace(moved, soak_steps=steps if survived else 0, note="; ".join(notes))
 
 
 def with_todays_size_explained(boundary: Boundary, spec: RunSpec) -> Boundary:

@@ -162,7 +162,7 @@ class WarmEngine:
     """Runs of one model, all from one worker process: torch is imported once, and each session is forked from it."""
 
     def __init__(self, cards: Cards, model: str = "bert-tiny", **environment: str) -> None:
-        self.cards = cards
+        self.cards, self.model = cards, model
         cards.environment.update(environment)
         self.worker = Worker(RunSpec(model, device="cuda"))
         with cards.in_force():
@@ -172,7 +172,7 @@ class WarmEngine:
         """The worker without a session, for other cards and another run."""
         self.worker.close()
         self.cards.renew(**knobs)
-        self.worker.spec = spec or RunSpec(self.worker.spec.model, device="cuda")
+        self.worker.spec = spec or RunSpec(self.model, device="cuda")
         self.worker.device, self.worker.beside_bytes = None, None
         self.worker.environment, self.worker.sessions = {}, 0
         return self.worker
@@ -186,7 +186,7 @@ class WarmEngine:
         **fields: object,
     ) -> RunResult:
         """A run without estimate on cards with these knobs. `emit` holds the run while it does something."""
-        spec = RunSpec(**{"model": self.worker.spec.model, "device": "cuda", "soak_steps": 3, **fields})
+        spec = RunSpec(**{"model": self.model, "device": "cuda", "soak_steps": 3, **fields})
         worker = self.fresh(spec, **knobs)
         is_patient = mock.patch("engine.runner.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
         with self.cards.in_force(), is_patient:
@@ -194,7 +194,7 @@ class WarmEngine:
 
     def probe(self, knobs: dict[str, object], batch_size: int, seconds: float = 60, **fields: object) -> Probe:
         """One size in a fresh session, on cards with these knobs."""
-        spec = RunSpec(**{"model": self.worker.spec.model, "device": "cuda", **fields})
+        spec = RunSpec(**{"model": self.model, "device": "cuda", **fields})
         worker = self.fresh(spec, **knobs)
         with self.cards.in_force():
             return worker.probe(batch_size, steps=3, with_kinds=False, seconds=seconds)

@@ -108,7 +108,7 @@ def test_somebody_whom_nobody_lists_prevents_the_certificate(warm: WarmEngine) -
 
 
 def test_a_tenant_beside_a_memory_limit_takes_nothing_from_the_run(warm: WarmEngine) -> None:
-    limit = {"memory_limit_bytes": GIB}
+    limit = {"memory_limit_bytes": GIB // 2}
     result = warm.measure(CARD, Guest(warm.cards, in_phase("preparing")), **SHORT, **limit)
     undisturbed = warm.measure(CARD, **SHORT, **limit)
     assert result.boundary.certified
@@ -130,7 +130,8 @@ def test_a_desktop_is_seen_and_its_memory_is_not_the_trainings(warm: WarmEngine,
 def test_a_process_in_a_container_is_not_foreign_to_itself(warm: WarmEngine, alone: RunResult) -> None:
     result = warm.measure({**CARD, "pid_shift": 70_000}, **SHORT)
     assert not result.device.is_shared
-    assert result.boundary == alone.boundary
+    assert result.boundary.certified
+    assert result.boundary.largest_batch_size == alone.boundary.largest_batch_size
 
 
 @pytest.mark.parametrize(
