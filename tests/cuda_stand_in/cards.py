@@ -24,6 +24,7 @@ from engine.units import MIB
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT_BYTES = 480 * MIB
+ENGINE = (sys.executable, "-m", "tests.cuda_stand_in.hurried_engine")
 # what would change the outcome, were it left over from whoever runs the tests
 _SCRUBBED = ("STAND_IN_", "CUDA_", "NVIDIA_", "PYTORCH_", "TORCH_", "CUBLAS_", "LD_PRELOAD")
 
@@ -76,7 +77,7 @@ class Cards:
         return self.run(sys.executable, "-c", code, *arguments, **environment)
 
     def engine(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-m", "engine", *arguments, **environment)
+        return self.run(*ENGINE, *arguments, **environment)
 
     def tenant(self) -> Tenant:
         """Another process on these cards, which holds nothing yet."""
@@ -182,15 +183,15 @@ class WarmEngine:
         knobs: dict[str, object],
         emit: Callable[[dict], None] = lambda _: None,
         *,
-        is_timed: bool = False,
+        estimates: bool = False,
         **fields: object,
     ) -> RunResult:
-        """A run without estimate on cards with these knobs. `emit` holds the run while it does something."""
+        """A run without speeds on cards with these knobs. `emit` holds the run while it does something."""
         spec = RunSpec(**{"model": self.model, "device": "cuda", "soak_steps": 3, **fields})
         worker = self.fresh(spec, **knobs)
         is_patient = mock.patch("engine.runner.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
         with self.cards.in_force(), is_patient:
-            return measure(spec, emit, worker=worker if is_timed else Untimed(worker), estimates=False)
+            return measure(spec, emit, worker=Untimed(worker), estimates=estimates)
 
     def probe(self, knobs: dict[str, object], batch_size: int, seconds: float = 60, **fields: object) -> Probe:
         """One size in a fresh session, on cards with these knobs."""

@@ -116,6 +116,14 @@ def test_a_tenant_beside_a_memory_limit_takes_nothing_from_the_run(warm: WarmEng
     assert result.device.is_shared
 
 
+def test_a_boundary_that_others_moved_down_below_a_limit_says_so(warm: WarmEngine) -> None:
+    limit = {"memory_limit_bytes": GIB}  # more than the tenant leaves
+    result = warm.measure(CARD, Guest(warm.cards, in_phase("preparing")), **SHORT, **limit)
+    undisturbed = warm.measure(CARD, **SHORT, **limit)
+    assert result.boundary.largest_batch_size < undisturbed.boundary.largest_batch_size
+    assert "others held" in (result.boundary.note or "")
+
+
 def test_a_desktop_is_seen_and_its_memory_is_not_the_trainings(warm: WarmEngine, alone: RunResult) -> None:
     desktop_bytes = 600 * MIB
     result = warm.measure({**CARD, "desktop": desktop_bytes}, **SHORT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from engine.units import GIB
-from tests.cuda_stand_in.cards import ROOT, Cards, uuid
+from tests.cuda_stand_in.cards import ENGINE, ROOT, Cards, uuid
 
 SECONDS = 600.0  # a bound for what must happen, on however busy a machine
 
@@ -25,7 +26,7 @@ from analysis.models import Device
 from analysis.runs import services
 from analysis.runs.placement import Placement
 from engine.spec import RunSpec
-spec = RunSpec("bert-tiny", device="cuda:0", sequence_length=32, max_batch_size=32, current_batch_size=8, soak_steps=3)
+spec = RunSpec("bert-tiny", device="cuda:0", sequence_length=32, max_batch_size=8, current_batch_size=8, soak_steps=3)
 runs = [services.run_create(spec=spec, place=Placement(device=Device.objects.get(uuid=uuid))) for uuid in {uuids}]
 runs += [services.estimate_create(spec=spec, gpu="a100-40gb"), services.estimate_create(spec=spec, gpu="all")]
 print([run.pk for run in runs])
@@ -42,6 +43,7 @@ class Portal:
             "MEMORYMARK_DATA_DIR": str(folder),
             "MEMORYMARK_LOCK_DIR": str(folder / "locks"),
             "MEMORYMARK_HOST": "lab",
+            "MEMORYMARK_ENGINE_COMMAND": shlex.join(ENGINE),
             "MEMORYMARK_ENGINE_ENVIRONMENT": "STAND_IN_FOLDER",
         }
         self.environment.pop("DATABASE_URL", None)

@@ -25,16 +25,25 @@ def test_memory_on_one_card_is_not_missing_on_the_other(warm: WarmEngine) -> Non
     assert not second.fits
 
 
+# in a fork for each pin: the driver reads the variable when it starts
+PINNED = """
+import json, os, sys
+import torch
+for pin in sys.argv[1:]:
+    if os.fork() == 0:
+        os.environ["CUDA_VISIBLE_DEVICES"] = pin
+        torch.zeros(1, device="cuda:0")
+        print(json.dumps([torch.cuda.device_count(), torch.cuda.mem_get_info()[1]]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
 def test_a_pinned_process_sees_its_card_alone_and_calls_it_the_first(cards: Cards) -> None:
     cards.set(**CARDS)
-    code = """
-import json, torch
-torch.zeros(1, device="cuda:0")
-print(json.dumps([torch.cuda.device_count(), torch.cuda.mem_get_info()[1]]))
-"""
-    for pin in (uuid(1), "1", uuid(1)[:12]):
-        assert json.loads(cards.python(code, CUDA_VISIBLE_DEVICES=pin).stdout) == [1, 2 * GIB]
-    assert {card for _, card in cards.contexts()} == {uuid(1)}
+    done = cards.python(PINNED, uuid(1), "1", uuid(1)[:12])
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[1, 2 * GIB]] * 3
+    assert [card for _, card in cards.contexts()] == [uuid(1)] * 3
 
 
 def test_a_run_on_the_cpu_opens_no_context_on_any_card(cards: Cards) -> None:
