@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -37,6 +38,11 @@ def database_now() -> datetime:
     with connection.cursor() as cursor:
         cursor.execute("SELECT STATEMENT_TIMESTAMP()")
         return cursor.fetchone()[0]
+
+
+def is_locked(exc: Exception) -> bool:
+    """Tell SQLite's lock, which a process of this host holds, from a server that is away."""
+    return getattr(exc.__cause__, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def connections_let_go() -> None:

@@ -7,22 +7,22 @@ The reading is of the monotonic clock, which setting the time of day does not mo
 from __future__ import annotations
 
 import mmap
-import struct
 import time
 
-_SECONDS = struct.Struct("d")
+_SECONDS_BYTES = 8
 
 
 class Heartbeat:
     """Made in the main process before it forks; all forks share its memory."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, _SECONDS.size)
+        # one aligned store of 8 bytes; struct.pack_into writes zeros first, and a reader between would see an old age
+        self._beat_at = memoryview(mmap.mmap(-1, _SECONDS_BYTES)).cast("d")
         self.beat()
 
     def beat(self) -> None:
-        _SECONDS.pack_into(self._memory, 0, time.monotonic())
+        self._beat_at[0] = time.monotonic()
 
     @property
     def age_seconds(self) -> float:
-        return time.monotonic() - float(_SECONDS.unpack_from(self._memory, 0)[0])
+        return time.monotonic() - self._beat_at[0]

@@ -30,7 +30,7 @@ from django_q import cluster as q2
 from django_q.models import OrmQ
 from django_q.tasks import async_task
 
-from analysis.database import DATABASE_AWAY, connections_let_go
+from analysis.database import DATABASE_AWAY, connections_let_go, is_locked
 from analysis.models import Device
 from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
@@ -113,7 +113,11 @@ class Worker:
         self._is_stopping = True
 
     def _look_after(self, now: float) -> None:
-        """A database that is away for a while must not end what runs; then nobody can give a sign of life, either."""
+        """Do what is due. A database that is away must not end what runs: nobody can give a sign of life then.
+
+        A locked SQLite file is no such excuse: the process that holds the lock may be our own worker, frozen in
+        a write, and then ending the cluster is what frees it.
+        """
         try:
             if now >= self._refresh_at:
                 self._refresh_at = now + REFRESH_SECONDS
@@ -124,7 +128,8 @@ class Worker:
         except DATABASE_AWAY as exc:
             logger.warning("the database is away: %s", str(exc).splitlines()[:1])
             connections_let_go()
-            self._heartbeat.beat()
+            if not is_locked(exc):
+                self._heartbeat.beat()
 
     def _refresh(self) -> None:
         """Nothing to read without a device."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
+import threading
 from types import SimpleNamespace
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.utils import DatabaseErrorWrapper
 from django_q import cluster as q2
 from django_q.models import OrmQ
 
@@ -105,7 +108,40 @@ def test_a_database_that_is_away_does_not_end_what_runs(monkeypatch, caplog):
     assert "gone" in caplog.text
 
 
+def test_a_lock_that_a_frozen_worker_may_hold_is_no_sign_of_life(monkeypatch, tmp_path):
+    """F14 on SQLite: frozen in mid-write, the worker keeps the lock until its cluster is ended."""
+
+    def write_beside_a_lock() -> None:
+        with sqlite3.connect(tmp_path / "file") as holder, sqlite3.connect(tmp_path / "file", timeout=0) as other:
+            holder.execute("BEGIN IMMEDIATE")
+            with DatabaseErrorWrapper(connection):
+                other.execute("BEGIN IMMEDIATE")
+
+    own = Worker()
+    monkeypatch.setattr(worker, "connections_let_go", lambda: None)
+    monkeypatch.setattr(own, "_refresh", write_beside_a_lock)
+    monkeypatch.setattr(own._heartbeat, "beat", lambda: pytest.fail("a sign of life was given for the worker"))
+    own._look_after(now=1.0)
+
+
 def test_the_pulse_tells_how_long_the_worker_has_stood_still():
     heartbeat = Heartbeat()
     heartbeat.beat()
     assert 0 <= heartbeat.age_seconds < 5
+
+
+def test_a_reader_never_sees_a_half_written_pulse():
+    """Written byte by byte or zeroed first, an age of the machine's whole uptime would kill a healthy worker."""
+    heartbeat, is_over = Heartbeat(), threading.Event()
+
+    def beat() -> None:
+        while not is_over.is_set():
+            heartbeat.beat()
+
+    writer = threading.Thread(target=beat)
+    writer.start()
+    try:
+        assert max(heartbeat.age_seconds for _ in range(20_000)) < 60
+    finally:
+        is_over.set()
+        writer.join()
