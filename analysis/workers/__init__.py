@@ -1,6 +1,6 @@
 """The processes that execute runs, and what survives their death.
 
-worker, tasks           a django-q2 cluster for each device, and what its queue may ask for (task_allowlist)
+worker, tasks           a django-q2 cluster for each device, and what its queue may ask for (django_q_adapter)
 supervisor              runs one attempt: engine_process starts the engine, engine_events reads its lines,
                         event_buffer keeps them until the database takes them
 heartbeat, stop_pipe    a worker's sign of life, and how it is told to stop

@@ -5,8 +5,8 @@
                                    └── monitor (stores what tasks returned)
 
 Each dies with its parent, so kill -9 of any of them leaves nothing behind. A process that died by a signal
-may hold one of django-q2's locks for ever; then the whole cluster ends and its keeper starts a new one,
-which recovers what the old one left running. The same follows when the worker process stands still.
+may hold one of django-q2's locks for ever; then the whole cluster ends (`django_q_adapter`) and its keeper starts a new
+one, which recovers what the old one left running. The same follows when the worker process stands still.
 
 The main process looks after what the queue cannot: it says that the worker lives, reads the memory in use,
 takes the runs of silent owners, and sends a wake-up every half minute, so that a lost message costs that much.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import multiprocessing
 import os
 import signal
 import sys
@@ -26,7 +25,6 @@ from types import FrameType
 
 from django.conf import settings
 from django.db import connections
-from django_q import cluster as q2
 from django_q.models import OrmQ
 from django_q.tasks import async_task
 
@@ -35,39 +33,23 @@ from analysis.models import Device
 from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
 from analysis.workers.device_lock import device_lock
+from analysis.workers.django_q_adapter import DIED_EXIT_STATUS, start_cluster
 from analysis.workers.estimates import estimates_recover
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover
 from analysis.workers.stop_pipe import StopPipe
-from analysis.workers.task_allowlist import guard_install
 from analysis.workers.tasks import WorkerContext, set_worker_context
 from engine.errors import DeviceBusy
 
 logger = logging.getLogger(__name__)
 
-DIED_EXIT_STATUS, FROZEN_EXIT_STATUS = 70, 71
+FROZEN_EXIT_STATUS = 71
 REFRESH_SECONDS = 5.0
 LOOK_SECONDS = 30.0
 FROZEN_SECONDS = 150.0  # several looks, each of which should have made the worker give a sign
 _TICK_SECONDS = 0.05
 _STOP_SECONDS = 2.5
 _PR_SET_PDEATHSIG = 1
-
-
-class FailFastSentinel(q2.Sentinel):
-    """Replaces processes that left in order; ends everything when one died or ran out of time."""
-
-    def start(self) -> None:
-        # the main process decides when the cluster ends; not SIG_IGN, which the engine would inherit
-        signal.signal(signal.SIGTERM, lambda number, frame: None)
-        super().start()
-
-    def reincarnate(self, process: BaseProcess) -> None:
-        left_in_order = process.exitcode is not None and process.exitcode >= 0
-        if left_in_order:
-            return super().reincarnate(process)
-        logger.error("worker process %s died or ran out of time: ending the cluster", process.pid)
-        os._exit(DIED_EXIT_STATUS)
 
 
 class Worker:
@@ -89,7 +71,7 @@ class Worker:
         OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
         connections.close_all()  # no connection may cross a fork
         _forks_die_with_their_parent()
-        sentinel = self._start_cluster()
+        sentinel = start_cluster(self._ask_to_stop)
         logger.info("worker for %s is ready", self.device or "work without a device")
         while not self._is_stopping and sentinel.is_alive():
             self._look_after(time.monotonic())
@@ -97,17 +79,6 @@ class Worker:
                 return self._end_frozen(sentinel)
             time.sleep(_TICK_SECONDS)
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
-
-    def _start_cluster(self) -> BaseProcess:
-        # allowlist, heartbeat and stop pipe reach its processes by fork alone; Python 3.14 would not fork by itself
-        multiprocessing.set_start_method("fork", force=True)
-        guard_install()
-        q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
-        cluster = q2.Cluster()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._ask_to_stop)  # after Cluster(), which sets its own
-        cluster.start()
-        return cluster.sentinel
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True

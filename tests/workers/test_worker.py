@@ -11,13 +11,15 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.utils import DatabaseErrorWrapper
 from django_q import cluster as q2
+from django_q import pusher
 from django_q.models import OrmQ
 
 from analysis.models import Run, State
-from analysis.workers import worker
+from analysis.workers import django_q_adapter, worker
 from analysis.workers.device_lock import device_lock
+from analysis.workers.django_q_adapter import DIED_EXIT_STATUS, FailFastSentinel, start_cluster
 from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.worker import DIED_EXIT_STATUS, DeviceWorker, FailFastSentinel, Worker
+from analysis.workers.worker import DeviceWorker, Worker
 from tests.factories import make_claimed_run, make_device, make_run
 
 
@@ -34,7 +36,7 @@ def sentinel(monkeypatch: pytest.MonkeyPatch) -> FailFastSentinel:
 
     sentinel = FailFastSentinel.__new__(FailFastSentinel)
     sentinel.replaced = []
-    monkeypatch.setattr(worker.os, "_exit", end)
+    monkeypatch.setattr(django_q_adapter.os, "_exit", end)
     monkeypatch.setattr(q2.Sentinel, "reincarnate", lambda self, process: self.replaced.append(process))
     return sentinel
 
@@ -56,11 +58,11 @@ def test_the_processes_of_the_cluster_are_forks_whatever_python_would_do(monkeyp
     made = SimpleNamespace(start=lambda: None, sentinel=None)
     monkeypatch.setattr(q2, "Cluster", lambda: made)
     monkeypatch.setattr(q2, "Sentinel", q2.Sentinel)
-    monkeypatch.setattr(worker.signal, "signal", lambda *given: None)
-    monkeypatch.setattr(worker, "guard_install", lambda: None)
+    monkeypatch.setattr(pusher, "SignedPackage", pusher.SignedPackage)
+    monkeypatch.setattr(django_q_adapter.signal, "signal", lambda *given: None)
     try:
         multiprocessing.set_start_method("forkserver", force=True)
-        Worker()._start_cluster()
+        start_cluster(lambda number, frame: None)
         assert multiprocessing.get_start_method() == q2.get_mp_context().get_start_method() == "fork"
     finally:
         multiprocessing.set_start_method(None, force=True)

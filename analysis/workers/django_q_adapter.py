@@ -1,4 +1,12 @@
-"""What the queue may ask of a worker: our own task names, without arguments. Everything else is refused unopened.
+"""Everything by which we change django-q2, in one place: read in `READ_IN_VERSION`, and a test fails on another.
+
+What the queue guarantees: a task runs *at least once*. A run is measured once at a time all the same, for every write
+of it is fenced by the token in its row, and its message says no more than "look".
+
+1. **A cluster fails fast.** A process that died by a signal may hold one of the queue's locks for ever, so the whole
+   cluster ends (`FailFastSentinel`); django-q2 alone would start another process beside the lock.
+2. **Processes are forks**, which the stop pipe, the heartbeat and the patches below reach without a word.
+3. **Only our own tasks**, without arguments, and only plain values: see below.
 
 A message is a pickled task, signed with SECRET_KEY (HMAC-SHA256 over the whole pickle and its time). django-q2 checks
 the signature, unpickles, and imports whatever the function's name, its `hook` and its `chain` say: whoever learns the
@@ -9,14 +17,26 @@ a task must be one of ours: so the key signs a message that says "look", and no 
 from __future__ import annotations
 
 import io
+import logging
+import multiprocessing
+import os
 import pickle
+import signal
 import zlib
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Any
 
 from django.core.signing import BadSignature
+from django_q import cluster as q2
 from django_q import core_signing, pusher
 from django_q.conf import Conf
 
+logger = logging.getLogger(__name__)
+
+READ_IN_VERSION = "1.11.1"
+DIED_EXIT_STATUS = 70
 TASKS = frozenset(
     {"analysis.workers.tasks.wake", "analysis.workers.tasks.housekeep", "analysis.workers.tasks.estimate"}
 )
@@ -63,11 +83,6 @@ class SignedTaskReader:
         return _own(task)
 
 
-def guard_install() -> None:
-    """For this process and its forks; called before the cluster starts, which has to fork (`workers.worker`)."""
-    pusher.SignedPackage = SignedTaskReader
-
-
 def _own(task: Any) -> dict[str, Any]:
     if isinstance(task, dict) and isinstance(task.get("func"), str):
         task["func"] = _FORMER_NAMES.get(task["func"], task["func"])
@@ -76,3 +91,34 @@ def _own(task: Any) -> dict[str, Any]:
     if task.get("args") or task.get("kwargs") or not _PARTS.issuperset(task):
         raise Refused(f"{task['func']} takes no arguments, hooks or further tasks: {sorted(task)}")
     return task
+
+
+class FailFastSentinel(q2.Sentinel):
+    """Replaces processes that left in order; ends everything when one died or ran out of time."""
+
+    def start(self) -> None:
+        # the main process decides when the cluster ends; not SIG_IGN, which the engine would inherit
+        signal.signal(signal.SIGTERM, lambda number, frame: None)
+        super().start()
+
+    def reincarnate(self, process: BaseProcess) -> None:
+        left_in_order = process.exitcode is not None and process.exitcode >= 0
+        if left_in_order:
+            return super().reincarnate(process)
+        logger.error("worker process %s died or ran out of time: ending the cluster", process.pid)
+        os._exit(DIED_EXIT_STATUS)
+
+
+def start_cluster(stop: Callable[[int, FrameType | None], None]) -> BaseProcess:
+    """Start the processes that serve the queue, with all changes in force; `stop` is called when this one is to end.
+
+    Returns the sentinel, the parent of them all.
+    """
+    multiprocessing.set_start_method("fork", force=True)  # Python 3.14 would not fork by itself
+    pusher.SignedPackage = SignedTaskReader
+    q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
+    cluster = q2.Cluster()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)  # after Cluster(), which sets its own
+    cluster.start()
+    return cluster.sentinel
