@@ -41,10 +41,10 @@ from benchmarks.card_experiments.expectations import EXPLAINED_MISSES, TESTED_ME
 from engine.estimate.allocator import Allocator, OutOfMemory
 from engine.estimate.gpus import Gpu
 from engine.estimate.hidden_devices import devices_hidden
-from engine.prior_estimate import card_of
+from engine.estimate.prior import card_of
+from engine.measurement.step import apply_precision
 from engine.result import DeviceFacts
 from engine.spec import MEMORY_STEPS
-from engine.step import apply_precision
 from engine.units import KIB, MIB
 
 EXIT_NO_GPU = 4

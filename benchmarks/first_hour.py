@@ -61,7 +61,7 @@ from benchmarks.card_experiments.setting import (
     Setting,
     Verdict,
 )
-from engine import nvml
+from engine.machine import nvml
 
 DIFFERS, REFUSED, NOT_FINISHED, NO_CARD = 1, 2, 3, 4
 _MARGIN_SECONDS = 10.0  # to end a part that takes too long, and to keep what it saw

@@ -237,7 +237,7 @@ def wishes(runs: int, people: int, devices: list[Device]) -> Iterator[tuple[int,
 def copy_of(run: Run, person: User, place: Placement) -> Run:
     copied = {field.attname: getattr(run, field.attname) for field in Run._meta.concrete_fields if field.name != "id"}
     run = Run(**copied)
-    run.requested_by, run.asks_device, run.asks_device_class = person, place.device, place.device_class
+    run.requested_by, run.requested_device, run.requested_device_class = person, place.device, place.device_class
     return run
 
 

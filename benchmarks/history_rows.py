@@ -66,13 +66,13 @@ class History:
 
     def tables(self) -> Iterator[tuple[Any, Iterable[tuple[Any, ...]]]]:
         """The models and their rows, columns in the model's order."""
-        from analysis.models import Attempt, Measurement, Run, RunWord
+        from analysis.models import Attempt, Measurement, Run, SearchTerm
 
         yield Run, self.runs()
         yield Attempt, self.attempts()
         yield Measurement, self.measurements()
         yield Run.tags.through, self.tags()
-        yield RunWord, self.words()
+        yield SearchTerm, self.words()
 
     def numbers(self) -> range:
         return range(self.first, self.last + 1)
@@ -106,7 +106,7 @@ class History:
             return template.nothing_measured | ended | {"state": "queued", "attempt": 0, "device_name": ""}
         chance = dice.random()
         if chance < 0.1:
-            found = {"kind": "estimate", "gpu": "a100-80gb", "device_id": None, "asks_device_id": None}
+            found = {"kind": "estimate", "gpu": "a100-80gb", "device_id": None, "requested_device_id": None}
             return template.nothing_measured | found | {"estimated_largest_batch_size": dice.randint(1, 4000)}
         if chance < 0.2:
             state = dice.choice(("failed", "failed", "cancelled", "interrupted"))
@@ -177,7 +177,7 @@ class _Template:
             "current_batch_size": spec["current_batch_size"],
             "spec": json.dumps(spec),
             "state": "finished",
-            "asks_kind": "cuda",
+            "requested_kind": "cuda",
             "device_id": 1,
             "attempt": 1,
             "result": json.dumps(stored),

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.measurement.step import LEARNING_RATE, TrainingStep
+from engine.measurement.torchvision_schemas import import_torchvision
+from engine.measurement.workloads import Built, transformer
 from engine.spec import RunSpec
-from engine.step import LEARNING_RATE, TrainingStep
-from engine.torchvision_schemas import import_torchvision
-from engine.workloads import Built, transformer
 
 IMAGE_SIDE, TOKENS = 86, 128
 

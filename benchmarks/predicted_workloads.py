@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import torch
 
+from engine.measurement.step import TrainingStep
+from engine.measurement.torchvision_schemas import import_torchvision
+from engine.measurement.workloads import Built, build, transformer
 from engine.spec import RunSpec
-from engine.step import TrainingStep
-from engine.torchvision_schemas import import_torchvision
-from engine.workloads import Built, build, transformer
 
 PRECISIONS = ("fp32", "bf16")
 _GPT2_TOKENS, _GPT2_VOCABULARY = 512, 50_257

@@ -4,8 +4,8 @@
 
 measured  the ten runs of data/measured_peaks.json beside xMem's estimates of the same runs. A run's figure is what
           NVML rose by; the prediction is the allocator's reserved bytes, without whatever the context grew by.
-cpu       peaks of real steps by the allocator's own events (`engine.probe.profiled_step`), for every workload of
-          the catalogue and every setting that changes memory. Half precision is left out for convolutions in
+cpu       peaks of real steps by the allocator's own events (`probe.profiled_step`), for every workload of the
+          catalogue and every setting that changes memory. Half precision is left out for convolutions in
           fp16: there one step of a CPU takes minutes.
 waiting   the eight predictions for an H100 that nobody has measured yet, beside the first sketch's figures.
 
@@ -32,17 +32,17 @@ import torch  # noqa: E402
 from measured_models import is_language, step_maker  # noqa: E402
 from predicted_workloads import PREDICTED  # noqa: E402
 
-from engine.device import Cpu  # noqa: E402
 from engine.estimate import gpus, trace  # noqa: E402
 from engine.estimate.answers import versions  # noqa: E402
 from engine.estimate.batch_model import RetracedModel  # noqa: E402
 from engine.estimate.predict import estimate_at  # noqa: E402
 from engine.estimate.types import EstimateAt  # noqa: E402
-from engine.probe import Bench, profiled_step, recorded  # noqa: E402
+from engine.measurement.device import Cpu  # noqa: E402
+from engine.measurement.probe import Bench, profiled_step, recorded  # noqa: E402
+from engine.measurement.step import TrainingStep  # noqa: E402
+from engine.measurement.workloads import build  # noqa: E402
 from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
-from engine.step import TrainingStep  # noqa: E402
 from engine.units import MIB  # noqa: E402
-from engine.workloads import build  # noqa: E402
 
 MEASURED = ROOT / "benchmarks" / "data" / "measured_peaks.json"
 CARDS = {"RTX 3060 12GB": "rtx-3060-12gb", "A100-SXM4-40GB": "a100-40gb"}

@@ -46,7 +46,7 @@ class Meter:
     def __init__(self, spec: RunSpec) -> None:
         import torch
 
-        from engine.workloads import build
+        from engine.measurement.workloads import build
 
         warnings.filterwarnings("ignore")
         torch.manual_seed(0)
@@ -67,8 +67,8 @@ class Meter:
 
     def end(self, batch_size: int, optimizer: Any, state_bytes: int) -> int:
         """After a step: its peak bytes. Raises as a GPU would when they exceed the budget."""
-        from engine.ledger import replay
-        from engine.probe import read_trace
+        from engine.measurement.memory_timeline import replay
+        from engine.measurement.probe import read_trace
 
         self.trace.stop()
         self.samples += batch_size

@@ -23,8 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.guided_search import Expectation, decide  # noqa: E402
-from engine.search import Limits, Trial  # noqa: E402
+from engine.search.guided import Expectation, decide  # noqa: E402
+from engine.search.unguided import Limits, Trial  # noqa: E402
 from tests.engine.made_up_devices import KINDS, Device, make_device, search  # noqa: E402
 from tests.engine.made_up_estimates import WAYS, estimate  # noqa: E402
 

@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.speed import (  # noqa: E402
+from engine.speed.selection import (  # noqa: E402
     BLOCK_SECONDS,
     EVALUATION_ROUNDS,
     RECOMMENDED_WITHIN,

@@ -3,13 +3,16 @@
 Knows PyTorch (in the worker process only) and nothing of Django. Importing this package loads no torch.
 """
 
-from engine.catalog import WORKLOADS, Workload, workload_ids
-from engine.errors import DeviceUnavailable, EngineError, SpecError, WeightsUnavailable, WorkerFailed, WorkloadFailed
-from engine.known import Known
-from engine.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult
-from engine.runner import measure
-from engine.spec import SCHEMA, RunSpec
-from engine.units import format_bytes, parse_bytes
+from .catalog import WORKLOADS, Workload, workload_ids
+from .errors import DeviceUnavailable, EngineError, SpecError, WeightsUnavailable, WorkerFailed, WorkloadFailed
+from .result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult
+from .resume import EarlierAttempt
+from .runner import measure
+from .spec import SCHEMA, RunSpec
+from .units import format_bytes, parse_bytes
+
+__version__ = "0.5.0"
+"""The one place of it: CHANGELOG, `--version`, `/health`, the API and the pages are held to it by a test."""
 
 __all__ = [
     "SCHEMA",
@@ -18,7 +21,7 @@ __all__ = [
     "DeviceFacts",
     "DeviceUnavailable",
     "EngineError",
-    "Known",
+    "EarlierAttempt",
     "Outcome",
     "Point",
     "Probe",

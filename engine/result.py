@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.intervals import CONFIDENCE, Interval
-from engine.kinds import KINDS
-from engine.spec import SCHEMA, RunSpec
-from engine.units import GIB, MIB
+from .intervals import CONFIDENCE, Interval
+from .kinds import KINDS
+from .spec import SCHEMA, RunSpec
+from .units import GIB, MIB
 
 FOREIGN_NOTABLE_BYTES = 64 * MIB
 """A driver counts a little as used on a card that nobody uses."""

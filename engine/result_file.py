@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from engine.result import RunResult
+from .result import RunResult
 
 
 def write_result(path: Path, exit_status: int, result: RunResult) -> None:

@@ -13,24 +13,29 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from engine.answer import answer, measured_points
-from engine.boundary import boundary_of_search, boundary_of_soak, boundary_of_soak_cut_short, with_todays_size_explained
-from engine.child import TimeIsUp, Worker
-from engine.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
-from engine.estimate.batch_model import BatchModel
-from engine.estimate.calibration import Calibration
-from engine.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
-from engine.guided_search import Expectation, decide
-from engine.known import Known
-from engine.machine_watch import usable_cores
-from engine.prior_estimate import PriorEstimate, graded
-from engine.prober import Prober
-from engine.reserve import edge_size, sizes_with_reserve
-from engine.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
-from engine.search import Found, Limits, Trial, Try, curve_sizes, next_soak
-from engine.spec import MEMORY_STEPS, SCHEMA, RunSpec
-from engine.units import format_bytes
+from .build_result import answer, measured_points
+from .errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
+from .estimate.batch_model import BatchModel
+from .estimate.calibration import Calibration
+from .estimate.prior import PriorEstimate, graded
+from .machine.watch import usable_cores
+from .result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
+from .resume import EarlierAttempt
+from .search.boundary import (
+    boundary_of_search,
+    boundary_of_soak,
+    boundary_of_soak_cut_short,
+    with_todays_size_explained,
+)
+from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
+from .search.guided import Expectation, decide
+from .search.reserve import edge_size, sizes_with_reserve
+from .search.unguided import Found, Limits, Trial, Try, curve_sizes, next_soak
+from .spec import MEMORY_STEPS, SCHEMA, RunSpec
+from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
+from .units import format_bytes
+from .worker.handle import TimeIsUp, WorkerHandle
+from .worker.prober import Prober
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 FOREIGN_MEMORY_REPEATS = 2
@@ -51,7 +56,7 @@ def measure(
     emit: Emit = lambda _: None,
     *,
     worker: Prober | None = None,
-    known: Known | None = None,
+    earlier: EarlierAttempt | None = None,
     keep: Keep = lambda _: None,
     estimates: bool = True,
     calibration: Calibration | None = None,
@@ -59,23 +64,23 @@ def measure(
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
-    `known` is what an interrupted attempt measured: taken over where device and environment are the same.
+    `earlier` is what an interrupted attempt measured: taken over where device and environment are the same.
     `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
     `estimates`: begin with an estimate, so that the search starts near the boundary. One that fails is logged.
     `calibration`: what was measured of this class of card, for the estimate to use.
     `hold` holds the device during the run, so that no other run disturbs this one; it is told what the device is.
     """
     if worker is not None:
-        return _Sweep(spec, worker, emit, known, keep, estimates, calibration).run()
-    with Worker(spec) as own:
+        return _Sweep(spec, worker, emit, earlier, keep, estimates, calibration).run()
+    with WorkerHandle(spec) as own:
         if hold is None:
-            return _Sweep(spec, own, emit, known, keep, estimates, calibration).run()
+            return _Sweep(spec, own, emit, earlier, keep, estimates, calibration).run()
         before = time.monotonic()
         facts = own.facts()
         spent_seconds = time.monotonic() - before
         with hold(facts):  # to wait for the device costs the run nothing of its time
             started = time.monotonic() - spent_seconds
-            return _Sweep(spec, own, emit, known, keep, estimates, calibration, started=started).run()
+            return _Sweep(spec, own, emit, earlier, keep, estimates, calibration, started=started).run()
 
 
 @dataclass
@@ -85,7 +90,7 @@ class _Sweep:
     spec: RunSpec
     worker: Prober
     emit: Emit
-    known: Known | None
+    earlier: EarlierAttempt | None
     keep: Keep
     estimates: bool
     calibration: Calibration | None
@@ -184,16 +189,16 @@ class _Sweep:
         self.say("device", device=self._device.to_dict(), environment=self.worker.environment)
         if self._device.is_shared:
             self.log("other processes hold memory on this device: the run is marked as shared", "warning")
-        if self.known is not None:
-            self._carry(self.known)
+        if self.earlier is not None:
+            self._carry(self.earlier)
 
-    def _carry(self, known: Known) -> None:
+    def _carry(self, earlier: EarlierAttempt) -> None:
         """Take over what an earlier attempt measured, if it was measured here and with this."""
-        changed = known.differences(self._device, self.worker.environment)
+        changed = earlier.differences(self._device, self.worker.environment)
         if changed:
             self.log(f"starting afresh: {' and '.join(changed)} is not what it was")
             return
-        self.probes = known.carried()
+        self.probes = earlier.carried()
         self.carried = len(self.probes)
         for probe in self.probes:
             self.say("probe", probe=probe.to_dict(), is_carried=True)

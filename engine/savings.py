@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from engine.intervals import Interval
-from engine.result import Point, Savings, Waste
-from engine.spec import RunSpec
+from .intervals import Interval
+from .result import Point, Savings, Waste
+from .spec import RunSpec
+
+_HOUR_SECONDS, _MILLION = 3_600, 1_000_000
 
 
 def waste(capacity_bytes: int, current: Point | None, recommended: Point | None) -> Waste:
@@ -23,6 +25,13 @@ def waste(capacity_bytes: int, current: Point | None, recommended: Point | None)
         at_recommended_bytes=at_recommended,
         at_recommended_fraction=None if at_recommended is None else at_recommended / capacity_bytes,
     )
+
+
+def cost_per_million_samples_usd(price_per_hour_usd: float | None, samples_per_second: float | None) -> float | None:
+    """Divide the assumed price of an hour by the samples measured in one; None where either is not known."""
+    if price_per_hour_usd is None or not samples_per_second:
+        return None
+    return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
 
 
 def savings(spec: RunSpec, speedup: Interval | None) -> Savings:

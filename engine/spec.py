@@ -9,9 +9,9 @@ import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from engine.catalog import WORKLOADS, Workload, workload_ids
-from engine.errors import SpecError
-from engine.units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
+from .catalog import WORKLOADS, Workload, workload_ids
+from .errors import SpecError
+from .units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
 SCHEMA = 1
 MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one holds more than the first
@@ -21,6 +21,9 @@ seen to differ by far less, but a real one also meets longer batches, evaluation
 that load kernels late. It is a convention and no measured bound."""
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+AMPERE = (8, 0)
+"""The first compute capability with bfloat16 and TensorFloat-32."""
+NEEDS_AMPERE = ("tf32", "bf16")
 OPTIMIZERS = ("none", "sgd", "momentum", "adamw")
 MODES = ("train", "eval")
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
@@ -168,11 +171,23 @@ RANGES: dict[str, tuple[float, float]] = {
 }
 
 
+def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:
+    """Raise SpecError for a precision that such a device cannot do. A capability of None: no NVIDIA card."""
+    least = ".".join(map(str, AMPERE))
+    is_older = compute_capability is not None and compute_capability < AMPERE
+    if precision == "tf32" and (compute_capability is None or is_older):
+        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability {least} or later, not {device_name}")
+    if precision == "bf16" and is_older:
+        raise SpecError(
+            "precision", f"bf16 needs compute capability {least} or later; {device_name} has {compute_capability}"
+        )
+
+
 def _check_device(spec: RunSpec) -> None:
     if not DEVICE_NAMES.fullmatch(spec.device):
         raise SpecError("device", f"{spec.device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
-    if spec.precision == "tf32" and not spec.device.startswith(("cuda", "auto")):
-        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability 8.0 or later, not {spec.device}")
+    if not spec.device.startswith(("cuda", "auto")):
+        check_precision(spec.precision, spec.device, None)
 
 
 def _check_numbers(spec: RunSpec) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from engine.result import Probe, Purpose
+from .result import Probe, Purpose
 
+NOISE_FRACTION = 0.03
+"""Figures of speed or cost nearer to each other than this are called the same: they vary as much from run to run."""
 STEADY_WITHIN = 0.02
 ENOUGH_STEPS = 6
 

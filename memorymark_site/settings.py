@@ -27,7 +27,7 @@ from pathlib import Path
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from engine.device_lock import default_folder
+from engine.machine.device_lock import default_folder
 from memorymark_site.env import (
     env_bool,
     env_command,
@@ -118,6 +118,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "analysis.pages.context_processors.fleet_alarm",
                 "analysis.pages.context_processors.rights",
+                "analysis.pages.context_processors.software_version",
             ]
         },
     }

@@ -93,7 +93,7 @@ def _refuse_for_good(run: Run, limits: Limits) -> None:
     if longest is not None and not run.is_estimate and run.spec["time_budget_seconds"] > longest:
         raise SpecError("time_budget_seconds", f"your quota allows at most {longest:,.0f} seconds")
     allowed = limits.device_ids
-    if allowed is not None and run.asks_device_id is not None and run.asks_device_id not in allowed:
+    if allowed is not None and run.requested_device_id is not None and run.requested_device_id not in allowed:
         names = ", ".join(map(str, Device.objects.filter(pk__in=allowed).select_related("host")))
         raise SpecError("device", f"your quota is for these alone: {names}")
 

@@ -105,7 +105,7 @@ class DeviceAdmin(ProtectReferencedAdmin, FoundByTheirWorkers):
         """Only what nothing was ever asked of: to say what else would go, Django would read all its runs."""
         is_unused = obj is None or not (
             Run.all_runs.filter(Q(device=obj)).exists()
-            or Run.all_runs.filter(asks_device=obj).exists()
+            or Run.all_runs.filter(requested_device=obj).exists()
             or Attempt.objects.filter(device=obj).exists()
         )
         return super().has_delete_permission(request, obj) and is_unused

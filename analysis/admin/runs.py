@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from analysis.admin.lists import ReadOnly, RunChildAdmin, SelectiveFilter
+from analysis.http.query_string import is_row_id
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
@@ -72,7 +73,7 @@ class ByDevice(SelectiveFilter):
         return [(str(device.pk), str(device)) for device in Device.objects.select_related("host")[:100]]
 
     def condition(self, value: str) -> Q:
-        return Q(device=int(value)) if value.isascii() and value.isdecimal() and len(value) < 19 else Q(pk=None)
+        return Q(device=int(value)) if is_row_id(value) else Q(pk=None)
 
 
 class Marked(SelectiveFilter):
@@ -161,13 +162,13 @@ class RunAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         runs = Run.all_runs.with_places().order_by(*_NEWEST)
-        return runs.defer("device__calibration", "asks_device__calibration", "result", "memory_curve")
+        return runs.defer("device__calibration", "requested_device__calibration", "result", "memory_curve")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
     ) -> tuple[QuerySet[Run], bool]:
         term = search_term.strip()
-        if term.isascii() and term.isdecimal() and len(term) < 19:
+        if is_row_id(term):
             return queryset.filter(pk=int(term)), False
         if term and (person := _person(term)) is not None:
             return queryset.filter(requested_by=person), False
@@ -212,9 +213,9 @@ class RunAdmin(ReadOnly):
 
     @admin.display(description="where")
     def place(self, run: Run) -> str:
-        device = run.device or run.asks_device
+        device = run.device or run.requested_device
         if device is None:
-            return run.asks_device_class or run.gpu or run.asks_kind
+            return run.requested_device_class or run.gpu or run.requested_kind
         return f"{short_device_name(device.name)} ({device.host} {device.device})"
 
     @admin.display(description="its page")
@@ -262,8 +263,7 @@ class PartOfRun(RunChildAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        is_number = term.isascii() and term.isdecimal() and len(term) < 19
-        return (queryset.filter(run=int(term)) if is_number else queryset.none()), False
+        return (queryset.filter(run=int(term)) if is_row_id(term) else queryset.none()), False
 
 
 @admin.register(Attempt)

@@ -40,7 +40,7 @@ def json_object(request: HttpRequest) -> dict[str, Any]:
 
 def run_stored(body: dict[str, Any], user: User) -> Run:
     """A new run, of the kind that the body says. Raises SpecError."""
-    is_estimate = asks_for_estimate(body)
+    is_estimate = is_for_estimate(body)
     asked = {name: value for name, value in body.items() if name != "kind"}
     if is_estimate:
         return estimate_create(**estimate_submission(asked, user))
@@ -49,7 +49,7 @@ def run_stored(body: dict[str, Any], user: User) -> Run:
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """A new run as that one was asked for, but for these changes; also the one kind of the other. Raises SpecError."""
-    asked = {**_asked_of(run, asks_for_estimate({"kind": run.kind, **changes})), **changes}
+    asked = {**_asked_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if asked["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
         return run_stored(asked, user)
@@ -71,7 +71,7 @@ def _asked_of(run: Run, is_estimate: bool) -> dict[str, Any]:
     asked["kind"] = Run.Kind.MEASUREMENT
     if not run.is_estimate:
         asked["accepts_shared_device"] = run.accepts_shared_device
-        asked["device"] = run.asks_device.device if run.asks_device else run.asks_kind
+        asked["device"] = run.requested_device.device if run.requested_device else run.requested_kind
     return asked
 
 
@@ -106,7 +106,7 @@ def estimate_submission(asked: dict[str, Any], user: User | AnonymousUser) -> di
     }
 
 
-def asks_for_estimate(asked: dict[str, Any]) -> bool:
+def is_for_estimate(asked: dict[str, Any]) -> bool:
     """What `kind` says; without it a run is a measurement. Raises SpecError."""
     kind = _checked(asked, "kind", str, Run.Kind.MEASUREMENT)
     if kind not in Run.Kind.values:

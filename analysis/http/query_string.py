@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-_LARGEST_ID = 2**63 - 1
+LARGEST_ID = 2**63 - 1
 
 
 class BadQuery(Exception):
@@ -32,7 +32,8 @@ def refuse_unknown(query: Query, allowed: tuple[str, ...]) -> None:
 
 
 def is_row_id(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 20 and 0 < int(word) <= _LARGEST_ID
+    """Whether a row of a table can have this number: from 1 to what a column of 64 bits holds."""
+    return word.isascii() and word.isdecimal() and len(word) < 20 and 0 < int(word) <= LARGEST_ID
 
 
 def one_of(query: Query, name: str, allowed: tuple[str, ...], default: str) -> str:

@@ -10,7 +10,7 @@ indexes                    the indexes of the history's orders
 """
 
 from analysis.models.accounts import ApiToken, Quota
-from analysis.models.annotations import RunWord, SavedView, Tag
+from analysis.models.annotations import SavedView, SearchTerm, Tag
 from analysis.models.api import IdempotencyKey, Throttle
 from analysis.models.audit import AuditEntry
 from analysis.models.device import Device, Host, MaintenanceMixin
@@ -38,7 +38,7 @@ __all__ = [
     "RetentionRule",
     "Run",
     "RunLog",
-    "RunWord",
+    "SearchTerm",
     "SavedView",
     "State",
     "Tag",

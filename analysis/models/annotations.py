@@ -32,7 +32,7 @@ class Tag(models.Model):
         return self.name
 
 
-class RunWord(models.Model):
+class SearchTerm(models.Model):
     """One word of a run's name or note: what a text search finds without reading every run."""
 
     run = models.ForeignKey("analysis.Run", on_delete=models.CASCADE, related_name="words", db_index=False)

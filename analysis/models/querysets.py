@@ -99,10 +99,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         """What may start on this device, oldest first: `scheduling.may_run` says the same of single runs."""
         # most runs name no class, and every row that waits is looked at: LIKE would take three times as long
         name = Value(device.name.lower(), output_field=models.TextField())
-        is_in_name = Q(asks_device_class="") | Q(class_at__gt=0)
+        is_in_name = Q(requested_device_class="") | Q(class_at__gt=0)
         waiting = self.measuring().queued().filter(cancel_requested=False)
-        waiting = waiting.alias(class_at=StrIndex(name, Lower("asks_device_class")))
-        waiting = waiting.filter(Q(asks_device=device) | Q(asks_device=None, asks_kind=device.kind) & is_in_name)
+        waiting = waiting.alias(class_at=StrIndex(name, Lower("requested_device_class")))
+        waiting = waiting.filter(
+            Q(requested_device=device) | Q(requested_device=None, requested_kind=device.kind) & is_in_name
+        )
         waiting = waiting.filter(Q(needs_bytes=None) | Q(needs_bytes__lte=device.capacity_bytes))
         if (capability := compute_capability(device)) is not None:
             enough = Q(needs_compute_capability__lte=capability)
@@ -148,7 +150,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def with_places(self) -> RunQuerySet:
         """With the devices that were asked for and used, and their hosts: what every page of a run names."""
-        return self.select_related("device__host", "asks_device__host", "requested_by")
+        return self.select_related("device__host", "requested_device__host", "requested_by")
 
     def for_history(self) -> RunQuerySet:
         """Rows for a list: no detail that a list does not show is loaded."""

@@ -48,7 +48,7 @@ class Run(Restorable):
     token, so a worker that lost its run cannot touch it any more. A model that does not fit at batch 1,
     or a spent time budget, is a result: finished, with `exit_status` 3 or 5. One device runs one run.
 
-    `asks_*` is where it wants to run: a device; or any of a kind, of a class ("A100") if one is named.
+    `requested_*` is where it wants to run: a device; or any of a kind, of a class ("A100") if one is named.
     `device` is where it runs or ran last.
 
     An estimate goes the same way, but asks for no device and has none: any default worker takes it. Its figures
@@ -74,11 +74,13 @@ class Run(Restorable):
     device = models.ForeignKey(
         Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs", db_index=False
     )
-    asks_device = models.ForeignKey(
-        Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_asking_for_it"
+    requested_device = models.ForeignKey(
+        Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_requesting"
     )
-    asks_kind = models.CharField(max_length=10, blank=True, default="")
-    asks_device_class = models.CharField(max_length=100, blank=True, default="", help_text="Part of the card's name.")
+    requested_kind = models.CharField(max_length=10, blank=True, default="")
+    requested_device_class = models.CharField(
+        max_length=100, blank=True, default="", help_text="Part of the card's name."
+    )
     uses_device_price = models.BooleanField(
         default=True, help_text="Whether the device's own price stands in for the spec's."
     )
@@ -195,7 +197,7 @@ class Run(Restorable):
                 name="running_run_has_token_and_heartbeat",
             ),
             models.CheckConstraint(
-                condition=~Q(kind="estimate") | Q(device=None, asks_device=None, largest_batch_size=None),
+                condition=~Q(kind="estimate") | Q(device=None, requested_device=None, largest_batch_size=None),
                 name="estimate_has_no_device_and_nothing_measured",
             ),
         )

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from analysis.accounts.middleware import is_guest
 from analysis.permissions import may_manage, may_read, may_start
 from analysis.workers.health import alarm_of_dead_workers
+from engine import __version__
 
 
 def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
@@ -18,6 +19,11 @@ def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
     if is_fragment or not may_read(user):
         return {}
     return {"fleet_alarm": alarm_of_dead_workers}
+
+
+def software_version(request: HttpRequest) -> dict[str, Any]:
+    """`software_version`, for the foot of every page."""
+    return {"software_version": __version__}
 
 
 def rights(request: HttpRequest) -> dict[str, Any]:

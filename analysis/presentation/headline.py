@@ -11,9 +11,9 @@ from analysis.presentation.formatting import factor, factor_range, round_percent
 from analysis.presentation.labels import model_name, place, trains
 from analysis.presentation.stored_result import StoredResult
 from engine.result import Reason, Savings
+from engine.stats import NOISE_FRACTION
 
-CLEARLY_FASTER = 1.03
-"""The recommendation is the smallest size within 3 % of the fastest: below this, "faster" would be noise."""
+CLEARLY_FASTER = 1 + NOISE_FRACTION
 CENT = 0.01
 
 

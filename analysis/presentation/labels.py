@@ -82,7 +82,7 @@ def run_place(run: Run) -> str:
         return short_device_name(gpu_name(run.gpu))
     if device := _device_of(run):
         return short_device_name(device.name)
-    return f"any {run.asks_device_class or _KINDS.get(run.asks_kind, run.asks_kind.upper())}"
+    return f"any {run.requested_device_class or _KINDS.get(run.requested_kind, run.requested_kind.upper())}"
 
 
 def run_place_bytes(run: Run) -> int | None:
@@ -131,7 +131,7 @@ def describe_unsteady(batch_sizes: list[int]) -> str | None:
 
 def _device_of(run: Run) -> Device | None:
     """One that was given back waits again, for what it asked."""
-    return run.asks_device if run.state == State.QUEUED else run.device or run.asks_device
+    return run.requested_device if run.state == State.QUEUED else run.device or run.requested_device
 
 
 def _describe_optimizer(optimizer: str) -> str:

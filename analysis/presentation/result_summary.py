@@ -23,9 +23,9 @@ from analysis.presentation.headline import is_faster
 from analysis.presentation.labels import trains
 from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.stored_result import StoredResult
-from engine import does_not_fit
 from engine.catalog import WORKLOADS
 from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
+from engine.search import does_not_fit
 
 
 @dataclass(frozen=True, slots=True)

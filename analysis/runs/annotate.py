@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.audit.record import record, record_many
-from analysis.models import TERMINAL_STATES, Run, RunWord, State, Tag
+from analysis.models import TERMINAL_STATES, Run, SearchTerm, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.create import run_create, runs_cancel
@@ -54,8 +54,8 @@ def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collectio
         _record_written(run, {"name": name, "note": note, "tags": sorted(row.name for row in rows)})
         Run.objects.filter(pk=run.pk).update(name=name, note=note)
         run.tags.set(rows)
-        RunWord.objects.filter(run=run).delete()
-        RunWord.objects.bulk_create(RunWord(run=run, word=word) for word in stored_search_terms(name, note))
+        SearchTerm.objects.filter(run=run).delete()
+        SearchTerm.objects.bulk_create(SearchTerm(run=run, word=word) for word in stored_search_terms(name, note))
     return BulkResult(1)
 
 
@@ -133,7 +133,7 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
 
     Everybody may: it changes nothing of the run it repeats.
     """
-    runs = Run.objects.filter(pk__in=run_ids).select_related("asks_device__host").order_by("pk")
+    runs = Run.objects.filter(pk__in=run_ids).select_related("requested_device__host").order_by("pk")
     over = [run for run in runs.defer("result") if run.is_over]
     done, reason = 0, "not over yet"
     for run in over:

@@ -18,14 +18,14 @@ from analysis.permissions import may_manage
 from analysis.runs.placement import Placement, request_of, slot_of
 from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
-from engine.spec import RunSpec
+from engine.spec import AMPERE, NEEDS_AMPERE, RunSpec
 from engine.units import format_bytes
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 _WOKEN_DEVICES_MAX = 3  # for a run that any of many could take: the first to claim has it
-_AMPERE = 8.0  # the first compute capability with bfloat16 and TensorFloat-32
+_AMPERE = float(".".join(map(str, AMPERE)))
 
 
 def run_create(
@@ -55,13 +55,13 @@ def run_create(
         priority=priority,
         accepts_shared_device=accepts_shared_device,
         uses_device_price=uses_device_price,
-        asks_device=place.device,
-        asks_kind=place.device.kind if place.device else place.kind,
-        asks_device_class=place.device_class,
+        requested_device=place.device,
+        requested_kind=place.device.kind if place.device else place.kind,
+        requested_device_class=place.device_class,
         needs_bytes=spec.memory_limit_bytes,
         takes_over=takes_over,
     )
-    if run.asks_kind == "cuda" and spec.precision in ("bf16", "tf32"):
+    if run.requested_kind == "cuda" and spec.precision in NEEDS_AMPERE:
         run.needs_compute_capability = _AMPERE
     refuse_what_is_too_much(run)
     with transaction.atomic():
@@ -78,12 +78,12 @@ def wake_for(*, run: Run) -> None:
     if run.is_estimate:
         estimator_wake()
         return
-    if run.asks_device is not None:
-        worker_wake(device=run.asks_device)
+    if run.requested_device is not None:
+        worker_wake(device=run.requested_device)
         return
     idle = Device.objects.taking_runs().seen_lately().idle().allowing(run.requested_by).best_first()
     ask = request_of(run)
-    ready = [device for device in idle.filter(kind=run.asks_kind) if may_run(ask, slot_of(device), None)]
+    ready = [device for device in idle.filter(kind=run.requested_kind) if may_run(ask, slot_of(device), None)]
     for device in ready[:_WOKEN_DEVICES_MAX]:
         worker_wake(device=device)
 
@@ -120,7 +120,7 @@ def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
 
 def asked_for(run: Run) -> dict[str, Any]:
     """What the audit log keeps of a new run; the rest is in the run."""
-    place = run.asks_device_id or run.asks_device_class or run.asks_kind or run.gpu
+    place = run.requested_device_id or run.requested_device_class or run.requested_kind or run.gpu
     told = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
     return {**told, "precision": run.precision, "optimizer": run.optimizer}
 
@@ -141,7 +141,7 @@ def _refuse_what_cannot_run(run: Run, place: Placement) -> None:
     ask = request_of(run)
     if place.device is not None and not Device.objects.enabled().filter(pk=place.device.pk).exists():
         raise SpecError("device", f"{place} takes no runs: it is disabled")
-    offered = map(slot_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.asks_kind))
+    offered = map(slot_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.requested_kind))
     wanted = [card for card in offered if is_wanted(ask, card)]
     if not wanted:
         raise SpecError("device", f"there is no enabled {place} that you may use")

@@ -49,17 +49,17 @@ def placement_find(asked_device: str, device_class: str = "", user: User | Anony
 
 def placement_of(run: Run) -> Placement:
     """What a stored run asked for, to ask for it again."""
-    if run.asks_device is not None:
-        return Placement(device=run.asks_device)
-    return Placement(kind=run.asks_kind, device_class=run.asks_device_class)
+    if run.requested_device is not None:
+        return Placement(device=run.requested_device)
+    return Placement(kind=run.requested_kind, device_class=run.requested_device_class)
 
 
 def request_of(run: Run) -> ResourceRequest:
     """A run's columns as scheduling reads them."""
     return ResourceRequest(
-        device_id=run.asks_device_id,
-        kind=run.asks_kind,
-        device_class=run.asks_device_class,
+        device_id=run.requested_device_id,
+        kind=run.requested_kind,
+        device_class=run.requested_device_class,
         needs_bytes=run.needs_bytes,
         needs_compute_capability=run.needs_compute_capability,
         accepts_shared_device=run.accepts_shared_device,

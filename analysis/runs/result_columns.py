@@ -11,10 +11,10 @@ from dataclasses import fields
 from typing import Any
 
 from engine.result import Probe
+from engine.savings import cost_per_million_samples_usd
 from engine.stats import decisive_probes
 
 POINTS_MAX = 12
-_MILLION, _HOUR_SECONDS = 1_000_000, 3_600
 _TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")
 _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "failed_phase": 40}
 
@@ -59,13 +59,6 @@ def history_columns(result: Mapping[str, Any]) -> dict[str, Any]:
             result["savings"]["price_per_hour_usd"], recommended.get("samples_per_second")
         ),
     }
-
-
-def cost_per_million_samples_usd(price_per_hour_usd: float, samples_per_second: float | None) -> float | None:
-    """The assumed price of the hour over the measured samples of the hour. Without a speed there is none."""
-    if not samples_per_second:
-        return None
-    return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
 
 
 def memory_points(probes: Iterable[Probe]) -> list[list[int]]:

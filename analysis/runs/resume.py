@@ -1,4 +1,4 @@
-"""What was measured before an attempt of a run, in the words of the engine's `--known`.
+"""What was measured before an attempt of a run, in the words of the engine's `--resume`.
 
 The engine itself compares device and environment, and carries the probes over only where they are the same.
 """
@@ -12,7 +12,7 @@ from django.db.models import Count, F, Q, QuerySet
 from analysis.models import Attempt, Run
 
 
-def known(run: Run) -> dict[str, Any] | None:
+def earlier_attempt(run: Run) -> dict[str, Any] | None:
     """Of the earlier attempt that got furthest, else of the run that it takes over; None when nothing was measured."""
     best = _furthest(run.attempts.filter(number__lt=run.attempt))
     if best is None and run.takes_over is not None:

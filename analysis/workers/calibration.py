@@ -12,9 +12,9 @@ from django.conf import settings
 
 from analysis.models import ALL_GPUS, Device
 from analysis.workers.engine_env import engine_environment
-from engine.device_lock import inherited_by_child
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.calibration import Calibration
+from engine.machine.device_lock import inherited_by_child
 
 _CALIBRATE_SECONDS = 300
 

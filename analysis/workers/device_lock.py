@@ -13,7 +13,7 @@ from pathlib import Path
 from django.conf import settings
 
 from analysis.models import Device
-from engine import device_lock as locks
+from engine.machine import device_lock as locks
 
 
 @contextmanager

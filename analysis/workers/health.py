@@ -80,7 +80,9 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
 def run_left_lying() -> int | None:
     """A run that waits too long although a device that may take it lives, and has done nothing meanwhile."""
     old = Run.objects.measuring().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
-    is_asked_for = Q(pk__in=old.values("asks_device")) | Q(kind__in=old.filter(asks_device=None).values("asks_kind"))
+    is_asked_for = Q(pk__in=old.values("requested_device")) | Q(
+        kind__in=old.filter(requested_device=None).values("requested_kind")
+    )
     for device in _idle_devices().filter(is_asked_for)[:_MOST_IDLE_DEVICES]:
         waiting = Run.objects.waiting_for(device).filter(created_at__lt=Now() - WAITS_TOO_LONG)
         if (run_id := waiting.values_list("pk", flat=True).first()) is not None:

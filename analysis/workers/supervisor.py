@@ -27,7 +27,7 @@ from django.conf import settings
 from analysis.database import DATABASE_AWAY, connections_let_go, written_in_time
 from analysis.models import Run
 from analysis.runs import services
-from analysis.runs.resume import known
+from analysis.runs.resume import earlier_attempt
 from analysis.runs.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
@@ -35,8 +35,8 @@ from analysis.workers.engine_events import log_line
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
-from engine.device_lock import inherited_by_child, sign
 from engine.estimate.hidden_devices import HIDDEN
+from engine.machine.device_lock import inherited_by_child, sign
 from engine.result import Probe
 
 logger = logging.getLogger(__name__)
@@ -115,9 +115,9 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
     arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
-    measured = known(run) if run.attempt > 1 or run.takes_over_id else None
+    measured = earlier_attempt(run) if run.attempt > 1 or run.takes_over_id else None
     told = "" if measured is None else json.dumps(measured)
-    arguments += ["--known", "-"] if told else []
+    arguments += ["--resume", "-"] if told else []
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
     environment |= inherited_by_child(keep_open)

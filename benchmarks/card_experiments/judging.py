@@ -259,7 +259,9 @@ def near_limit(seen: Mapping[str, Seen], setting: Setting) -> Judgement:
 def expandable(seen: Mapping[str, Seen], setting: Setting) -> Judgement:
     if failures := _failures(seen):
         is_driver = any("driver error" in text for text in failures)
-        meaning = "the driver's out-of-memory is in no list of engine/oom.py" if is_driver else "read the text"
+        meaning = (
+            "the driver's out-of-memory is in no list of engine/measurement/oom.py" if is_driver else "read the text"
+        )
         return Judgement(Verdict.DIFFERS, "; ".join(failures), meaning)
     result, plain = seen["run"]["result"], setting.result_of_six()["boundary"]["largest_batch_size"]
     largest = result["boundary"]["largest_batch_size"] or 0

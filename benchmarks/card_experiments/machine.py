@@ -12,9 +12,9 @@ import torch
 
 from benchmarks.card_experiments.answers import is_stand_in
 from benchmarks.card_experiments.setting import Machine
-from engine import nvml
-from engine.device import facts_of
 from engine.errors import EngineError
+from engine.machine import nvml
+from engine.measurement.device import facts_of
 
 
 def main() -> int:

@@ -9,12 +9,12 @@ from statistics import mean, median
 
 import torch
 
-from engine.device import Device, open_device
 from engine.errors import EngineError
-from engine.probe import warm_up
+from engine.measurement.device import Device, open_device
+from engine.measurement.probe import warm_up
+from engine.measurement.step import TrainingStep, apply_precision
+from engine.measurement.workloads import build
 from engine.spec import MEMORY_STEPS, RunSpec
-from engine.step import TrainingStep, apply_precision
-from engine.workloads import build
 
 
 def main(device: str, spec: RunSpec, batch_size: int, seconds: float) -> int:

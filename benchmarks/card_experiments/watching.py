@@ -15,7 +15,7 @@ from typing import Any
 import pynvml
 
 from benchmarks.card_experiments.answers import ROOT
-from engine import nvml
+from engine.machine import nvml
 
 READ_SECONDS = 0.2
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator
 
-from engine.units import MIB
+from ..units import MIB
 
 BLOCK_BYTES = 512
 SMALL_REQUEST_BYTES = 1 * MIB

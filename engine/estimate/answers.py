@@ -12,11 +12,11 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from engine.errors import SpecError
-from engine.estimate.gpus import Gpu
-from engine.estimate.predict import Replays, check, estimate
-from engine.estimate.types import SCHEMA, Estimate
-from engine.spec import RunSpec
+from ..errors import SpecError
+from ..spec import RunSpec
+from .gpus import Gpu
+from .predict import Replays, check, estimate
+from .types import SCHEMA, Estimate
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -69,7 +69,7 @@ class Answers:
 
     def _replays_for(self, gpu: Gpu | None) -> Replays:
         """The traced steps by which this card is predicted; traced once for all cards that run the same kernels."""
-        from engine.estimate import attention, trace  # imports torch
+        from . import attention, trace  # imports torch
 
         conditions = trace.conditions_for(gpu, self._spec.precision)
         if conditions not in self._replays:

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from engine.estimate.gpus import Gpu
+    from .gpus import Gpu
 
 Kernel = Literal["cudnn", "flash", "efficient", "math"]
 Family = Literal["before_sm80", "sm80", "cudnn_first"]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.estimate.reductions import Reduction
-from engine.estimate.types import Method
+from .reductions import Reduction
+from .types import Method
 
 PARAMETERS, BUFFERS, GRADIENTS, STATE = "parameters", "buffers", "gradients", "optimizer_state"
 ACTIVATIONS, TEMPORARIES, WORKSPACES = "activations", "temporaries", "workspaces"

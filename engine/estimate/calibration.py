@@ -1,24 +1,20 @@
 """A card's own constants, measured on it, in place of the catalogue's nominal ones. Loads no torch.
 
-    python -m engine calibrate [cuda:0] [--json]     measure the card at hand (a GPU is needed)
-
-What is measured, and how, stands in `engine.estimate.calibrate`. Only what was measured is replaced; nothing is
+What is measured, and how, stands in `measure_calibration`. Only what was measured is replaced; nothing is
 fitted to make an estimate meet a measurement.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from engine.device_lock import held_for_command
-from engine.errors import EngineError, SpecError
-from engine.estimate.gpus import Gpu
-from engine.units import MIB, format_bytes
+from ..errors import EngineError, SpecError
+from ..units import MIB, format_bytes
+from .gpus import Gpu
 
 SCHEMA = 1
 _CONTEXT_BYTES = (1 * MIB, 8192 * MIB)
@@ -110,25 +106,6 @@ def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved
     return used_with_it - used_before - reserved_bytes
 
 
-def main(arguments: list[str]) -> int:
-    """Measure one card and print its constants; the exit status."""
-    names = [argument for argument in arguments if argument != "--json"]
-    try:
-        if len(names) > 1 or any(name.startswith("-") for name in names):
-            raise SpecError("calibrate", "takes a device (cuda:0) and --json, nothing else")
-        from engine.device import facts_of  # imports torch
-        from engine.estimate import calibrate
-
-        name = names[0] if names else "cuda:0"
-        with held_for_command(facts_of(name)):
-            calibration = calibrate.measure(name)
-    except EngineError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_status
-    sys.stdout.write(json.dumps(calibration.to_dict()) + "\n" if "--json" in arguments else _as_text(calibration))
-    return 0
-
-
 def _calibration(given: Calibration | Mapping[str, Any] | Path) -> Calibration:
     if isinstance(given, Calibration):
         return given
@@ -137,15 +114,3 @@ def _calibration(given: Calibration | Mapping[str, Any] | Path) -> Calibration:
 
 def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _as_text(calibration: Calibration) -> str:
-    rows = {
-        "card": f"{calibration.device_name} ({calibration.gpu_id or 'not in the catalogue'})",
-        "memory": f"{calibration.total_bytes} B ({format_bytes(calibration.total_bytes)})",
-        "context": format_bytes(calibration.context_bytes),
-        "cuBLAS workspace": f"{calibration.cublas_workspace_bytes} B forward, "
-        f"{calibration.autograd_workspace_bytes} B backward",
-        "torch, driver": f"{calibration.torch}, {calibration.driver or 'not known'}",
-    }
-    return "".join(f"{name:<17} {text}\n" for name, text in rows.items())

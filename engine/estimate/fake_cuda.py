@@ -25,8 +25,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from engine.estimate.hidden_devices import devices_hidden
-from engine.fork import ForkFailed, in_a_fork
+from ..machine.fork import ForkFailed, in_a_fork
+from .hidden_devices import devices_hidden
 
 _CUDA = 1  # c10::DeviceType::CUDA
 _DEVICE_TYPES = 32  # more than there are; the table is only read up to CUDA

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from engine.errors import SpecError
-from engine.spec import PRECISIONS
-from engine.units import GIB, TIB
+from ..errors import SpecError
+from ..spec import PRECISIONS
+from ..units import GIB, TIB
 
 VENDORS = ("nvidia", "amd")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)

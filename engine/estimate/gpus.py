@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from engine.errors import SpecError
-from engine.estimate.gpu_fields import checked_card
-from engine.estimate.reductions import Processors
-from engine.units import GIB, KIB, MIB, TIB, format_bytes
+from ..errors import SpecError
+from ..units import GIB, KIB, MIB, TIB, format_bytes
+from .gpu_fields import checked_card
+from .reductions import Processors
 
 OWN_CATALOGUE = "MEMORYMARK_GPUS"
 _SHIPPED = Path(__file__).with_name("gpus.toml")

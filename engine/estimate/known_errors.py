@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.catalog import Architecture
-from engine.estimate.gpus import Gpu
-from engine.estimate.types import KnownError
-from engine.spec import RunSpec
+from ..catalog import Architecture
+from ..spec import RunSpec
+from .gpus import Gpu
+from .types import KnownError
 
 ENOUGH_RUNS = 19
 """The worst of n comparisons bounds the next one with probability n / (n + 1): from 19 on, 95 %."""

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from engine.errors import SpecError
-from engine.estimate.allocator import Allocator, OutOfMemory
-from engine.estimate.batch_model import MemoryModel
-from engine.estimate.gpus import Gpu
-from engine.estimate.known_errors import known_error, margin_fraction
-from engine.estimate.replay import Card, Memory, PlainMemory, play, play_and_explain
-from engine.estimate.types import Estimate, EstimateAt, EstimatedGpu, Limit
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
-from engine.units import format_bytes
+from ..errors import SpecError
+from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec, check_precision
+from ..units import format_bytes
+from .allocator import Allocator, OutOfMemory
+from .batch_model import MemoryModel
+from .gpus import Gpu
+from .known_errors import known_error, margin_fraction
+from .replay import Card, Memory, PlainMemory, play, play_and_explain
+from .types import Estimate, EstimateAt, EstimatedGpu, Limit
 
 NEAR = 32
 """A size is near another that differs by less than this part of it."""
@@ -30,11 +30,7 @@ PREDECESSORS = 3
 def check(spec: RunSpec, gpu: Gpu | None) -> None:
     """Raise SpecError for what the engine would refuse on this card."""
     name = "the CPU" if gpu is None else gpu.name
-    capability = None if gpu is None else gpu.compute_capability
-    if spec.precision == "tf32" and (capability is None or capability < (8, 0)):
-        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability 8.0 or later, not {name}")
-    if spec.precision == "bf16" and capability is not None and capability < (8, 0):
-        raise SpecError("precision", f"bf16 needs compute capability 8.0 or later; {name} has {capability}")
+    check_precision(spec.precision, name, None if gpu is None else gpu.compute_capability)
     limit = spec.memory_limit_bytes
     if gpu is not None and limit is not None and limit > gpu.total_bytes:
         text = f"{format_bytes(limit)} is above what {name} has ({format_bytes(gpu.total_bytes)})"

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from engine.estimate import onednn
-from engine.estimate.batch_model import (
+from ..measurement.step import BACKWARD, FORWARD
+from . import onednn
+from .batch_model import (
     ACTIVATIONS,
     BUFFERS,
     PARAMETERS,
@@ -30,8 +31,7 @@ from engine.estimate.batch_model import (
     Skeleton,
     SumBuffer,
 )
-from engine.estimate.reductions import reduction_of
-from engine.step import BACKWARD, FORWARD
+from .reductions import reduction_of
 
 _MULTIPLY = frozenset(
     f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm")

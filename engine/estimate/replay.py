@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol
 
-from engine.estimate.batch_model import KINDS, WORKSPACES, Block, Recording
-from engine.estimate.reductions import Processors, buffer_bytes
-from engine.estimate.types import KindBytes
+from .batch_model import KINDS, WORKSPACES, Block, Recording
+from .reductions import Processors, buffer_bytes
+from .types import KindBytes
 
 
 class Memory(Protocol):

@@ -1,7 +1,7 @@
 """Traces real training steps under fake tensors: no data, no device, a second or two a step. Needs torch.
 
-What runs is `engine.step.TrainingStep` on the model that `engine.workloads.build` builds, with the batch it makes:
-the very steps of a probe. Cards are traced on fake `cuda` tensors; where this torch cannot carry those, on fake
+What runs is `TrainingStep` on the model that `workloads.build` builds, with the batch it makes: the very steps of a
+probe. Cards are traced on fake `cuda` tensors; where this torch cannot carry those, on fake
 `cpu` tensors, whose operators differ somewhat (no fused dropout, other autocast lists): labelled approximate, with
 the reason. The CPU is traced on fake `cpu` tensors, which is exact. No card is opened: none is visible meanwhile.
 
@@ -22,18 +22,18 @@ import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from engine.errors import EngineError, EstimateImpossible
-from engine.estimate import attention, fake_cuda
-from engine.estimate.batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
-from engine.estimate.hidden_devices import devices_hidden
-from engine.estimate.recorder import Recorder
-from engine.estimate.types import Method
-from engine.spec import MEMORY_STEPS, RunSpec
-from engine.step import TrainingStep, apply_precision
-from engine.workloads import build
+from ..errors import EngineError, EstimateImpossible
+from ..measurement.step import TrainingStep, apply_precision
+from ..measurement.workloads import build
+from ..spec import MEMORY_STEPS, RunSpec
+from . import attention, fake_cuda
+from .batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
+from .hidden_devices import devices_hidden
+from .recorder import Recorder
+from .types import Method
 
 if TYPE_CHECKING:
-    from engine.estimate.gpus import Gpu
+    from .gpus import Gpu
 
 MakeStep = Callable[[torch.device], TrainingStep]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from engine.spec import RunSpec
+from ..spec import RunSpec
 
 SCHEMA = 1
 

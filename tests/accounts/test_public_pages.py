@@ -58,12 +58,12 @@ def test_of_a_run_the_page_alone_is_open(run, rest):
 
 
 def test_a_run_without_an_answer_stays_inside(run):
-    waiting = make_run(run.asks_device)
+    waiting = make_run(run.requested_device)
     assert Client().get(waiting.get_absolute_url()).headers["Location"].startswith("/login/")
 
 
 def test_an_account_without_a_role_reads_what_everybody_may_and_no_more(run):
-    client, waiting = Client(headers={"accept": "text/html"}), make_run(run.asks_device)
+    client, waiting = Client(headers={"accept": "text/html"}), make_run(run.requested_device)
     client.force_login(make_user("nora", None))
     assert [client.get(path).status_code for path in (*OPEN, run.get_absolute_url())] == [200] * 4
     assert [client.get(path).status_code for path in ("/runs/", waiting.get_absolute_url())] == [403] * 2

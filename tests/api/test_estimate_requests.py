@@ -68,7 +68,7 @@ def test_what_does_not_go_together_names_its_field(alice_client, body, field):
 def test_a_measurement_is_what_it_was(alice_client):
     make_card()
     body = post(alice_client, model="bert", kind="measurement").json()
-    assert (body["kind"], body["gpu"], body["asks_kind"]) == ("measurement", "", "cuda")
+    assert (body["kind"], body["gpu"], body["requested_kind"]) == ("measurement", "", "cuda")
 
 
 def test_its_result_holds_the_estimates_and_no_measured_figure(alice_client):

@@ -83,14 +83,14 @@ def test_a_clone_is_the_same_but_for_what_is_changed(act, mine):
     answer = act(mine, "clone", {"precision": "fp16"})
     clone = Run.objects.get(pk=answer.json()["id"])
     assert (answer.status_code, clone.spec) == (202, {**mine.spec, "precision": "fp16"})
-    assert (clone.asks_device, clone.uses_device_price) == (mine.asks_device, mine.uses_device_price)
+    assert (clone.requested_device, clone.uses_device_price) == (mine.requested_device, mine.uses_device_price)
 
 
 def test_a_clone_keeps_the_very_device_unless_another_is_named(act, alice):
     first, second = make_card(0, "lab"), make_card(0, "annex", capacity_bytes=2 * 1024**3)
     run = make_run(second, requested_by=alice)
-    assert Run.objects.get(pk=act(run, "clone", {}).json()["id"]).asks_device == second
-    assert Run.objects.get(pk=act(run, "clone", {"device": "cuda:0"}).json()["id"]).asks_device == first
+    assert Run.objects.get(pk=act(run, "clone", {}).json()["id"]).requested_device == second
+    assert Run.objects.get(pk=act(run, "clone", {"device": "cuda:0"}).json()["id"]).requested_device == first
 
 
 def test_a_clone_of_a_run_with_the_devices_price_has_that_price_again(act, alice, alice_client):
@@ -110,7 +110,7 @@ def test_an_estimate_is_measured_by_a_clone_and_a_measurement_estimated(act, min
     estimate = make_estimate()
     measured = act(estimate, "clone", {"kind": "measurement"}).json()
     estimated = act(mine, "clone", {"kind": "estimate", "gpu": "a10"}).json()
-    assert (measured["kind"], measured["asks_device"], measured["spec"]["time_budget_seconds"]) == (
+    assert (measured["kind"], measured["requested_device"], measured["spec"]["time_budget_seconds"]) == (
         "measurement",
         None,
         1800,

@@ -43,7 +43,7 @@ def tried_twice() -> Run:
     services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(2), sequence=1)
     say(run, "one", "two")
     services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")
-    run = services.run_claim(device=run.asks_device, owner="tester", run_id=run.pk)
+    run = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)
     services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(4), sequence=1)
     say(run, "three")
     return run

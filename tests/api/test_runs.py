@@ -156,7 +156,7 @@ def test_one_run_takes_few_queries(alice_client, django_assert_num_queries):
 def test_a_waiting_run_takes_the_same_queries_however_many_wait(alice_client, alice, mine, django_assert_num_queries):
     for waiting in (1, 5):
         for _ in range(waiting):
-            make_run(mine.asks_device, requested_by=alice)
+            make_run(mine.requested_device, requested_by=alice)
         with django_assert_num_queries(13):  # four for the person; run, tags; seven for the forecast
             alice_client.get(f"/api/v1/runs/{mine.pk}/")
 
@@ -212,8 +212,15 @@ def test_a_waiting_run_tells_its_turn(alice_client):
     make_run(card)
     body = {"model": "bert-tiny", "device_class": "A100", "priority": -1, "accepts_shared_device": True}
     answer = alice_client.post("/api/v1/runs/", body, content_type=JSON).json()
-    asked = {name: answer[name] for name in ("asks_kind", "asks_device_class", "priority", "accepts_shared_device")}
-    assert asked == {"asks_kind": "cuda", "asks_device_class": "A100", "priority": -1, "accepts_shared_device": True}
+    asked = {
+        name: answer[name] for name in ("requested_kind", "requested_device_class", "priority", "accepts_shared_device")
+    }
+    assert asked == {
+        "requested_kind": "cuda",
+        "requested_device_class": "A100",
+        "priority": -1,
+        "accepts_shared_device": True,
+    }
     turn = [answer[name] for name in ("device", "host", "queue_position", "expected_start_at")]
     assert turn == [None, None, 2, None]
     assert alice_client.get("/api/v1/runs/").json()["results"][0]["queue_position"] == 2

@@ -52,7 +52,11 @@ DIFFERENCES = {
     "N+1 that trains": (7, _change(7, "N+1", out_of_memory=False, steps=200), "engine refuses more"),
     "a loop that crashes": (7, _change(7, "N", error="ended with status 1: KeyError"), "nothing is said of N"),
     "a slow N": (9, _change(9, "N", samples_per_second=900.0), "plan with less workspace"),
-    "the driver's refusal": (10, _change(10, "run", error="CUDA driver error: out of memory"), "engine/oom.py"),
+    "the driver's refusal": (
+        10,
+        _change(10, "run", error="CUDA driver error: out of memory"),
+        "engine/measurement/oom.py",
+    ),
     "less with expandable segments": (10, _change(10, "run", result=result(N - 1)), "less fits"),
     "a certificate beside a tenant": (11, _change(11, "run", result=result(800)), "other people's memory"),
     "a tenant that is not named": (11, _change(11, "run", result=result(800, False, "error")), "not named"),

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from engine.child import Worker
-from engine.comparison import TimedBlock
 from engine.errors import WorkloadFailed
 from engine.result import Probe, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
+from engine.speed.comparison import TimedBlock
 from engine.units import MIB
+from engine.worker.handle import WorkerHandle
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT_BYTES = 480 * MIB
@@ -146,7 +146,7 @@ class Tenant:
 class Untimed:
     """A worker that leaves the timing out: what is tested is memory, and seconds of timing cost seconds of tests."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: WorkerHandle) -> None:
         self._worker = worker
 
     def __getattr__(self, name: str) -> object:
@@ -165,11 +165,11 @@ class WarmEngine:
     def __init__(self, cards: Cards, model: str = "bert-tiny", **environment: str) -> None:
         self.cards, self.model = cards, model
         cards.environment.update(environment)
-        self.worker = Worker(RunSpec(model, device="cuda"))
+        self.worker = WorkerHandle(RunSpec(model, device="cuda"))
         with cards.in_force():
             self.worker.open()
 
-    def fresh(self, spec: RunSpec | None = None, **knobs: object) -> Worker:
+    def fresh(self, spec: RunSpec | None = None, **knobs: object) -> WorkerHandle:
         """The worker without a session, for other cards and another run."""
         self.worker.close()
         self.cards.renew(**knobs)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from engine import speed
-from engine.__main__ import main
+from engine.cli.main import main
+from engine.speed import selection
 
 if __name__ == "__main__":
-    speed.SELECTION_EXTRA_SECONDS = speed.EXTRA_SECONDS = speed.QUIET_EXTRA_SECONDS = 0.5
+    selection.SELECTION_EXTRA_SECONDS = selection.EXTRA_SECONDS = selection.QUIET_EXTRA_SECONDS = 0.5
     sys.exit(main())

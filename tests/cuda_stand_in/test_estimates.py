@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from engine.child import Worker
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at
 from engine.spec import RunSpec
 from engine.units import GIB, MIB
+from engine.worker.handle import WorkerHandle
 from tests.cuda_stand_in.cards import Cards
 
 ALLOCATED, RESERVED = 0.01, 0.02
@@ -36,14 +36,14 @@ def workers(built, tmp_path_factory):
     """One worker a model: its imports take longer than the steps."""
     cards = Cards(tmp_path_factory.mktemp("estimates") / "cards", built)
     cards.set(memory=80 * GIB)
-    started: dict[str, Worker] = {}
+    started: dict[str, WorkerHandle] = {}
 
-    def worker_for(spec: RunSpec) -> Worker:
+    def worker_for(spec: RunSpec) -> WorkerHandle:
         if spec.model not in started:
             for worker in started.values():
                 worker.stop()
             started.clear()
-            started[spec.model] = Worker(spec)
+            started[spec.model] = WorkerHandle(spec)
         worker = started[spec.model]
         worker.close()
         worker.spec = spec
@@ -102,7 +102,7 @@ def test_every_build_and_host_says_the_same_bytes(cards):
 @pytest.mark.parametrize("device", ["cuda:1", "cpu"])
 def test_a_run_s_own_trace_opens_no_card(cards, device):
     cards.set(cards=2)
-    with cards.in_force(), Worker(RunSpec("bert-tiny", device=device)) as worker:
+    with cards.in_force(), WorkerHandle(RunSpec("bert-tiny", device=device)) as worker:
         model = worker.trace(300)
     assert model["method"] == ("fake_cpu" if device == "cpu" else "fake_cuda")
     assert cards.contexts() == []

@@ -13,7 +13,7 @@ from tests.cuda_stand_in.cards import Cards, uuid
 IMPORT_ALL = """
 import json, os, sys
 import torch
-from engine.workloads import preload
+from engine.measurement.workloads import preload
 
 for entry in sys.argv[1:]:
     preload(entry)

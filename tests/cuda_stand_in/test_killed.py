@@ -11,11 +11,11 @@ from threading import Thread
 
 import pytest
 
-from engine.child import TimeIsUp, Worker
 from engine.errors import WorkerFailed
 from engine.result import Probe
 from engine.spec import RunSpec
 from engine.units import GIB
+from engine.worker.handle import TimeIsUp, WorkerHandle
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, WarmEngine
 
 CARD = {"memory": 4 * GIB}
@@ -24,14 +24,14 @@ BATCH_SIZE = 1200  # 3.4 GiB: two of them have no room beside each other
 
 
 @contextmanager
-def session_of(warm: WarmEngine, **knobs: object) -> Iterator[Worker]:
+def session_of(warm: WarmEngine, **knobs: object) -> Iterator[WorkerHandle]:
     worker = warm.fresh(SPEC, **CARD, **knobs)
     with warm.cards.in_force():
         worker.open()
         yield worker
 
 
-def probe(worker: Worker, seconds: float = 60) -> Probe:
+def probe(worker: WorkerHandle, seconds: float = 60) -> Probe:
     return worker.probe(BATCH_SIZE, steps=3, with_kinds=False, seconds=seconds)
 
 

@@ -25,7 +25,7 @@ LIMITS = (
 FILL = """
 import json, os, sys
 import torch
-from engine.device import open_device
+from engine.measurement.device import open_device
 from engine.spec import RunSpec
 
 def fill(limit):

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.search import Found, Trial, Try
+from engine.search.unguided import Found, Trial, Try
 
 MIB = 1024**2
 KINDS = ("affine", "convex", "steps", "noise", "noisy boundary")

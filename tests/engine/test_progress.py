@@ -4,14 +4,14 @@ import json
 
 import torch
 
-from engine.console import Console, live_line
-from engine.device import Cpu
-from engine.probe import Bench, run_probe
+from engine.cli.console import Console, live_line
+from engine.measurement.device import Cpu
+from engine.measurement.probe import Bench, run_probe
+from engine.measurement.workloads import build
 from engine.progress import Paced
 from engine.runner import measure
 from engine.spec import RunSpec
 from engine.units import MIB
-from engine.workloads import build
 from tests.engine.fake_worker import FakeWorker
 
 

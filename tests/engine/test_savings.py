@@ -6,7 +6,7 @@ import pytest
 
 from engine.intervals import Interval
 from engine.result import DeviceFacts, Outcome, Point, Probe
-from engine.savings import savings, waste
+from engine.savings import cost_per_million_samples_usd, savings, waste
 from engine.spec import RunSpec
 
 
@@ -53,3 +53,12 @@ def test_the_context_counts_on_a_whole_card_and_what_others_held_does_not():
     listed = {"foreign_processes": ({"pid": 1, "used_bytes": None},), "foreign_used_bytes": None}
     assert Point.of(probe, replace(alone, **listed)).memory_bytes == 90
     assert Point.of(probe, replace(alone, limit_bytes=92)).memory_bytes == 90
+
+
+def test_a_million_samples_cost_the_price_of_the_hours_they_take() -> None:
+    assert cost_per_million_samples_usd(3.6, 1_000) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("price", "speed"), [(None, 100.0), (1.0, None), (1.0, 0.0)])
+def test_without_a_price_or_a_speed_there_is_no_cost(price: float | None, speed: float | None) -> None:
+    assert cost_per_million_samples_usd(price, speed) is None

@@ -81,7 +81,7 @@ def make_claimed_estimate(gpu: str = "a10", **fields: Any) -> Run:
 def make_claimed_run(device: Device | None = None, **fields: Any) -> Run:
     """A running run, with its token."""
     run = make_run(device, **fields)
-    claimed = services.run_claim(device=run.asks_device, owner="tester", run_id=run.pk)
+    claimed = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)
     assert claimed is not None
     return claimed
 
@@ -154,7 +154,7 @@ STACK = {"torch": "0.0", "torchvision": "0.1", "transformers": "0.2", "cuda": No
 def make_measured_run(device: Device | None = None, *, stack: dict[str, Any] | None = None, **fields: Any) -> Run:
     """A finished run of this device, with its environment stored as the engine tells it: four today, eight at most."""
     run = make_claimed_run(device, **{"current_batch_size": 4, **fields})
-    where, environment = run.asks_device, {**STACK, **(stack or {})}
+    where, environment = run.requested_device, {**STACK, **(stack or {})}
     facts = DeviceFacts(where.device, where.kind, where.name, where.capacity_bytes)
     services.environment_set(
         run_id=run.pk, token=run.token, environment={"device": facts.to_dict(), "environment": environment}

@@ -18,9 +18,9 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.known import Known
 from engine.result import Outcome, Probe, RunResult
 from engine.result_file import write_result
+from engine.resume import EarlierAttempt
 from engine.spec import RunSpec
 from tests.fake_engine import FACTS, flood, probe, result, say
 
@@ -36,7 +36,7 @@ class Engine:
     def __init__(self, spec: RunSpec, result_file: Path, told: str) -> None:
         self.spec, self.result_file = spec, result_file
         self.run = result_file.parent.parent.name
-        self.known = Known.from_dict(json.loads(told)).carried() if told else []
+        self.earlier = EarlierAttempt.from_dict(json.loads(told)).carried() if told else []
         self.card_name = os.environ.get("CUDA_VISIBLE_DEVICES") or spec.device
         self.probe_seconds = float(os.environ.get("FAKE_ENGINE_PROBE_SECONDS", "0.02"))
 
@@ -52,7 +52,7 @@ class Engine:
     def measure(self) -> RunResult:
         say("device", device=FACTS.to_dict(), environment=ENVIRONMENT)
         say("phase", phase="searching")
-        done = {one.batch_size: one for one in self.known}
+        done = {one.batch_size: one for one in self.earlier}
         for one in done.values():
             say("probe", probe=one.to_dict(), is_carried=True)
         for batch_size in (*BATCH_SIZES, REFUSED):
@@ -216,9 +216,9 @@ def main(arguments: Iterable[str]) -> None:
     parser.add_argument("--spec", type=lambda text: RunSpec.from_dict(json.loads(text)))
     parser.add_argument("--events", action="store_true")
     parser.add_argument("--result-file", type=Path)
-    parser.add_argument("--known")
+    parser.add_argument("--resume")
     options = parser.parse_args(list(arguments))
-    engine = Engine(options.spec, options.result_file, sys.stdin.read() if options.known else "")
+    engine = Engine(options.spec, options.result_file, sys.stdin.read() if options.resume else "")
     say("started", schema=1, spec=options.spec.to_dict())
     engine.take_card()
     MODES[mode_of(engine.run)](engine)

@@ -139,7 +139,7 @@ def test_runs_that_were_queued_before_an_upgrade_start_after_it(fleet: Fleet):
         call_command("migrate", "analysis", verbosity=0)
     fleet.serve(card)
     (run,) = fleet.until_over(run)
-    assert (run.state, run.attempt, run.asks_device) == (State.FINISHED, 1, card)
+    assert (run.state, run.attempt, run.requested_device) == (State.FINISHED, 1, card)
 
 
 def test_a_thousand_waiting_runs_are_cancelled_at_once(fleet: Fleet):

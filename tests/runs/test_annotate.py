@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
-from analysis.models import Run, RunWord, SavedView, Tag
+from analysis.models import Run, SavedView, SearchTerm, Tag
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_result, make_run, make_user
 from tests.factories.history import store
@@ -25,7 +25,7 @@ def test_a_run_is_annotated_by_whoever_asked_for_it(alice):
     run.refresh_from_db()
     assert (run.name, run.note) == ("first", "quiet")
     assert [tag.name for tag in run.tags.all()] == ["paper", "v2"]
-    assert set(RunWord.objects.values_list("word", flat=True)) == {"first", "quiet"}
+    assert set(SearchTerm.objects.values_list("word", flat=True)) == {"first", "quiet"}
 
 
 def test_nobody_else_may_and_the_staff_may(alice, bob, root):
@@ -100,7 +100,7 @@ def test_runs_are_repeated_as_new_ones_of_whoever_asks(alice, bob):
     answer = services.runs_retry(run_ids=[run.pk, make_run(run.device).pk], by=bob)
     assert (answer.done, answer.not_possible) == (1, 1)
     again = Run.objects.latest("pk")
-    assert (again.requested_by, again.current_batch_size, again.asks_device) == (bob, 7, run.device)
+    assert (again.requested_by, again.current_batch_size, again.requested_device) == (bob, 7, run.device)
 
 
 def test_a_finished_run_has_what_its_line_shows():

@@ -51,7 +51,7 @@ def claims_until_nothing_waits(device: Device) -> list[Run]:
 def test_a_run_that_asks_for_a_kind_has_no_device_until_one_takes_it():
     card = make_card()
     run = submit()
-    assert (run.device, run.asks_device, run.asks_kind) == (None, None, "cuda")
+    assert (run.device, run.requested_device, run.requested_kind) == (None, None, "cuda")
     claimed = claim(card)
     assert (claimed.pk, claimed.device, claimed.spec["device"]) == (run.pk, card, "cuda:0")
 
@@ -248,7 +248,7 @@ def test_a_device_that_one_may_not_use_is_refused(alice, bob):
     card.allowed_users.add(bob)
     with pytest.raises(SpecError, match="may use"):
         submit(Placement(device=card), by=alice)
-    assert submit(Placement(device=card), by=bob).asks_device == card
+    assert submit(Placement(device=card), by=bob).requested_device == card
 
 
 def test_many_are_cancelled_at_once(django_assert_num_queries):

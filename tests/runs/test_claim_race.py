@@ -38,7 +38,7 @@ def at_once(work: Callable[[int], T]) -> list[T]:
 
 def test_of_many_claimers_of_one_run_exactly_one_wins():
     run = make_run()
-    won = at_once(lambda number: services.run_claim(device=run.asks_device, owner=str(number)))
+    won = at_once(lambda number: services.run_claim(device=run.requested_device, owner=str(number)))
     assert len([claimed for claimed in won if claimed]) == 1
     assert Run.objects.get(pk=run.pk).attempt == 1
 

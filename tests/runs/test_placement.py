@@ -76,4 +76,4 @@ def test_a_device_of_others_is_not_offered(alice, root):
 
 def test_a_stored_run_asks_again_for_what_it_asked():
     run = make_run(make_card())
-    assert placement_of(run) == Placement(device=run.asks_device)
+    assert placement_of(run) == Placement(device=run.requested_device)

@@ -102,8 +102,8 @@ def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
     for number, (device, device_class, needs, capability, accepts) in enumerate(asks):
         run = make_run(cards[0], current_batch_size=number + 1)
         Run.objects.filter(pk=run.pk).update(
-            asks_device=device,
-            asks_device_class="" if device else device_class,
+            requested_device=device,
+            requested_device_class="" if device else device_class,
             needs_bytes=needs,
             needs_compute_capability=capability,
             accepts_shared_device=accepts,
@@ -153,7 +153,7 @@ def test_an_allow_list_holds_in_the_forecast(alice):
     card.allowed_users.add(alice)
     hers = submit(by=alice)
     other = make_run(make_card(1))
-    Run.objects.filter(pk=other.pk).update(asks_device=card)
+    Run.objects.filter(pk=other.pk).update(requested_device=card)
     assert set(queue_positions([hers, other])) == {hers.pk}
 
 

@@ -88,14 +88,14 @@ def test_a_claim_starts_a_new_attempt_with_a_fresh_token():
 
 def test_a_second_claim_of_the_same_run_is_refused():
     run = make_claimed_run()
-    assert services.run_claim(device=run.asks_device, owner="late", run_id=run.pk) is None
+    assert services.run_claim(device=run.requested_device, owner="late", run_id=run.pk) is None
     assert Run.objects.get(pk=run.pk).token == run.token
 
 
 def test_a_device_runs_one_run_at_a_time():
     run = make_claimed_run()
     waiting = make_run(run.device)
-    assert services.run_claim(device=run.asks_device, owner="b") is None
+    assert services.run_claim(device=run.requested_device, owner="b") is None
     assert Run.objects.get(pk=waiting.pk).state == State.QUEUED
 
 
@@ -252,7 +252,7 @@ def test_a_queued_run_is_cancelled_at_once():
     run.refresh_from_db()
     assert run.state == State.CANCELLED
     assert run.finished_at
-    assert services.run_claim(device=run.asks_device, owner="a") is None
+    assert services.run_claim(device=run.requested_device, owner="a") is None
 
 
 def test_a_running_run_is_asked_to_stop_and_then_marked():

@@ -71,7 +71,13 @@ def test_the_engine_of_an_estimate_finds_no_card(monkeypatch):
 
 def test_an_estimate_asks_for_no_device_and_wakes_the_default_queue():
     run = make_estimate("a100-40gb")
-    assert (run.kind, run.gpu, run.device, run.asks_device, run.asks_kind) == ("estimate", "a100-40gb", None, None, "")
+    assert (run.kind, run.gpu, run.device, run.requested_device, run.requested_kind) == (
+        "estimate",
+        "a100-40gb",
+        None,
+        None,
+        "",
+    )
     assert asked_for() == ["analysis.workers.tasks.estimate"]
 
 
@@ -116,7 +122,7 @@ def test_its_attempt_has_no_device_and_its_log_says_what_was_found(default_worke
 
 def test_it_runs_while_every_device_is_busy_or_away(default_worker):
     device = make_device()
-    services.run_claim(device=make_run(device).asks_device, owner="tester")
+    services.run_claim(device=make_run(device).requested_device, owner="tester")
     run = make_estimate()
     assert tasks.estimate() == f"run {run.pk}: finished"
 

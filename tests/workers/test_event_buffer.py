@@ -7,11 +7,11 @@ import pytest
 from analysis.models import Measurement
 from analysis.runs import services
 from analysis.runs.result_columns import probe_columns
-from analysis.runs.resume import known
+from analysis.runs.resume import earlier_attempt
 from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
 from engine.errors import SpecError
-from engine.known import Known
+from engine.resume import EarlierAttempt
 from engine.units import MIB
 from tests.factories import FACTS, make_claimed_run, make_measured_run, make_probe
 from tests.factories.pages import prior_estimate
@@ -30,17 +30,17 @@ def test_the_estimate_is_stored_beside_the_device_and_the_next_attempt_still_res
     services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")
     again = services.run_claim(device=run.device, owner="another")
     assert again is not None
-    assert Known.from_dict(known(again)).carried() == [make_probe(4)]
+    assert EarlierAttempt.from_dict(earlier_attempt(again)).carried() == [make_probe(4)]
 
 
 def test_a_run_that_is_timed_again_starts_with_the_probes_of_the_first_on_its_device() -> None:
     first = make_measured_run()
     Measurement.objects.create(run=first, attempt=first.attempt, sequence=1, **probe_columns(make_probe(4)))
     again = services.run_again(run=first, requested_by=None, is_timing_only=True)
-    assert (again.takes_over, again.asks_device, again.spec) == (first, first.device, first.spec)
+    assert (again.takes_over, again.requested_device, again.spec) == (first, first.device, first.spec)
     claimed = services.run_claim(device=first.device, owner="tester", run_id=again.pk)
     assert claimed is not None
-    assert Known.from_dict(known(claimed)).carried() == [make_probe(4)]
+    assert EarlierAttempt.from_dict(earlier_attempt(claimed)).carried() == [make_probe(4)]
 
 
 def test_only_a_finished_measurement_is_timed_again() -> None:

@@ -97,17 +97,17 @@ def test_a_device_that_ended_a_run_a_moment_ago_is_about_to_look():
 
 @pytest.mark.django_db
 def test_a_run_for_any_card_of_a_class_is_left_lying_by_a_card_of_that_class_alone():
-    anywhere = {"asks_device": None, "asks_kind": "cuda", "asks_device_class": "H100"}
+    anywhere = {"requested_device": None, "requested_kind": "cuda", "requested_device_class": "H100"}
     run = make_old_run(make_card(), **anywhere)
     assert readiness().is_ready
-    Run.objects.filter(pk=run.pk).update(asks_device_class="a100")
+    Run.objects.filter(pk=run.pk).update(requested_device_class="a100")
     assert not readiness().checks["queue"].ok
 
 
 @pytest.mark.django_db
 def test_a_run_that_needs_more_memory_than_the_idle_device_has_may_wait():
     device = make_card()
-    anywhere = {"asks_device": None, "asks_kind": "cuda"}
+    anywhere = {"requested_device": None, "requested_kind": "cuda"}
     make_old_run(device, needs_bytes=device.capacity_bytes + 1, **anywhere)
     assert readiness().is_ready
 

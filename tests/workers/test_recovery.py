@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from analysis.models import Measurement, Run, State
 from analysis.runs import services
-from analysis.runs.resume import known
+from analysis.runs.resume import earlier_attempt
 from analysis.workers.attempt_files import result_file
 from analysis.workers.recovery import device_recover, folders_tidy
 from tests.factories import make_claimed_run, make_device, make_probe, make_refusal, make_result
@@ -96,13 +96,13 @@ def test_the_next_attempt_knows_what_the_one_that_got_furthest_measured():
         services.measurement_add(**lease, probe=probe, sequence=sequence)
     device_recover(run.device)
     again = services.run_claim(device=run.device, owner="tester")
-    told = known(again)
+    told = earlier_attempt(again)
     assert (told["device"], told["environment"]) == ({"name": "A"}, {"torch": "0"})
     assert [probe["batch_size"] for probe in told["probes"]] == [4, 9]
 
 
 def test_a_first_attempt_knows_nothing():
-    assert known(make_claimed_run()) is None
+    assert earlier_attempt(make_claimed_run()) is None
 
 
 def test_a_write_whose_confirmation_was_lost_can_be_repeated():

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from analysis.models import Device
+from engine import __version__
 from engine.catalog import WORKLOADS
 from engine.result import Probe
 from engine.stats import decisive_probes
@@ -23,6 +24,7 @@ def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
         "gpu_memory_total_gb": gpu and _gib(gpu.capacity_bytes),
         "device": device and device.kind,
         "timestamp": now.isoformat(),
+        "version": __version__,
     }
 
 

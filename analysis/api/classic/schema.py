@@ -28,6 +28,7 @@ class HealthSerializer(serializers.Serializer[Any]):
     gpu_memory_total_gb = serializers.FloatField(allow_null=True, help_text="GiB.")
     device = serializers.CharField(allow_null=True)
     timestamp = serializers.DateTimeField()
+    version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
 
 
 class ClassicModelSerializer(serializers.Serializer[Any]):

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from analysis.api.permissions import MayRead
 from analysis.api.v1.serializer_bases import StrictBody, View
 from analysis.http.problem_details import bad_field
-from analysis.http.query_string import BadQuery
+from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.context import baseline_of
@@ -23,7 +23,6 @@ from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_
 from analysis.pages.compare.query import COMPARED_MAX, CompareQuery
 from engine.catalog import WORKLOADS
 
-_LARGEST_ID = 2**63 - 1
 _TITLES = {
     "device_name": "GPU",
     "capacity_bytes": "Capacity",
@@ -46,7 +45,7 @@ class CompareBodySerializer(StrictBody):
     """Which runs, and which of them the others are compared with."""
 
     ids = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=_LARGEST_ID),
+        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
         min_length=2,
         max_length=COMPARED_MAX,
         help_text="The runs, in the order of the answer.",

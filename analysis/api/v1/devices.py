@@ -119,8 +119,8 @@ class DeviceDetail(_Devices, RetrieveAPIView[Device]):
 
 def _waiting(devices: Iterable[Device]) -> Counter[int]:
     """By device. Counted here: grouped by the database, SQLite walks the whole history for it."""
-    queue = Run.objects.measuring().queued().filter(cancel_requested=False, asks_device__in=list(devices))
-    return Counter(queue.order_by().values_list("asks_device", flat=True))
+    queue = Run.objects.measuring().queued().filter(cancel_requested=False, requested_device__in=list(devices))
+    return Counter(queue.order_by().values_list("requested_device", flat=True))
 
 
 def _age_seconds(at: datetime | None) -> float | None:

@@ -12,11 +12,11 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from analysis.api.v1.strict_input import whole_number
 from analysis.http.problem_details import bad_parameter
+from analysis.http.query_string import LARGEST_ID
 from analysis.pages.history.keyset import Part
 
 LIMIT = 50
 LIMIT_MAX = 500
-LARGEST_ID = 2**63 - 1
 
 PARAMETERS = {
     "limit": (f"Rows per page, at most {LIMIT_MAX}.", 1, LIMIT_MAX),

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analysis.api.v1.strict_input import StrictQuery
+from engine import __version__
 
 VERSION = "1"
 
@@ -19,7 +20,8 @@ class RootSerializer(serializers.Serializer[Any]):
     """What there is here."""
 
     name = serializers.CharField()
-    version = serializers.CharField(help_text="Of the API: it stays while answers keep what they have.")
+    version = serializers.CharField(help_text="Version of the API: it stays while answers keep what they have.")
+    software_version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
     links = serializers.DictField(child=serializers.URLField(), help_text="The lists, by name.")
 
 
@@ -32,4 +34,4 @@ class Root(StrictQuery, APIView):
     def get(self, request: Request) -> Response:
         """Where everything is, for a client that is given this address alone."""
         links = {name.rstrip("/"): request.build_absolute_uri(name) for name in self.names}
-        return Response({"name": "MemoryMark", "version": VERSION, "links": links})
+        return Response({"name": "MemoryMark", "version": VERSION, "software_version": __version__, "links": links})

@@ -13,11 +13,11 @@ from rest_framework.views import APIView
 
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.evidence import certificate_of, curves_of
-from analysis.api.v1.paging import LARGEST_ID
 from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
 from analysis.api.v1.strict_input import StrictQuery, whole_number
 from analysis.http.problem_details import Problem
+from analysis.http.query_string import LARGEST_ID
 from analysis.models import Attempt, Measurement, Run, RunLog, State
 
 EVENTS, EVENTS_MAX = 200, 1_000

@@ -54,8 +54,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     device = NameOf("device.device")
     host = NameOf("device.host.name")
-    asks_device = NameOf("asks_device.device")
-    asks_host = NameOf("asks_device.host.name")
+    requested_device = NameOf("requested_device.device")
+    requested_host = NameOf("requested_device.host.name")
     requested_by = NameOf("requested_by.username")
     tags = serializers.SlugRelatedField("name", many=True, read_only=True)
     queue_position = serializers.SerializerMethodField(help_text=_POSITION)
@@ -66,7 +66,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         fields: tuple[str, ...] = (
             *("id", "kind", "name", "tags", "is_baseline", "requested_by"),
             *("model", "gpu", "precision", "optimizer"),
-            *("device", "host", "asks_device", "asks_host", "asks_kind", "asks_device_class"),
+            *("device", "host", "requested_device", "requested_host", "requested_kind", "requested_device_class"),
             *("accepts_shared_device", "priority", "queue_position", "expected_start_at"),
             *("state", "phase", "attempt", "cancel_requested", "error_code", "exit_status"),
             *("created_at", "started_at", "finished_at"),

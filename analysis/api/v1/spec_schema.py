@@ -101,7 +101,7 @@ def _unit(name: str) -> Schema:
 
 def _queue_properties() -> Schema:
     """What a body may hold beside the spec: kind, card, and its place in the queue."""
-    class_length = Run._meta.get_field("asks_device_class").max_length
+    class_length = Run._meta.get_field("requested_device_class").max_length
     return {
         "kind": {
             "enum": Run.Kind.values,

@@ -14,7 +14,7 @@ from analysis.api.v1.serializer_bases import StrictBody, View
 from analysis.api.v1.spec_schema import spec_properties
 from analysis.api.v1.strict_input import StrictText
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
-from analysis.http.query_string import BadQuery
+from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.models import TrendAcknowledgement
 from analysis.models.trend import NOTE_LENGTH
 from analysis.pages.trend.context import Acknowledgements, StepFound
@@ -99,7 +99,7 @@ class TrendSerializer(serializers.Serializer[Any]):
 class AcknowledgeBodySerializer(StrictBody):
     """What the step is that begins with this run."""
 
-    run = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
+    run = serializers.IntegerField(min_value=1, max_value=LARGEST_ID)
     metric = serializers.ChoiceField(METRICS)
     note = StrictText(max_length=NOTE_LENGTH)
 

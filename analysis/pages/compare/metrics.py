@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 from analysis.pages.compare.compared_run import ComparedRun, Outcome, Range
 from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, usd
-
-TIMING_NOISE = 0.03
-"""Speeds this near are called the same: the recommendation treats them so as well."""
-_SECONDS_PER_HOUR, _MILLION = 3_600, 1_000_000
+from engine.savings import cost_per_million_samples_usd
+from engine.stats import NOISE_FRACTION
 
 Read = Callable[[Outcome], float | None]
 ReadRange = Callable[[Outcome], Range | None]
@@ -102,10 +100,8 @@ def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
 
 
 def million_samples_usd(outcome: Outcome) -> float | None:
-    """price per hour / 3600 / samples per second x 1,000,000, at the recommended size."""
-    if outcome.price_per_hour_usd is None or not outcome.samples_per_second:
-        return None
-    return outcome.price_per_hour_usd / _SECONDS_PER_HOUR / outcome.samples_per_second * _MILLION
+    """At the recommended size."""
+    return cost_per_million_samples_usd(outcome.price_per_hour_usd, outcome.samples_per_second)
 
 
 def delta(metric: Metric, value: float, base: float, *, is_within_intervals: bool = False) -> Delta:
@@ -195,7 +191,7 @@ def _sign(value: float) -> str:
 
 
 def _speed(key: str, name: str, read: Read, interval: ReadRange) -> Metric:
-    return Metric(key, name, "measured", read, rate, "higher", TIMING_NOISE, interval)
+    return Metric(key, name, "measured", read, rate, "higher", NOISE_FRACTION, interval)
 
 
 def _recommended_range(outcome: Outcome) -> Range | None:
@@ -228,7 +224,7 @@ _METRICS = (
     Metric("recommended_step_seconds", "Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
     Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
     Metric(
-        *("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", TIMING_NOISE),
+        *("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", NOISE_FRACTION),
         interval=_cost_range,
     ),
 )

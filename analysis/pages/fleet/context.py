@@ -83,7 +83,7 @@ def fleet_hosts(
     """Devices ordered by host, each with `takes_runs`; `running` and `waiting_counts` by the number of the device."""
     by_device: dict[int | None, list[WaitingRun]] = defaultdict(list)
     for each in waiting:
-        by_device[each.run.asks_device_id].append(each)
+        by_device[each.run.requested_device_id].append(each)
     return [
         FleetHost(
             host,

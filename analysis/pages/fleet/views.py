@@ -41,7 +41,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     waiting_count = queue.count()
     waiting = _waiting(queue)
     # counted here: grouped by the database, SQLite walks the whole history for it
-    counts = Counter(queue.exclude(asks_device=None).order_by().values_list("asks_device", flat=True))
+    counts = Counter(queue.exclude(requested_device=None).order_by().values_list("requested_device", flat=True))
     running = {run.device_id: run for run in _running() if run.device_id is not None}
     return {
         "hosts": fleet_hosts(shown, running, waiting, counts, now),
@@ -49,7 +49,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "now": now,
         "device_count": len(devices),
         "shown_count": len(shown),
-        "waiting_anywhere": [each for each in waiting if each.run.asks_device_id is None],
+        "waiting_anywhere": [each for each in waiting if each.run.requested_device_id is None],
         "waiting_anywhere_count": waiting_count - sum(counts.values()),
         "has_positions": waiting_count <= POSITIONS_MAX,
     }

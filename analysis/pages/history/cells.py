@@ -158,7 +158,7 @@ def _created(row: HistoryRow) -> str:
 
 
 def _place(row: HistoryRow) -> str:
-    device = row.run.device or row.run.asks_device
+    device = row.run.device or row.run.requested_device
     return f"{device.host} {device.device}" if device else ""
 
 

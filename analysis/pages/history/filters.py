@@ -21,7 +21,7 @@ from django_filters import (
     NumberFilter,
 )
 
-from analysis.models import Device, Run, RunWord, State, Tag
+from analysis.models import Device, Run, SearchTerm, State, Tag
 from analysis.models.querysets import ids_if_few
 from analysis.presentation.labels import OPTIMIZERS, PRECISIONS, model_name, short_device_name
 from analysis.runs.search_terms import search_terms
@@ -183,7 +183,7 @@ class RunFilter(FilterSet):
     def _has_word(self, word: str) -> Q:
         models = [key for key in WORKLOADS if word in f"{key} {model_name(key)}".casefold()]
         gpus = [gpu for gpu in self._gpu_names() if word in gpu.casefold()]
-        found = _named_by(RunWord.objects.filter(_begins_with(word)))
+        found = _named_by(SearchTerm.objects.filter(_begins_with(word)))
         if models:
             found |= Q(model__in=models)
         if gpus:

@@ -13,6 +13,7 @@ from typing import Any
 from django.forms import ModelChoiceField
 from django.http import QueryDict
 
+from analysis.http.query_string import is_row_id
 from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS, DEFAULT, DEFAULT_SORT, Column, columns_named, moved
 from analysis.pages.history.filters import RunFilter
@@ -23,8 +24,6 @@ VIEW = ("sort", "columns", "after", "before")
 
 MANY = ("state",)
 """Filters that may be given several times."""
-
-_LARGEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +168,7 @@ def _place(data: Mapping[str, str], name: str, problems: list[str]) -> int | Non
 
 def row_number(text: str) -> int | None:
     """As an address or a form names a row; None for what is no number, or one that no row can have."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        return None
-    return number if (number := int(text)) <= _LARGEST_ID else None
+    return int(text) if is_row_id(text) else None
 
 
 def _words(filters: RunFilter, name: str) -> str:

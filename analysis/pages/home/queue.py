@@ -27,7 +27,7 @@ def queue_of(user: Any) -> Queue:
     """One statement while nobody waits; then the person's own, and the forecast if any are."""
     waiting = Run.objects.measuring().queued().filter(cancel_requested=False)
     # counted here: to group by the device, SQLite would walk its index past every run that ever asked for one
-    counts = Counter(waiting.order_by().values_list("asks_device", flat=True))
+    counts = Counter(waiting.order_by().values_list("requested_device", flat=True))
     total = counts.total()
     by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}
     return Queue(total, by_device, _own(waiting.filter(requested_by=user)) if total else ())

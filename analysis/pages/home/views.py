@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.http.query_string import is_row_id
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet
 from analysis.pages.home.forms import RunForm, first_values, values_asked, values_of
@@ -110,8 +111,7 @@ def _earlier_result(form: RunForm) -> EarlierResult | None:
 
 def _run_named(request: HttpRequest) -> Run | None:
     source = request.GET.get("clone") or request.GET.get("from") or ""
-    is_number = source.isdecimal() and source.isascii() and len(source) < 19
-    return Run.objects.filter(pk=source).defer("result").first() if is_number else None
+    return Run.objects.filter(pk=source).defer("result").first() if is_row_id(source) else None
 
 
 def _home_page(

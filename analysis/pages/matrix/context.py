@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Device, MatrixCell
-from analysis.pages.matrix.highlights import NOISE_FRACTION, cheapest, fastest, million_samples_usd
+from analysis.pages.matrix.highlights import cheapest, fastest
 from analysis.pages.matrix.query import MatrixForm
 from analysis.presentation.formatting import percent
 from analysis.presentation.labels import describe_input, describe_settings, model_name, short_device_name
@@ -18,7 +18,9 @@ from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate.gpus import gpus
 from engine.estimate.predict import check
+from engine.savings import cost_per_million_samples_usd
 from engine.spec import RunSpec
+from engine.stats import NOISE_FRACTION
 
 Cells = Mapping[str, Mapping[str, MatrixCell]]
 """Card -> kind -> cell, of one workload."""
@@ -123,7 +125,7 @@ def _cards(
 def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Sequence[Card]) -> Row:
     best = {card.key: _best(cells.get(card.key, {})) for card in cards}
     speeds = {key: cell.samples_per_second if cell else None for key, cell in best.items()}
-    costs = {card.key: million_samples_usd(_per_hour_usd(card), speeds[card.key]) for card in cards}
+    costs = {card.key: cost_per_million_samples_usd(_per_hour_usd(card), speeds[card.key]) for card in cards}
     rivals = {card.key for card in cards if not card.is_cpu}
     quick, cheap = (mark({key: of[key] for key in rivals}) for mark, of in ((fastest, speeds), (cheapest, costs)))
     spec = {"model": model, WORKLOADS[model].input_field: input_size}

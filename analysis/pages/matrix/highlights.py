@@ -1,19 +1,10 @@
-"""PURE: what a million samples cost on a card, and which measured cards are the fastest and the cheapest."""
+"""PURE: which measured cards are the fastest and the cheapest; figures within the noise of the best count as good."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-NOISE_FRACTION = 0.03
-"""Figures this near to the best are called as good: speeds vary that much from run to run."""
-_HOUR_SECONDS, _MILLION = 3_600, 1_000_000
-
-
-def million_samples_usd(price_per_hour_usd: float | None, samples_per_second: float | None) -> float | None:
-    """The assumed price of an hour over the samples measured in one; None where either is not known."""
-    if price_per_hour_usd is None or not samples_per_second:
-        return None
-    return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
+from engine.stats import NOISE_FRACTION
 
 
 def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:

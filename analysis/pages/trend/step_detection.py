@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import median
 
+from engine.stats import NOISE_FRACTION
+
 POINTS_PER_SIDE_MIN = 4
-THRESHOLD = 0.03
+THRESHOLD = NOISE_FRACTION
 _NOISE_FLOOR = 0.002
 _PRICE = 4.0
 """Of a cut, in squares of the noise for each logarithm of the length: twice what BIC asks for."""

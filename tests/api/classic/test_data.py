@@ -8,6 +8,7 @@ import pytest
 
 from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.models import Device
+from engine import __version__
 from engine.result import Purpose
 from engine.units import GIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
@@ -88,6 +89,7 @@ def test_health_of_a_card():
     card = Device(device="cuda:0", kind="cuda", name="A card", capacity_bytes=80 * GIB)
     assert health_data(card, NOW) == {
         "status": "healthy",
+        "version": __version__,
         "gpu_available": True,
         "gpu_name": "A card",
         "gpu_memory_total_gb": 80.0,

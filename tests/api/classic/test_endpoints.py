@@ -170,13 +170,14 @@ def test_the_devices_own_price_stands_in_where_none_is_given(alice_client, devic
 def test_a_class_of_card_may_be_asked_for(alice_client):
     make_card()
     analyze(alice_client, {"model_name": "bert", "device_class": "A100"}, prefer="respond-async")
-    assert Run.objects.get().asks_device_class == "A100"
+    assert Run.objects.get().requested_device_class == "A100"
     assert "device_class" in analyze(alice_client, {"model_name": "bert", "device_class": "H100"}).json()["error"]
 
 
 def test_health_answers_without_login_and_before_any_device_is_known(client):
     body = client.get("/health").json()
-    assert list(body) == ["status", "gpu_available", "gpu_name", "gpu_memory_total_gb", "device", "timestamp"]
+    contract = ["status", "gpu_available", "gpu_name", "gpu_memory_total_gb", "device", "timestamp"]
+    assert list(body) == [*contract, "version"]
     assert (body["status"], body["device"], body["timestamp"][-6:]) == ("healthy", None, "+00:00")
 
 

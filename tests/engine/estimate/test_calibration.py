@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine import device
+from engine.cli import calibrate
 from engine.errors import EngineError, SpecError
-from engine.estimate import calibrate, calibration
+from engine.estimate import measure_calibration
 from engine.estimate.calibration import Calibration, apply, context_bytes
 from engine.estimate.gpus import find, of_memory
+from engine.measurement import device
 from engine.result import DeviceFacts
 from engine.units import GIB, MIB
 
@@ -79,28 +80,28 @@ def test_nothing_is_said_when_somebody_else_came_or_went_meanwhile():
 @WITHOUT_GPU
 @pytest.mark.parametrize("arguments", [[], ["cuda:0", "--json"], ["cpu"]])
 def test_without_a_gpu_it_is_refused_with_the_status_for_a_missing_device(arguments, capsys):
-    assert calibration.main(arguments) == 4
+    assert calibrate.main(arguments) == 4
     assert capsys.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.parametrize("arguments", [["--all"], ["cuda:0", "cuda:1"]])
 def test_unknown_arguments_are_refused(arguments, capsys):
-    assert calibration.main(arguments) == 2
+    assert calibrate.main(arguments) == 2
     assert "takes a device" in capsys.readouterr().err
 
 
 def test_what_was_measured_is_printed_for_people_and_as_json(monkeypatch, capsys):
-    monkeypatch.setattr(calibrate, "measure", lambda name: MEASURED)
+    monkeypatch.setattr(measure_calibration, "measure", lambda name: MEASURED)
     monkeypatch.setattr(device, "facts_of", lambda name: DeviceFacts(name, "cuda", "NVIDIA A10", 24 * GIB))
-    assert calibration.main([]) == 0
+    assert calibrate.main([]) == 0
     assert "NVIDIA A10 (a10)" in capsys.readouterr().out
-    assert calibration.main(["cuda:0", "--json"]) == 0
+    assert calibrate.main(["cuda:0", "--json"]) == 0
     assert Calibration.from_dict(json.loads(capsys.readouterr().out)) == MEASURED
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_real_card_is_calibrated_twice_alike():
-    first, second = calibrate.measure("cuda:0"), calibrate.measure("cuda:0")
+    first, second = measure_calibration.measure("cuda:0"), measure_calibration.measure("cuda:0")
     assert abs(first.context_bytes - second.context_bytes) <= 8 * MIB
     assert first.cublas_workspace_bytes == second.cublas_workspace_bytes

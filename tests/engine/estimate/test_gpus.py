@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli import gpus as catalogue_command
 from engine.errors import SpecError
-from engine.estimate import catalogue_command
 from engine.estimate.gpus import cublas_workspace_bytes, find, gpus, match, of_memory
 from engine.units import GIB, MIB
 

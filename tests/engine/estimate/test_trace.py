@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from engine.device import Cpu
 from engine.errors import EstimateImpossible
 from engine.estimate import attention, fake_cuda, trace
 from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel
@@ -15,10 +14,11 @@ from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at
 from engine.estimate.recorder import with_frees_in_order
 from engine.estimate.reductions import buffer_bytes
-from engine.probe import Bench, profiled_step, recorded
+from engine.measurement.device import Cpu
+from engine.measurement.probe import Bench, profiled_step, recorded
+from engine.measurement.step import TrainingStep
+from engine.measurement.workloads import Built, build
 from engine.spec import MEMORY_STEPS, RunSpec
-from engine.step import TrainingStep
-from engine.workloads import Built, build
 
 CPU = torch.device("cpu")
 ON_CPU = trace.Conditions("fake_cpu", None)

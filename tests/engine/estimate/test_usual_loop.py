@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from engine import ledger
-from engine.device import Cpu
 from engine.estimate import trace
-from engine.probe import Bench, profiled_step, read_trace, recorded
+from engine.measurement import memory_timeline
+from engine.measurement.device import Cpu
+from engine.measurement.probe import Bench, profiled_step, read_trace, recorded
+from engine.measurement.step import TrainingStep
+from engine.measurement.torchvision_schemas import import_torchvision
+from engine.measurement.workloads import Built, transformer
 from engine.spec import MEMORY_STEPS, RunSpec
-from engine.step import TrainingStep
-from engine.torchvision_schemas import import_torchvision
-from engine.workloads import Built, transformer
 
 CPU = torch.device("cpu")
 BATCH_SIZE, TOKENS, VOCABULARY = 6, 24, 3_000
@@ -50,7 +50,7 @@ def usual_loop_peak_bytes() -> int:
             optimizer.step()
             del batch  # a step's batch is gone when the next one is made, as where a loader puts it on the device
     events, _ = read_trace(whole, "cpu")
-    return ledger.replay(events, [], parameters_bytes=0, optimizer_state_bytes=0).allocated_bytes
+    return memory_timeline.replay(events, [], parameters_bytes=0, optimizer_state_bytes=0).allocated_bytes
 
 
 def measured_peak_bytes(built: Built) -> int:

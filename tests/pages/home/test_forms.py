@@ -132,11 +132,11 @@ def test_a_stored_run_fills_the_form_with_what_it_ran() -> None:
     run = make_run(memory_limit_bytes=2 * GIB, current_batch_size=3, sequence_length=64, reserve_fraction=0.07)
     values = values_of(run)
     assert (values["device"], values["memory_limit_bytes"], values["sequence_length"]) == (
-        str(run.asks_device_id),
+        str(run.requested_device_id),
         "2GiB",
         64,
     )
-    form = submitted(run.asks_device, **{name: value for name, value in values.items() if value is not False})
+    form = submitted(run.requested_device, **{name: value for name, value in values.items() if value is not False})
     assert form.is_valid()
     assert form.spec == run.run_spec
 

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from analysis.pages.matrix.highlights import cheapest, fastest, million_samples_usd
-
-
-def test_a_million_samples_cost_the_price_of_the_hours_they_take() -> None:
-    assert million_samples_usd(3.6, 1_000) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(("price", "speed"), [(None, 100.0), (1.0, None), (1.0, 0.0)])
-def test_without_a_price_or_a_speed_there_is_no_cost(price: float | None, speed: float | None) -> None:
-    assert million_samples_usd(price, speed) is None
+from analysis.pages.matrix.highlights import cheapest, fastest
 
 
 def test_a_card_alone_is_neither_the_fastest_nor_the_cheapest() -> None:

@@ -201,7 +201,7 @@ def test_time_again_starts_a_run_that_takes_over_this_one(alice_client: Client) 
     response = alice_client.post(f"/runs/{run.pk}/repeat/", {"only": "timing"})
     again = Run.objects.latest("pk")
     assert response.headers["Location"] == again.get_absolute_url()
-    assert (again.takes_over, again.asks_device) == (run, run.device)
+    assert (again.takes_over, again.requested_device) == (run, run.device)
     alice_client.post(f"/runs/{run.pk}/repeat/")
     assert Run.objects.latest("pk").takes_over is None
 

@@ -71,7 +71,7 @@ def test_run_again_repeats_the_spec_on_the_same_device(alice_client: Client) -> 
     response = alice_client.post(f"/runs/{run.pk}/repeat/")
     repeated = Run.objects.exclude(pk=run.pk).get()
     assert response.url == repeated.get_absolute_url()
-    assert (repeated.spec, repeated.asks_device, repeated.requested_by.get_username()) == (
+    assert (repeated.spec, repeated.requested_device, repeated.requested_by.get_username()) == (
         run.spec,
         run.device,
         "alice",
@@ -240,7 +240,7 @@ def test_a_run_that_asks_for_any_of_a_kind_says_so_while_it_waits(alice_client: 
 
 def test_a_run_that_nothing_can_take_does_not_promise_a_start(alice_client: Client) -> None:
     run = make_run(make_card())
-    Run.objects.update(asks_device=None, asks_device_class="H100")
+    Run.objects.update(requested_device=None, requested_device_class="H100")
     assert "Waiting for any H100; when is not known." in words(page(alice_client, run))
 
 

@@ -1,0 +1,151 @@
+"""`python -m engine estimate bert --gpu a10`: memory and the largest batch size on a card that is not here.
+
+    python -m engine estimate bert --gpu a100-40gb [--precision bf16] [--batch-size 64]
+    python -m engine estimate bert --gpu all           every card of the catalogue, from one trace
+    python -m engine estimate bert --gpu cpu           by the CPU's rules, of a memory limit
+    python -m engine estimate bert --memory 24GiB      a card of that total
+    python -m engine estimate --spec JSON --gpu a10 --events   JSON lines (what the portal reads)
+
+Nothing is measured and no device is touched, not even one that is here: every figure is a prediction, and labelled so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..catalog import workload_ids
+from ..errors import EngineError, SpecError
+from ..estimate import calibration, gpus
+from ..estimate.answers import Answers, unheard
+from ..estimate.gpus import Gpu
+from ..estimate.hidden_devices import devices_hidden
+from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
+from ..units import parse_bytes
+from .estimate_table import table
+from .options import add_settings
+from .output import print_json
+
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: list[str]) -> int:
+    """Estimate, and print it; the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        with devices_hidden():
+            return _estimate(options)
+    except EngineError as error:
+        if options.events:
+            print_json({"event": "error", "seconds": 0.0, "error": error.to_dict()})
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_status
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return EXIT_INTERRUPTED
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    spec, cards = _spec(options), _cards(options)
+    emit = print_json if options.events else _warn
+    answers = Answers(spec, expandable_segments=options.expandable_segments, emit=emit)
+    estimates = answers.of(cards, _batch_sizes(options))
+    if options.json:
+        documents = [made.to_dict() for made in estimates]
+        print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
+    elif not options.events:
+        sys.stdout.write(table(estimates, options.batch_size))
+    return 0
+
+
+def _spec(options: argparse.Namespace) -> RunSpec:
+    """The spec from `--spec`, or from the single options. The device it names plays no part."""
+    given = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.memory_limit is not None:
+        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
+    if options.spec is None:
+        return RunSpec.from_dict(given)
+    if given:
+        raise SpecError("spec", f"stands for all settings; leave out {', '.join(given)}")
+    try:
+        return RunSpec.from_dict(json.loads(options.spec))
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+
+
+def _cards(options: argparse.Namespace) -> Sequence[Gpu | None]:
+    if (options.gpu is None) == (options.memory is None):
+        raise SpecError("gpu", "give a card with --gpu (see `python -m engine gpus`, or all, or cpu) or --memory SIZE")
+    if options.memory is not None:
+        cards: list[Gpu | None] = [gpus.of_memory(_bytes_of(options.memory))]
+    elif options.gpu == "all":
+        cards = list(gpus.gpus().values())
+    else:
+        cards = [None if name == "cpu" else gpus.find(name) for name in options.gpu.split(",")]
+    for path in options.calibration:
+        cards = [_calibrated(card, path, is_only_one=len(cards) == 1) for card in cards]
+    return cards
+
+
+def _calibrated(card: Gpu | None, path: Path, *, is_only_one: bool) -> Gpu | None:
+    """The card with its own constants. Of several cards the calibration is of one, and the others stay."""
+    known = calibration.Calibration.read(path)
+    if card is None or (not is_only_one and known.gpu_id != card.id):
+        return card
+    return calibration.apply(card, known)
+
+
+def _bytes_of(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as exc:
+        raise SpecError("memory", str(exc)) from exc
+
+
+def _batch_sizes(options: argparse.Namespace) -> tuple[int, ...]:
+    size = options.batch_size
+    if size is None:
+        return ()
+    if not 1 <= size <= MAX_BATCH_SIZE:
+        raise SpecError("batch_size", f"{size} is out of range; from 1 to {MAX_BATCH_SIZE:,}")
+    return (size,)
+
+
+def _warn(event: dict[str, Any]) -> None:
+    if event["event"] == "log":
+        sys.stderr.write(f"{event['message']}\n")
+    else:
+        unheard(event)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m engine estimate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
+    add("--gpu", metavar="ID", help="a card of the catalogue, several with commas, all, or cpu")
+    add("--memory", metavar="SIZE", help="a card without a name that has this much in all: 24GiB")
+    add("--batch-size", type=int, metavar="N", help="also the memory of exactly N samples")
+    add_settings(parser)
+    add("--memory-limit", metavar="SIZE", help="the part of the card that training may take: 20GiB")
+    add("--max", type=int, metavar="N", dest="max_batch_size", help="no answer above this")
+    add("--expandable-segments", action="store_true", help="PYTORCH_ALLOC_CONF=expandable_segments:True")
+    add(
+        "--calibration",
+        type=Path,
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a card's own constants, from `calibrate --json`; may be repeated",
+    )
+    add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON document; a list for several cards")
+    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    return parser

@@ -1,0 +1,63 @@
+"""The command line: `python -m engine bert`. Works with no Django and no database.
+
+    python -m engine bert [cuda|mps|cpu] [options]   measure, print live lines and the result
+    python -m engine bert --json                     the result as one JSON document
+    python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
+    python -m engine estimate bert --gpu a10         predict it for a card, or --gpu all, with no GPU at hand
+    python -m engine gpus [--json]                   the cards that can be estimated for
+    python -m engine calibrate [device] [--json]     measure a card's own constants, for estimates
+    python -m engine devices [--json]                what this machine can measure on
+    python -m engine models [--json]                 what can be measured
+    python -m engine --version                       of MemoryMark
+    python -m engine --validate [model]              eager against torch.compile
+    python -m engine --validate-backward [model]     forward only against forward + backward
+
+`--resume -` reads what an interrupted attempt measured from standard input; `--result-file` keeps the result
+where it outlives whoever reads the output. docs/api.md describes both, and every event.
+
+Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available, or held by others,
+5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted,
+141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from functools import partial
+from typing import Any, NoReturn
+
+from .output import run_command
+
+COMMANDS = {
+    "calibrate": "calibrate",
+    "devices": "listings",
+    "estimate": "estimate",
+    "gpus": "gpus",
+    "models": "listings",
+}
+"""The module of this package that has each command; whatever is no command is a model to measure."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    signal.signal(signal.SIGTERM, _stop)
+    return run_command(partial(_command, sys.argv[1:] if argv is None else argv))
+
+
+def _command(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name not in COMMANDS:
+        from .measure import measure_command
+
+        assert __doc__ is not None
+        return measure_command(arguments, description=__doc__)
+    module: Any = importlib.import_module(f"{__package__}.{COMMANDS[name]}")
+    return int(module.main(arguments if COMMANDS[name] == "listings" else arguments[1:]))
+
+
+def _stop(*_: object) -> NoReturn:
+    os.write(sys.stderr.fileno(), b"stopped: nothing is kept\n")  # what is buffered may just be being written
+    raise SystemExit(128 + signal.SIGTERM)

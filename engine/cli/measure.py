@@ -1,0 +1,190 @@
+"""`python -m engine bert`: measure one model on one device, and print the result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..catalog import workload_ids
+from ..errors import DeviceBusy, DeviceUnavailable, EngineError, SpecError
+from ..estimate.calibration import Calibration
+from ..machine.device_lock import held_for_command, inherited_lock
+from ..result import Reason, RunResult
+from ..result_file import write_result
+from ..resume import EarlierAttempt
+from ..runner import Emit, Hold, measure
+from ..spec import RunSpec, memory_limit_bytes
+from .console import Console, details, summary
+from .options import add_settings
+from .output import print_json
+
+EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
+VALIDATED_MODELS = ("bert", "gpt2", "resnet")
+
+
+def measure_command(arguments: list[str], *, description: str) -> int:
+    """Measure, or validate, as `arguments` say; the exit status."""
+    started = time.monotonic()
+    options = _parser(description).parse_args(arguments)
+    try:
+        if options.validate is not None or options.validate_backward is not None:
+            return _validate(options)
+        return _measure(options)
+    except EngineError as error:
+        if options.events:
+            seconds = round(time.monotonic() - started, 3)
+            print_json({"event": "error", "seconds": seconds, "error": error.to_dict()})
+        remedy = "; --wait-for-device waits until it is free" if isinstance(error, DeviceBusy) else ""
+        sys.stderr.write(f"error: {error}{remedy}\n")
+        return error.exit_status
+
+
+def _measure(options: argparse.Namespace) -> int:
+    spec = _spec(options)
+    if options.events or options.json:
+        emit = print_json if options.events else Console(sys.stderr)
+        keep = partial(_keep, options.result_file)
+        result = _measured(spec, options, emit, earlier=_earlier(options), keep=keep)
+        if options.json:
+            print_json(result.to_dict())
+    else:
+        _refuse_tools_options(options)
+        result = _measured(spec, options, Console(sys.stdout))
+        print(f"\n{details(result)}\n\n{summary(result)}")
+    return _exit_status(result)
+
+
+def _measured(spec: RunSpec, options: argparse.Namespace, emit: Emit, **others: Any) -> RunResult:
+    calibration, hold = _calibration(options), _hold(options, emit)
+    return measure(spec, emit, estimates=options.estimates, calibration=calibration, hold=hold, **others)
+
+
+def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
+    """Take the lock of the device for this command; None where a portal's worker holds it for this process."""
+    if inherited_lock() is not None:
+        return None
+
+    def on_wait(busy: str) -> None:
+        emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
+
+    wait_seconds = math.inf if options.wait_for_device else 0.0
+    return partial(held_for_command, wait_seconds=wait_seconds, on_wait=on_wait)
+
+
+def _refuse_tools_options(options: argparse.Namespace) -> None:
+    for name in ("resume", "result_file"):
+        if getattr(options, name) is not None:
+            raise SpecError(name, "is for tools: it needs --events or --json")
+
+
+def _earlier(options: argparse.Namespace) -> EarlierAttempt | None:
+    """What standard input holds, if it was announced."""
+    if options.resume is None:
+        return None
+    if options.resume != "-":
+        raise SpecError("resume", "takes - and nothing else: the probes come on standard input")
+    try:
+        return EarlierAttempt.from_dict(json.load(sys.stdin))
+    except (ValueError, RecursionError) as exc:  # no JSON, or no UTF-8
+        raise SpecError("resume", f"is not valid JSON: {exc}") from exc
+
+
+def _calibration(options: argparse.Namespace) -> Calibration | None:
+    return None if options.calibration is None else Calibration.read(options.calibration)
+
+
+def _keep(path: Path | None, result: RunResult) -> None:
+    if path is not None:
+        write_result(path, _exit_status(result), result)
+
+
+def _exit_status(result: RunResult) -> int:
+    if result.boundary.reason is Reason.TIME_BUDGET:
+        return EXIT_TIME_BUDGET
+    if result.boundary.largest_batch_size:
+        return 0
+    is_occupied = result.boundary.reason is Reason.FOREIGN_MEMORY
+    return DeviceUnavailable.exit_status if is_occupied else EXIT_DOES_NOT_FIT
+
+
+def _spec(options: argparse.Namespace) -> RunSpec:
+    """The spec from `--spec`, or from the single options. What is not given keeps RunSpec's default."""
+    given = _given(options)
+    if options.spec is None:
+        return RunSpec.from_dict(given)
+    if given:
+        raise SpecError("spec", f"stands for all settings; leave out {', '.join(given)}")
+    try:
+        return RunSpec.from_dict(json.loads(options.spec))
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings named on the command line."""
+    if options.device_name and options.device and options.device_name != options.device:
+        raise SpecError("device", f"given twice: {options.device_name} and {options.device}")
+    named = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}
+    named |= {"device": options.device_name or options.device, "memory_limit_bytes": options.memory_limit}
+    given = {name: value for name, value in named.items() if value is not None}
+    if "memory_limit_bytes" in given:
+        given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
+    return given
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from ..measurement.device import facts_of  # imports torch
+    from . import validate
+
+    is_backward = options.validate_backward is not None
+    if options.json or options.events or options.spec:
+        raise SpecError("validate", "prints rows; it takes no --json, --events or --spec")
+    _refuse_tools_options(options)
+    asked = (options.validate_backward if is_backward else options.validate) or options.model
+    specs = [RunSpec(**{**_given(options), "model": model}) for model in ((asked,) if asked else VALIDATED_MODELS)]
+    check = validate.backward if is_backward else validate.compiled
+    hold = _hold(options, Console(sys.stderr))
+    with nullcontext() if hold is None else hold(facts_of(specs[0].device)):
+        return check(specs, print)
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m engine", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--version", action="version", version=f"MemoryMark {__version__}")
+    add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
+    add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
+    add("--device", help="the same, as an option")
+    add_settings(parser)
+    add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
+    add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
+    add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
+    add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
+    add("--soak-steps", type=int, metavar="N", help="steps the boundary must survive (20; on a CPU 5)")
+    add("--reserve", type=float, metavar="SHARE", dest="reserve_fraction", help="memory to leave free (0.05)")
+    add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
+    add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
+    add("--runs-per-year", type=int, metavar="N", help="an assumption (100)")
+    add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    add("--resume", metavar="-", help="read an interrupted attempt's probes from standard input")
+    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
+    add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
+    add("--wait-for-device", action="store_true", help="wait while another run holds the device; else that is an error")
+    add("--calibration", type=Path, metavar="FILE", help="what `calibrate --json` measured, for the estimate")
+    checks = parser.add_mutually_exclusive_group()
+    checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
+    checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")
+    return parser

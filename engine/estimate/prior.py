@@ -1,0 +1,122 @@
+"""PURE: the estimate a run makes before it measures: for its own device, at its own limit, graded at the end.
+
+`card_of` says by which rules a device is estimated; `PriorEstimate` turns the traced steps into the estimate that
+is told and stored, and into what guides the search; `graded` sets it beside what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..errors import EstimateImpossible
+from ..result import DeviceFacts, EstimateError, Probe, RunResult
+from ..search.guided import Expectation
+from ..spec import RunSpec
+from ..stats import decisive_probes
+from . import gpus
+from .batch_model import BatchModel
+from .calibration import Calibration, apply
+from .gpus import Gpu
+from .predict import Replays, estimate, estimate_at
+from .types import Estimate, EstimateAt
+
+_VERSIONS = ("torch", "transformers", "torchvision")
+
+
+def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu | None:
+    """The card whose rules hold on this device, with what it tells itself or was measured on it; None is the CPU."""
+    if device.kind == "cpu":
+        return None
+    card = gpus.match(device.name, device.capacity_bytes) or _unnamed(device)
+    if calibration is not None:
+        card = apply(card, calibration)
+    # what others hold is as little there for the training as the context
+    context_bytes = card.context_bytes + (device.foreign_used_bytes or 0)
+    return replace(card, total_bytes=device.capacity_bytes, context_bytes=context_bytes)
+
+
+def _unnamed(device: DeviceFacts) -> Gpu:
+    """A card the catalogue has not got, or a part of one: its capability says by which rules it works."""
+    if device.compute_capability is None:
+        raise EstimateImpossible(f"no rules are known for {device.name}; measure it instead")
+    major, minor = (int(part) for part in device.compute_capability.split("."))
+    return replace(
+        gpus.of_memory(device.capacity_bytes),
+        name=device.name,
+        compute_capability=(major, minor),
+        cublas_workspace_bytes=gpus.cublas_workspace_bytes((major, minor)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PriorEstimate:
+    """What was predicted for a device before anything was run on it."""
+
+    estimate: Estimate
+    card: Gpu | None
+    replays: Replays
+
+    @classmethod
+    def of(
+        cls,
+        spec: RunSpec,
+        device: DeviceFacts,
+        environment: dict[str, Any],
+        model: BatchModel,
+        seconds: float,
+        calibration: Calibration | None = None,
+    ) -> PriorEstimate:
+        """`seconds` is what tracing took. Raises SpecError for what the device cannot do."""
+        card = card_of(device, calibration)
+        is_expandable = "expandable_segments:True" in (environment.get("allocator_settings") or "")
+        replays = Replays(model, expandable_segments=is_expandable)
+        asked = spec if card else replace(spec, memory_limit_bytes=device.limit_bytes)  # a small host has less
+        made = estimate(
+            asked,
+            card,
+            model,
+            seconds=seconds,
+            versions={name: environment.get(name) for name in _VERSIONS},
+            cpu_name=device.name,
+            replays=replays,
+        )
+        return cls(made, card, replays)
+
+    def expectation(self) -> Expectation:
+        """For the search, which knows the memory there is better than any catalogue."""
+        return Expectation(
+            partial(self.replays.peak_bytes, self.card),
+            self.estimate.margin_fraction,
+            partial(self.replays.fits, self.card),
+        )
+
+    def at(self, batch_size: int) -> EstimateAt:
+        """What is predicted for exactly this size."""
+        known = self.estimate.at_batch_size(batch_size)
+        limit_bytes = self.estimate.limit_bytes
+        return known or estimate_at(self.replays.model, self.card, batch_size, limit_bytes, replays=self.replays)
+
+    def beside(self, batch_sizes: Iterable[int]) -> Estimate:
+        """The same estimate, with its figures for these sizes too."""
+        sizes = sorted({*batch_sizes, *(at.batch_size for at in self.estimate.at)})
+        return replace(self.estimate, at=tuple(self.at(size) for size in sizes))
+
+
+def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
+    """The result with the estimate beside every size that trained, and how far it was off."""
+    largest = result.boundary.largest_batch_size
+    fitting = [p for size, p in decisive_probes(result.probes).items() if p.fits and size <= (largest or 0)]
+    estimate = prior.beside(p.batch_size for p in fitting)
+    of_boundary = estimate.largest_batch_size / largest - 1 if result.boundary.certified and largest else None
+    of_peak = _peak_error(prior.at(fitting[-1].batch_size), fitting[-1]) if fitting else None
+    return replace(result, estimate=estimate.to_dict(), estimate_error=EstimateError(of_peak, of_boundary))
+
+
+def _peak_error(point: EstimateAt, probe: Probe) -> float | None:
+    """Of reserved bytes where both have them, else of allocated ones."""
+    if point.peak_reserved_bytes is not None and probe.peak_reserved_bytes:
+        return point.peak_reserved_bytes / probe.peak_reserved_bytes - 1
+    return point.peak_allocated_bytes / probe.peak_allocated_bytes - 1 if probe.peak_allocated_bytes else None

@@ -1,0 +1,237 @@
+"""One lock file per device of this machine: whoever works on the device holds it. Knows no torch.
+
+The command line takes it and so do the portal's workers, whose engines inherit it (`INHERITED`). The folder is the
+machine's, not one portal's: two programs on one device take each other's memory and disturb each other's timings,
+on a CPU as on a card. The file says who holds it. The lock is free only when every process that shares it is dead,
+so its holder knows that nothing of an earlier run is left.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import DeviceBusy
+from ..result import DeviceFacts
+
+logger = logging.getLogger(__name__)
+
+FOLDER, HOST = "MEMORYMARK_LOCK_DIR", "MEMORYMARK_HOST"
+INHERITED = "MEMORYMARK_DEVICE_LOCK"
+"""The environment variable by which a process learns that its starter holds the device: the lock's descriptor."""
+
+_RETRY_SECONDS = 0.05
+_DEATH_SECONDS = 1.0  # what a killed process may take to let go
+_WORK_LENGTH = 200
+_PROC = Path("/proc")
+
+
+def default_folder() -> Path:
+    """Return where the locks are unless the environment says otherwise; the same for every program of the machine."""
+    return Path(tempfile.gettempdir()) / "memorymark-locks"
+
+
+def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder: Path | None = None) -> Path:
+    """Return the lock of a device. By UUID, which is the card's own; a device without one is known by its host."""
+    folder = folder or Path(os.environ.get(FOLDER) or default_folder())
+    host = host or os.environ.get(HOST) or socket.gethostname()
+    return folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', uuid or f'{host}-{device}')}.lock"
+
+
+def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
+    """Return the environment that tells a child that it works under the lock with this descriptor."""
+    return {INHERITED: str(descriptors[0])} if descriptors else {}
+
+
+def inherited_lock() -> int | None:
+    """Return the descriptor of the lock that the starter of this process holds for it; None where there is none."""
+    with suppress(KeyError, ValueError, OSError):
+        descriptor = int(os.environ[INHERITED])
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+    return None
+
+
+@contextmanager
+def held(
+    path: Path,
+    name: str,
+    *,
+    work: str = "",
+    wait_seconds: float = 0.0,
+    on_wait: Callable[[str], None] = lambda _: None,
+) -> Iterator[int]:
+    """Hold the device `name`; yields the descriptor for children to inherit. Raises DeviceBusy, which says who has it.
+
+    `work` is what others are told that it is held for. `on_wait` hears the same sentence once, before a wait. What a
+    dead holder left behind, such as a grandchild of its engine, is killed first.
+    """
+    descriptor = _take(path, name, time.monotonic() + wait_seconds, on_wait)
+    try:
+        sign(descriptor, work)
+        yield descriptor
+    finally:
+        os.close(descriptor)  # frees the lock, unless a child still lives and holds it too
+
+
+def held_for_command(
+    facts: DeviceFacts, *, wait_seconds: float = 0.0, on_wait: Callable[[str], None] = lambda _: None
+) -> AbstractContextManager[int]:
+    """Hold the device for this command line, or go on under the lock that its starter holds for it."""
+    if (inherited := inherited_lock()) is not None:
+        return nullcontext(inherited)
+    path, work = lock_path(device=facts.device, uuid=facts.uuid), " ".join(["python -m engine", *sys.argv[1:]])
+    return held(path, facts.device, work=work, wait_seconds=wait_seconds, on_wait=on_wait)
+
+
+def sign(descriptor: int, work: str) -> None:
+    """Write into the lock who holds it, and for what. The start time tells a number that is used again."""
+    holder = {
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "namespace": _namespace(),
+        "host": socket.gethostname(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "work": work[:_WORK_LENGTH],
+    }
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+
+
+def kill_left_behind(path: Path) -> None:
+    """By the holder, once its engine is dead: end what that left in other sessions, which would block the device."""
+    _kill_others(path, "its engine ended")
+
+
+def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -> int:
+    import fcntl  # Windows has none, and no worker of the engine either
+
+    killed: set[int] = set()
+    has_told = False
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(path, descriptor):
+                return descriptor
+        except BlockingIOError as exc:
+            holder = _holder(descriptor)
+            # each gets its time to die, once: the kernel may hold one for ever, in a driver call
+            if orphans := set(_kill_orphans(path, holder)) - killed:
+                killed |= orphans
+                until = max(until, time.monotonic() + _DEATH_SECONDS)
+            busy = f"{name} is busy: {_describe_holder(holder)} works on it"
+            if time.monotonic() >= until:
+                os.close(descriptor)
+                raise DeviceBusy(busy) from exc
+            if not has_told:
+                on_wait(busy)
+                has_told = True
+        os.close(descriptor)
+        time.sleep(_RETRY_SECONDS)
+
+
+def _open(path: Path) -> int:
+    """The folder and its files are for everybody on this machine, as the device is."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(PermissionError):
+            path.parent.chmod(0o1777)
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags)  # without O_CREAT: Linux refuses it for a stranger's file in a sticky folder
+    except FileNotFoundError:
+        descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+        with suppress(PermissionError):
+            os.fchmod(descriptor, 0o666)
+        return descriptor
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the file was not removed or replaced meanwhile: a lock on a file nobody finds protects nothing."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(descriptor: int) -> dict[str, Any]:
+    """What the holder wrote; empty where it has just taken the lock, or wrote something else."""
+    try:
+        holder = json.loads(os.pread(descriptor, 2_000, 0))
+    except ValueError:
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _describe_holder(holder: dict[str, Any]) -> str:
+    """``process 4711 on node7 (run 12, since 2026-03-01 10:00:00 UTC)``"""
+    if "pid" not in holder:
+        return "another process"
+    where = f" on {holder['host']}" if holder.get("host") else ""
+    since = f"since {holder['since']}" if holder.get("since") else ""
+    details = ", ".join(text for text in (holder.get("work"), since) if text)
+    return f"process {holder['pid']}{where}{f' ({details})' if details else ''}"
+
+
+def _kill_orphans(path: Path, holder: dict[str, Any]) -> list[int]:
+    """If the process that took the lock is dead, kill those that only inherited it; returns their numbers.
+
+    One that counts processes by other numbers, in a container, may be alive under a number that says nothing here.
+    """
+    try:
+        is_alive = _started(int(holder["pid"])) == holder["started"]
+    except (KeyError, TypeError, ValueError):
+        return []  # just taken and not signed yet
+    is_elsewhere = holder.get("namespace", _namespace()) != _namespace()
+    return [] if is_alive or is_elsewhere else _kill_others(path, "its holder died")
+
+
+def _kill_others(path: Path, since: str) -> list[int]:
+    others = [pid for pid in _holders(path) if pid != os.getpid()]
+    for pid in others:
+        logger.warning("process %s holds %s after %s: killing it", pid, path.name, since)
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    return others
+
+
+def _started(pid: int) -> str | None:
+    """The process's start time in the kernel's words; None when there is no such process, or none to be seen."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _namespace() -> str | None:
+    """Which numbering of processes this one lives in; None where the system has but one."""
+    try:
+        return os.readlink(_PROC / "self" / "ns" / "pid")
+    except OSError:
+        return None
+
+
+def _holders(path: Path) -> list[int]:
+    """Processes that share the lock itself, of those this one may look into; not those that merely wait for it."""
+    found = []
+    for entry in _PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            wanted = path.stat()
+            mine = [link.name for link in (entry / "fd").iterdir() if os.path.samestat(link.stat(), wanted)]
+            if any("FLOCK" in (entry / "fdinfo" / name).read_text() for name in mine):
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,72 @@
+"""Asks a forked process: what must not happen in this one, because it may crash or leaves something behind.
+
+Loads no torch. Linux and other systems that fork; `os.fork` is missing on Windows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import EngineError
+
+MESSAGE_LENGTH = 500
+
+
+class ForkFailed(Exception):
+    """The forked process raised something, crashed, or took too long; the text says which."""
+
+
+def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
+    """What `work` returns (JSON-ready), computed in a forked process that then ends.
+
+    An EngineError of `work` is raised here as well; whatever else goes wrong is a ForkFailed.
+    """
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _answer(work, writing, seconds)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status != 0:
+        raise ForkFailed(_how_it_ended(status, seconds))
+    answer = json.loads(said)
+    if "engine_error" in answer:
+        raise EngineError.from_dict(answer["engine_error"])
+    if "error" in answer:
+        raise ForkFailed(answer["error"])
+    return answer["result"]
+
+
+def _answer(work: Callable[[], Any], writing: int, seconds: int) -> None:
+    """The forked process's whole life. It never returns: no exit handlers, they belong to the process it came from."""
+    status = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(seconds)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(json.dumps(_said_of(work)).encode())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _said_of(work: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return {"result": work()}
+    except EngineError as exc:
+        return {"engine_error": exc.to_dict()}
+    except Exception as exc:  # noqa: BLE001 - raised again where the answer is read
+        return {"error": f"{type(exc).__name__}: {str(exc).strip()[:MESSAGE_LENGTH]}"}
+
+
+def _how_it_ended(status: int, seconds: int) -> str:
+    if status == -signal.SIGALRM:
+        return f"it took more than {seconds} s"
+    return f"it was ended by {signal.Signals(-status).name}" if status < 0 else f"it ended with status {status}"

@@ -1,0 +1,61 @@
+"""What the host has: its processor, its memory, and a guard so that a probe cannot take it down. Knows no torch."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+from ..units import MIB
+
+HOST_RESERVE_BYTES = 512 * MIB
+
+
+def cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def memory_bytes() -> int:
+    """Physical memory, or the control group's limit where that is lower."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return physical
+    return min(physical, int(limit)) if limit.isdigit() else physical
+
+
+def guard_memory() -> None:
+    """Let this process have no more memory than the host has to spare, so that a runaway probe cannot take it down.
+
+    The guard is far above any budget: heap fragmentation makes a process hold two or three times the bytes of
+    its tensors, and a guard near the budget would refuse sizes that fit.
+    """
+    try:
+        resource = importlib.import_module("resource")
+        guard = (
+            _kib_field("/proc/self/status", "VmData") + _kib_field("/proc/meminfo", "MemAvailable") - HOST_RESERVE_BYTES
+        )
+        resource.setrlimit(resource.RLIMIT_DATA, (guard, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    except (ImportError, OSError, ValueError, AttributeError):
+        return  # not Linux, or not allowed: the budget still decides, only the guard is missing
+
+
+def bytes_below_guard() -> int | None:
+    """Return what this process may still take before the guard refuses it; None where there is no guard."""
+    try:
+        resource = importlib.import_module("resource")
+        guard = resource.getrlimit(resource.RLIMIT_DATA)[0]
+        return None if guard == resource.RLIM_INFINITY else guard - _kib_field("/proc/self/status", "VmData")
+    except (ImportError, OSError, ValueError, AttributeError):
+        return None
+
+
+def _kib_field(path: str, key: str) -> int:
+    """A figure of a /proc file given in kB, as bytes."""
+    lines = Path(path).read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

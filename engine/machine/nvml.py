@@ -1,0 +1,216 @@
+"""What NVIDIA's driver says of its cards (NVML): who else uses them, how they run, the instances they are cut into.
+
+Knows no torch. `nvml` is pynvml, or a made-up module with the same names. CUDA shows a process at most one
+MIG instance, and beside it no other card: where cards are cut up, only the driver can list what there is.
+
+Known limits: the driver counts the memory of a device in its own way, so the capacity listed here may differ from
+what a process on that device finds. Not run on a real MIG card yet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..result import DeviceFacts
+
+SEEN_ALONE = "cuda:0"
+"""The name of any card or instance in a process whose CUDA_VISIBLE_DEVICES is that uuid alone."""
+
+
+def mig_uuid(visible_devices: str | None) -> str | None:
+    """The MIG instance a process is confined to; None unless CUDA_VISIBLE_DEVICES names one and nothing else."""
+    words = _words(visible_devices or "")
+    return words[0] if len(words) == 1 and words[0].startswith("MIG-") else None
+
+
+def keep_driver_loaded(nvml: Any) -> None:
+    """Hold NVML open while this process lives: without persistence mode an unused card takes seconds to open."""
+    with suppress(nvml.NVMLError):
+        nvml.nvmlInit()
+
+
+def full_uuid(nvml: Any, uuid: str) -> str:
+    """Return a uuid as CUDA tells it with the prefix by which the driver knows it: a card's, or a MIG instance's."""
+    if is_known(nvml, f"MIG-{uuid}"):
+        return f"MIG-{uuid}"
+    return f"GPU-{uuid}"
+
+
+def is_known(nvml: Any, uuid: str) -> bool:
+    return _handle(nvml, uuid) is not None
+
+
+def _handle(nvml: Any, uuid: str | None) -> Any:
+    try:
+        nvml.nvmlInit()
+        return nvml.nvmlDeviceGetHandleByUUID(uuid)
+    except (nvml.NVMLError, TypeError, AttributeError):  # no driver, or a device that has no uuid
+        return None
+
+
+def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
+    """Driver version and what other processes hold, as fields of DeviceFacts; empty where NVML has no answer.
+
+    To be read before this process has a context on the device. Programs that draw (a desktop, a browser) count as
+    well as those that compute; in containers the driver may hide both, and the memory in use still tells.
+    """
+    if (handle := _handle(nvml, uuid)) is None:
+        return {}
+    listed = [
+        process
+        for kind in ("Compute", "Graphics")
+        for process in _answer(nvml, f"nvmlDeviceGet{kind}RunningProcesses", handle) or ()
+    ]
+    others = {p.pid: {"pid": p.pid, "used_bytes": p.usedGpuMemory} for p in listed if p.pid != os.getpid()}
+    held = [p["used_bytes"] for p in others.values()]  # None where the driver does not say, in containers
+    memory = _answer(nvml, "nvmlDeviceGetMemoryInfo", handle, getattr(nvml, "nvmlMemory_v2", None))
+    used_bytes = (None if None in held else sum(held)) if memory is None else int(memory.used)
+    return {
+        "driver": _answer(nvml, "nvmlSystemGetDriverVersion"),
+        "foreign_processes": tuple(others.values()),
+        "foreign_used_bytes": used_bytes,
+    }
+
+
+def settings(nvml: Any, uuid: str | None) -> dict[str, Any]:
+    """What a card's administrator sets that changes memory or speed; None for what the driver does not say."""
+    handle = _handle(nvml, uuid)
+    power = _answer(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
+    ecc = _answer(nvml, "nvmlDeviceGetEccMode", handle)
+    persistence = _answer(nvml, "nvmlDeviceGetPersistenceMode", handle)
+    return {
+        "gpu_power_limit_watts": None if power is None else power / 1000,
+        "gpu_ecc": None if ecc is None else bool(ecc[0]),
+        "gpu_persistence_mode": None if persistence is None else bool(persistence),
+        "gpu_mig_profile": _mig_profile(nvml, handle, uuid),
+    }
+
+
+def _mig_profile(nvml: Any, handle: Any, uuid: str | None) -> str | None:
+    """``1g.10gb`` of ``NVIDIA H100 80GB HBM3 MIG 1g.10gb``; None for a whole card."""
+    if not (uuid or "").startswith("MIG-"):
+        return None
+    name = _answer(nvml, "nvmlDeviceGetName", handle)
+    return None if name is None else str(name).rpartition("MIG ")[2]
+
+
+def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:
+    """Return how the card is running now, as far as the driver says; None where it says nothing.
+
+    `throttle_reasons` are the reasons for which clocks are below what they could be, such as "sw_power_cap". An
+    instance of a card has no clocks of its own, so nothing is read of it.
+    """
+    if (handle := _handle(nvml, uuid)) is None:
+        return None
+    power = _answer(nvml, "nvmlDeviceGetPowerUsage", handle)
+    active = _answer(nvml, "nvmlDeviceGetCurrentClocksEventReasons", handle)
+    utilization = _answer(nvml, "nvmlDeviceGetUtilizationRates", handle)
+    read = {
+        "sm_clock_mhz": _answer(nvml, "nvmlDeviceGetClockInfo", handle, getattr(nvml, "NVML_CLOCK_SM", 1)),
+        "sm_clock_highest_mhz": _answer(nvml, "nvmlDeviceGetMaxClockInfo", handle, getattr(nvml, "NVML_CLOCK_SM", 1)),
+        "power_watts": None if power is None else power / 1000,
+        "temperature_celsius": _answer(nvml, "nvmlDeviceGetTemperature", handle, 0),
+        "utilization_fraction": None if utilization is None else utilization.gpu / 100,
+        "throttle_reasons": None if active is None else throttle_reasons(active),
+    }
+    return read if any(value is not None for value in read.values()) else None
+
+
+def throttle_reasons(active: int) -> list[str]:
+    """Name the bits of NVML's mask of reasons. Idle and settings by hand are no throttling."""
+    return [name for bit, name in _THROTTLE_REASONS.items() if active & bit]
+
+
+_THROTTLE_REASONS = {
+    0x04: "sw_power_cap",
+    0x08: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+}
+
+
+def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
+    """What a function of the driver says; None where it has no answer, or the installed version lacks it."""
+    given = [argument for argument in arguments if argument is not None]
+    try:
+        return getattr(nvml, function)(*given)
+    except (nvml.NVMLError, AttributeError, TypeError):
+        return None
+
+
+def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[DeviceFacts] | None:
+    """Every device of a host with MIG: the instances of cards that are cut up, and the other cards whole.
+
+    None where no card is cut up: torch can list those. All are called `cuda:0`, as they are when seen alone;
+    the uuid tells them apart. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out what it does not name.
+    """
+    cards = list(_cards(nvml))
+    if not any(_is_cut_up(nvml, card) for _, card in cards):
+        return None
+    words = None if visible_devices is None else _words(visible_devices)
+    found: list[DeviceFacts] = []
+    for index, card in cards:
+        with suppress(nvml.NVMLError):  # a card that fell off the bus must not hide the others
+            names = (str(index), nvml.nvmlDeviceGetUUID(card))
+            facts = [_facts(nvml, card, handle) for handle in _devices_of(nvml, card)]
+            found += [f for f in facts if words is None or _is_named(words, (*names, f.uuid or ""))]
+    return found
+
+
+def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
+    """Index and handle of every card that answers."""
+    count = 0
+    with suppress(nvml.NVMLError):  # no driver here
+        nvml.nvmlInit()
+        count = nvml.nvmlDeviceGetCount()
+    for index in range(count):
+        with suppress(nvml.NVMLError):
+            yield index, nvml.nvmlDeviceGetHandleByIndex(index)
+
+
+def _is_cut_up(nvml: Any, card: Any) -> bool:
+    """Whether MIG is in force. Cards and drivers without MIG answer with an error."""
+    try:
+        current, _ = nvml.nvmlDeviceGetMigMode(card)
+    except nvml.NVMLError:
+        return False
+    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
+    """The handles of what can be computed on: the card, or its instances."""
+    if not _is_cut_up(nvml, card):
+        yield card
+        return
+    for slot in range(nvml.nvmlDeviceGetMaxMigDeviceCount(card)):
+        with suppress(nvml.NVMLError):  # an empty slot, or one that this user may not see
+            yield nvml.nvmlDeviceGetMigDeviceHandleByIndex(card, slot)
+
+
+def _facts(nvml: Any, card: Any, handle: Any) -> DeviceFacts:
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(card)  # an instance has none of its own
+    uuid = nvml.nvmlDeviceGetUUID(handle)
+    return DeviceFacts(
+        device=SEEN_ALONE,
+        kind="cuda",
+        name=nvml.nvmlDeviceGetName(handle),
+        capacity_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        uuid=uuid,
+        compute_capability=f"{major}.{minor}",
+        **driver_facts(nvml, uuid),
+    )
+
+
+def _words(visible_devices: str) -> list[str]:
+    return [word for part in visible_devices.split(",") if (word := part.strip())]
+
+
+def _is_named(words: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a word is one of the names, or the beginning of a uuid, as CUDA allows."""
+    beginnings = tuple(word for word in words if word.startswith(("GPU-", "MIG-")))
+    return any(name in words or name.startswith(beginnings) for name in names)

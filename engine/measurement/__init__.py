@@ -1,0 +1,1 @@
+"""Everything that touches torch to measure a training step. Runs in the worker process only."""

@@ -1,0 +1,395 @@
+"""The devices: what they are, how much they hold, what a process took. Needs torch.
+
+`Accelerator` serves CUDA, ROCm (which presents itself as CUDA) and XPU by one path: `torch.cuda` and
+`torch.xpu` have the same functions. `Mps` and `Cpu` differ where they must. All figures are bytes.
+
+Known limits: MPS keeps no peak, so its figures are read at the end of each phase and may miss a spike
+within one; on CPU the budget counts tensors, not what libraries take from the operating system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import math
+import os
+import platform
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+import pynvml
+import torch
+
+from ..errors import DeviceUnavailable, SpecError
+from ..machine import host, nvml
+from ..result import DeviceFacts, Outcome
+from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec, check_precision
+from ..units import MIB, format_bytes
+from .oom import classify
+
+RELEASE_SECONDS = 10.0  # for a driver to take back what a dead process held
+SETTLED_BYTES = 64 * MIB
+
+
+def resolve(name: str) -> torch.device:
+    """`auto`, `cuda:1`, ... as a device that is really there. Raises DeviceUnavailable otherwise."""
+    if name == "auto":
+        return torch.device(available()[0])
+    device = torch.device(name)
+    if device.type != "cpu" and device.index is None:
+        device = torch.device(device.type, 0)
+    if str(device) not in available():
+        raise DeviceUnavailable(
+            f"{name} is not available here (torch {torch.__version__}); available: {', '.join(available())}"
+        )
+    return device
+
+
+def available() -> tuple[str, ...]:
+    """Every device of this machine, best first; `cpu` always last."""
+    names = [f"{kind}:{i}" for kind in ("cuda", "xpu") for i in range(_count(kind))]
+    if torch.backends.mps.is_available():
+        names.append("mps:0")
+    return (*names, "cpu")
+
+
+def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
+    """Open the device of `spec`, with its memory limit in force. Refuses what the device cannot do.
+
+    `idle_beside_bytes` is what an earlier session of the run found beside itself: memory of a process that has just
+    died may still be on its way back, and is waited for.
+    """
+    opened = _device(spec.device)
+    opened.check(spec)
+    opened.open(idle_beside_bytes)
+    opened.apply_limit(spec.memory_limit_bytes)
+    return opened
+
+
+def facts_of(name: str) -> DeviceFacts:
+    """What there is to know of a device without using it."""
+    return _device(name).facts()
+
+
+def listed() -> list[DeviceFacts]:
+    """Every device of this machine with its facts, MIG instances as devices of their own; `cpu` last."""
+    with_instances = None
+    if torch.cuda.is_available() and not torch.version.hip:
+        with_instances = nvml.devices_with_instances(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if with_instances is None:
+        return [facts_of(name) for name in available()]
+    return with_instances + [facts_of(name) for name in available() if not name.startswith("cuda")]
+
+
+def _device(name: str) -> Device:
+    device = resolve(name)
+    kinds: dict[str, type[Device]] = {"cpu": Cpu, "mps": Mps}
+    return kinds.get(device.type, Accelerator)(device)
+
+
+class Device(ABC):
+    """What the probe needs of a device. The base says "not measured" to everything a device may lack."""
+
+    has_caching_allocator = False
+    warm_up_seconds = 0.0
+    """How long to train before the first timing of a process: clocks of accelerators rise, then fall under the load."""
+    least_timed_seconds = 0.0
+    """How long to time at least, so that the clocks are those of a long training."""
+
+    def __init__(self, torch_device: torch.device) -> None:
+        self.torch_device = torch_device
+        self.limit_bytes = 0
+        self.is_warm = False
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """(8, 0) for an A100; None where there is no such thing (CPU, MPS, ROCm, XPU)."""
+        return None
+
+    def check(self, spec: RunSpec) -> None:
+        """Raise SpecError for a setting this device cannot do."""
+        check_precision(spec.precision, self.name, self.compute_capability)
+
+    def open(self, idle_beside_bytes: int | None) -> None:
+        """Make the device ready for use, where that is an act of its own."""
+        return
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        """Limit the process to `limit_bytes`, or to the whole device."""
+        if limit_bytes is not None and limit_bytes > self.capacity_bytes:
+            raise SpecError(
+                "memory_limit_bytes",
+                f"{format_bytes(limit_bytes)} is above what {self.name} has ({format_bytes(self.capacity_bytes)})",
+            )
+        self.limit_bytes = limit_bytes or self.capacity_bytes
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The vendor's name."""
+
+    @property
+    @abstractmethod
+    def capacity_bytes(self) -> int:
+        """All the memory there is."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until everything queued on the device is done."""
+
+    @abstractmethod
+    def start_from_clean(self) -> None:
+        """Give cached blocks back and forget earlier peaks."""
+
+    def allocated_peak_bytes(self) -> int | None:
+        return None
+
+    def reserved_peak_bytes(self) -> int | None:
+        return None
+
+    def used_bytes(self) -> int | None:
+        """What the driver counts as used on the whole device: context, workspaces, other processes and all."""
+        return None
+
+    def beside_bytes(self) -> int | None:
+        """What the device holds beside this process's allocator: the context, and everything of others."""
+        return None
+
+    def free_bytes(self) -> int | None:
+        """What the process could still get."""
+        return None
+
+    def allocator_retries(self) -> int | None:
+        return None
+
+    def conditions(self) -> dict[str, Any] | None:
+        """Clocks, power, temperature and reasons for throttling, as they are now."""
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        """What an administrator sets on the device that changes memory or speed."""
+        return {}
+
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts(
+            device=str(self.torch_device),
+            kind=self.torch_device.type,
+            name=self.name,
+            capacity_bytes=self.capacity_bytes,
+            limit_bytes=self.limit_bytes or None,
+        )
+
+
+class Accelerator(Device):
+    """CUDA, ROCm and XPU."""
+
+    has_caching_allocator = True
+    warm_up_seconds = 1.0
+    least_timed_seconds = 1.0
+
+    def __init__(self, torch_device: torch.device) -> None:
+        super().__init__(torch_device)
+        self.module: Any = importlib.import_module(f"torch.{torch_device.type}")
+        self.properties: Any = self.module.get_device_properties(torch_device)
+        # read while this process has no context: the driver would list it among the others, in containers under
+        # a number that is not its own
+        self.driver_facts = nvml.driver_facts(pynvml, self._uuid()) if self._is_nvidia else {}
+        self.opened_beside_bytes: int | None = None
+        self.allowed_bytes = int(self.properties.total_memory)
+
+    @property
+    def name(self) -> str:
+        return str(self.properties.name)
+
+    @property
+    def capacity_bytes(self) -> int:
+        return int(self.properties.total_memory)
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        if not self._is_nvidia:
+            return None
+        return int(self.properties.major), int(self.properties.minor)
+
+    def open(self, idle_beside_bytes: int | None) -> None:
+        """Make the context, and wait until what a dead process held has come back."""
+        deadline = time.monotonic() + RELEASE_SECONDS
+        while True:
+            beside_bytes, refusal = self._beside_or_refusal()
+            is_waiting = idle_beside_bytes is not None and time.monotonic() < deadline
+            is_settled = refusal is None and (beside_bytes or 0) <= (idle_beside_bytes or 0) + SETTLED_BYTES
+            if is_settled or not is_waiting:
+                break
+            time.sleep(0.1)
+        if refusal is not None:
+            held_bytes = self.driver_facts.get("foreign_used_bytes")
+            held = f"other processes hold {format_bytes(held_bytes)} of" if held_bytes else "others fill its"
+            raise DeviceUnavailable(
+                f"{self.torch_device} has no room for this process's context ({refusal}): "
+                f"{held} {format_bytes(self.capacity_bytes)}"
+            )
+        self.opened_beside_bytes = beside_bytes
+
+    def _beside_or_refusal(self) -> tuple[int | None, str | None]:
+        """What the device holds beside this process, or why it has no room for the process at all."""
+        try:
+            self.module.set_device(self.torch_device)  # or libraries make a second context on the first card
+            return self.beside_bytes(), None
+        except RuntimeError as exc:
+            if classify(type(exc).__name__, str(exc)) is not Outcome.OUT_OF_MEMORY:
+                raise
+            return None, str(exc).partition("\n")[0]
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        """Limit the allocator to `limit_bytes`, or to what was free when the device was opened.
+
+        There is always a limit: some drivers (WSL, Windows) go on in the host's memory where a card is full, and
+        would never refuse. It stays below 1.0, which this torch takes for "no limit".
+        """
+        super().apply_limit(limit_bytes)
+        if not hasattr(self.module, "set_per_process_memory_fraction"):
+            if limit_bytes is not None:
+                raise SpecError("memory_limit_bytes", f"torch {torch.__version__} cannot limit {self.torch_device}")
+            return
+        room_bytes = self.capacity_bytes - (self.opened_beside_bytes or 0)
+        self.allowed_bytes = min(limit_bytes or room_bytes, room_bytes)
+        fraction = min(self.allowed_bytes / self.capacity_bytes, math.nextafter(1.0, 0.0))
+        self.module.set_per_process_memory_fraction(fraction, self.torch_device)
+
+    def synchronize(self) -> None:
+        self.module.synchronize(self.torch_device)
+
+    def start_from_clean(self) -> None:
+        self.module.empty_cache()
+        self.module.reset_peak_memory_stats(self.torch_device)
+
+    def allocated_peak_bytes(self) -> int | None:
+        return int(self.module.max_memory_allocated(self.torch_device))
+
+    def reserved_peak_bytes(self) -> int | None:
+        return int(self.module.max_memory_reserved(self.torch_device))
+
+    def used_bytes(self) -> int | None:
+        free_and_total = self._free_and_total()
+        return None if free_and_total is None else free_and_total[1] - free_and_total[0]
+
+    def beside_bytes(self) -> int | None:
+        used = self.used_bytes()
+        return None if used is None else max(used - int(self.module.memory_reserved(self.torch_device)), 0)
+
+    def free_bytes(self) -> int | None:
+        free_and_total = self._free_and_total()
+        if free_and_total is None:
+            return None
+        return min(free_and_total[0], self.allowed_bytes - int(self.module.memory_reserved(self.torch_device)))
+
+    def _free_and_total(self) -> tuple[int, int] | None:
+        if not hasattr(self.module, "mem_get_info"):
+            return None
+        try:
+            free, total = self.module.mem_get_info(self.torch_device)
+        except RuntimeError as exc:
+            if "available free memory" not in str(exc):  # Intel GPUs whose driver does not say
+                raise
+            return None
+        return int(free), int(total)
+
+    def allocator_retries(self) -> int | None:
+        retries = self.module.memory_stats(self.torch_device).get("num_alloc_retries")
+        return None if retries is None else int(retries)
+
+    def conditions(self) -> dict[str, Any] | None:
+        return nvml.readings(pynvml, self._uuid()) if self._is_nvidia else None
+
+    def settings(self) -> dict[str, Any]:
+        return nvml.settings(pynvml, self._uuid()) if self._is_nvidia else {}
+
+    def facts(self) -> DeviceFacts:
+        capability = self.compute_capability
+        return DeviceFacts(
+            device=str(self.torch_device),
+            kind=self.torch_device.type,
+            name=self.name,
+            capacity_bytes=self.capacity_bytes,
+            limit_bytes=self.limit_bytes or None,
+            uuid=self._uuid(),
+            compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
+            beside_bytes=self.opened_beside_bytes,
+            **self.driver_facts,
+        )
+
+    @property
+    def _is_nvidia(self) -> bool:
+        return self.torch_device.type == "cuda" and not torch.version.hip
+
+    def _uuid(self) -> str | None:
+        if not self._is_nvidia:
+            return None
+        confined_to = nvml.mig_uuid(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        uuid = getattr(self.properties, "uuid", None)
+        return confined_to or (None if uuid is None else nvml.full_uuid(pynvml, str(uuid)))
+
+
+class Mps(Device):
+    """Apple's GPU. It shares the host's memory; `recommended_max_memory` is what it may use of it."""
+
+    has_caching_allocator = True
+
+    @property
+    def name(self) -> str:
+        return f"Apple {platform.machine()} GPU"
+
+    @property
+    def capacity_bytes(self) -> int:
+        return int(torch.mps.recommended_max_memory())
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        """Limit the allocator in any case: by itself it goes to 1.7 times the recommended size, into swap."""
+        super().apply_limit(limit_bytes)
+        torch.mps.set_per_process_memory_fraction((limit_bytes or self.capacity_bytes) / self.capacity_bytes)
+
+    def synchronize(self) -> None:
+        torch.mps.synchronize()
+
+    def start_from_clean(self) -> None:
+        torch.mps.empty_cache()
+
+    def allocated_peak_bytes(self) -> int | None:
+        return int(torch.mps.current_allocated_memory())
+
+    def reserved_peak_bytes(self) -> int | None:
+        return int(torch.mps.driver_allocated_memory())
+
+
+class Cpu(Device):
+    """The host. Its memory limit is a budget on the bytes of live tensors, so that the boundary is exact."""
+
+    @property
+    def name(self) -> str:
+        return host.cpu_model() or platform.processor() or platform.machine()
+
+    @property
+    def capacity_bytes(self) -> int:
+        return host.memory_bytes()
+
+    def apply_limit(self, limit_bytes: int | None) -> None:
+        super().apply_limit(limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, self.capacity_bytes))
+        host.guard_memory()
+
+    def free_bytes(self) -> int | None:
+        return host.bytes_below_guard()
+
+    def synchronize(self) -> None:
+        """Nothing is queued: the CPU computes as it is called."""
+
+    def start_from_clean(self) -> None:
+        """Give what earlier probes left in the C library's heap back to the system."""
+        with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _count(kind: str) -> int:
+    module = getattr(torch, kind, None)
+    return int(module.device_count()) if module is not None and module.is_available() else 0

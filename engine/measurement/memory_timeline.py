@@ -1,0 +1,108 @@
+"""PURE: replays the allocator's own events of one training step.
+
+Answers how many bytes were live at the peak, in which phase, and what they held. The events come from
+`torch.profiler` (`profile_memory=True`): every allocation and free the framework's allocator served.
+Exact for tensors; memory that libraries take from the operating system themselves (oneDNN's scratch pads)
+is not among the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..result import MemoryByKind
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One allocation (`size_bytes` > 0) or free (< 0) of the block at `address`."""
+
+    at_ns: int
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Forward, backward or optimizer step: its name and when it ran."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest point of one step."""
+
+    allocated_bytes: int
+    phase: str | None
+    by_kind: MemoryByKind
+
+
+def replay(
+    events: Iterable[Event],
+    phases: Iterable[Phase],
+    *,
+    parameters_bytes: int,
+    optimizer_state_bytes: int,
+    kept_bytes: Mapping[int, int] | None = None,
+    gradient_addresses: frozenset[int] = frozenset(),
+    state_addresses: frozenset[int] = frozenset(),
+) -> Peak:
+    """The peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and `kept_bytes` live.
+
+    `kept_bytes` are the blocks that the step before left to this one, by address: activations until they are freed.
+    A block counts as gradient or optimizer state if its address is one of those that hold them after the
+    step; else as activation if the forward pass made it, and as other (batch, temporaries) if not.
+    """
+    spans = list(phases)
+    ordered = sorted(events, key=lambda event: event.at_ns)
+    last_use = _last_allocation(ordered, gradient_addresses | state_addresses)
+    live = {address: ("activations", size) for address, size in (kept_bytes or {}).items()}
+    kept = sum(size for _, size in live.values())
+    totals = {"gradients": 0, "optimizer_state": 0, "activations": kept, "other": 0}
+    base = parameters_bytes + optimizer_state_bytes + kept
+    now = peak = base
+    at_peak, peak_phase = dict(totals), None
+    for index, event in enumerate(ordered):
+        if event.size_bytes < 0:
+            kind, size = live.pop(event.address, ("", 0))
+            if kind:
+                totals[kind] -= size
+                now -= size
+            continue
+        phase = _phase_at(spans, event.at_ns)
+        is_last = last_use.get(event.address) == index
+        if is_last and event.address in gradient_addresses:
+            kind = "gradients"
+        elif is_last and event.address in state_addresses:
+            kind = "optimizer_state"
+        else:
+            kind = "activations" if phase == "forward" else "other"
+        live[event.address] = (kind, event.size_bytes)
+        totals[kind] += event.size_bytes
+        now += event.size_bytes
+        if now > peak:
+            peak, at_peak, peak_phase = now, dict(totals), phase
+    return Peak(peak, peak_phase, _by_kind(at_peak, parameters_bytes, optimizer_state_bytes))
+
+
+def _last_allocation(ordered: list[Event], addresses: frozenset[int]) -> dict[int, int]:
+    """Index of the last allocation at each address: the one that holds what is there after the step."""
+    return {e.address: i for i, e in enumerate(ordered) if e.size_bytes > 0 and e.address in addresses}
+
+
+def _phase_at(spans: list[Phase], at_ns: int) -> str | None:
+    return next((s.name for s in spans if s.start_ns <= at_ns <= s.end_ns), None)
+
+
+def _by_kind(totals: Mapping[str, int], parameters_bytes: int, optimizer_state_bytes: int) -> MemoryByKind:
+    return MemoryByKind(
+        parameters_bytes=parameters_bytes,
+        gradients_bytes=totals["gradients"],
+        optimizer_state_bytes=optimizer_state_bytes + totals["optimizer_state"],
+        activations_bytes=totals["activations"],
+        other_bytes=totals["other"],
+    )

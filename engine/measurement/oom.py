@@ -1,0 +1,103 @@
+"""Out of memory, a size limit, or something else? Decided from an exception's type and text, and what was free.
+
+Only what is listed here counts. Anything else stays an unknown error: a wrong "out of memory" would move a
+boundary. Sources: PyTorch's allocators (c10), cuBLAS, cuDNN, Triton, HIP, XPU, MPS, oneDNN; the table of forms is
+checked by tests/engine/measurement/test_oom.py.
+"""
+
+from __future__ import annotations
+
+from ..result import Outcome
+from ..units import GIB
+
+LITTLE_FREE_BYTES = GIB
+LITTLE_FREE_FRACTION = 0.05
+
+_MEMORY_TYPES = frozenset(
+    {"OutOfMemoryError", "AcceleratorOutOfMemoryError", "MemoryError", "BudgetExceeded", "CapacityExceeded"}
+)
+
+_MEMORY_TEXTS = (
+    "cuda out of memory",
+    "hip out of memory",
+    "xpu out of memory",
+    "mps backend out of memory",
+    "cuda error: out of memory",
+    "cuda driver error: out of memory",  # expandable segments: the driver's own calls around cuMemMap
+    "triton error [cuda]: out of memory",
+    "hip error: out of memory",
+    "cudaerrormemoryallocation",
+    "hiperroroutofmemory",
+    "cublas_status_alloc_failed",
+    "cusolver_status_alloc_failed",
+    "hipblas_status_alloc_failed",
+    "rocblas_status_memory_error",
+    "cudnn_status_alloc_failed",
+    "cudnn_status_internal_error_device_allocation_failed",  # its name since cuDNN 9
+    "miopenstatusallocfailed",
+    # raised while composing the message: on MIG instances, and where NVML does not answer (containers, WSL)
+    "nvml_success == r internal assert",
+    "nvml_success == driverapi::get()->nvmlinit_v2_()",
+    "nvml_success == driverapi::get()->nvmldevicegethandlebypcibusid_v2_(",
+    "!handles_.at(i) internal assert",
+    "ur_result_error_out_of_device_memory",
+    "ur_result_error_out_of_host_memory",
+    "defaultcpuallocator: can't allocate memory",
+    "defaultcpuallocator: not enough memory",
+    "could not create a memory object",
+    "std::bad_alloc",
+)
+
+# A full device and a broken installation say the same: these count as memory only where little was free.
+_AMBIGUOUS_TEXTS = (
+    "cublas_status_not_initialized",  # cublasCreate could not get its workspace, or the library does not match
+    "cublas_status_internal_error when calling `cublascreate",
+    "cudnn_status_not_initialized",
+    "unable to find an engine to execute this computation",  # cuDNN: no plan whose workspace can be had
+    "can't find nvmldevicegetnvlinkremotedevicetype",  # raised while the allocator composes its message
+    "ur_result_error_out_of_resources",
+    "could not create a primitive",  # oneDNN; also "... primitive descriptor iterator"
+)
+
+_SIZE_TEXTS = (
+    "canuse32bitindexmath",
+    "int_max",
+    "32-bit index",  # and "... indexing"
+    "32 bit index",
+    "int32 index",
+    "int32 overflow",
+    "too large for int32",
+    "integer out of range",
+    "value cannot be converted to type int without overflow",
+    "invalid configuration argument",
+    "invalid buffer size",  # MPS: one buffer above the device's maximum
+    "mpsgraph does not support tensor dims larger than int_max",
+    "exceeds the maximum number of elements",
+    "storage size calculation overflowed",
+)
+
+
+def classify(
+    type_name: str, message: str, *, free_bytes: int | None = None, total_bytes: int | None = None
+) -> Outcome | None:
+    """Return OUT_OF_MEMORY, SIZE_LIMIT, or None for anything else.
+
+    `type_name` is the exception's class name. `free_bytes` of `total_bytes` is what the device had left when it was
+    raised, None where the device does not say: a text with two possible causes then counts as unknown.
+    """
+    if type_name in _MEMORY_TYPES:
+        return Outcome.OUT_OF_MEMORY
+    text = message.lower()
+    if any(known in text for known in _SIZE_TEXTS):
+        return Outcome.SIZE_LIMIT
+    if any(known in text for known in _MEMORY_TEXTS):
+        return Outcome.OUT_OF_MEMORY
+    if _is_little(free_bytes, total_bytes) and any(known in text for known in _AMBIGUOUS_TEXTS):
+        return Outcome.OUT_OF_MEMORY
+    return None
+
+
+def _is_little(free_bytes: int | None, total_bytes: int | None) -> bool:
+    if free_bytes is None:
+        return False
+    return free_bytes < max(LITTLE_FREE_BYTES, LITTLE_FREE_FRACTION * (total_bytes or 0))

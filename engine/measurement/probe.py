@@ -1,0 +1,263 @@
+"""One batch size, tried: full training steps whose memory is read. Needs torch. `timing` takes the time of steps.
+
+How it measures
+  memory, accelerators: the caching allocator's own peak counters, read at the end of each phase.
+  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `ledger`;
+    repeatable to the byte, and no other figure of the CPU is.
+  kinds of memory: one more step under the profiler, never one whose peak is reported.
+
+Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --json | python -m json.tool`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from ..errors import EngineError, WorkloadFailed
+from ..progress import Progress, unheard
+from ..result import Outcome, Probe, Purpose
+from ..spec import MEMORY_STEPS, RunSpec
+from ..units import format_bytes
+from . import memory_timeline
+from .device import Device
+from .oom import classify
+from .step import PhaseMarker, TrainingStep
+from .workloads import Built
+
+MESSAGE_LENGTH = 1_000
+_MARK = "memorymark."
+
+
+class BudgetExceeded(Exception):
+    """A step on the CPU held more tensor bytes than the memory limit allows."""
+
+
+class CapacityExceeded(Exception):
+    """The driver handed out more memory than the device has."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A model on its device, ready to be probed: what a worker process keeps between probes."""
+
+    spec: RunSpec
+    device: Device
+    built: Built
+
+
+class Meter:
+    """Peak memory of training steps, by the device's own counters."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.steps = 0
+        self.phase: str | None = None
+        self.peak: memory_timeline.Peak | None = None
+        self.allocated_bytes: int | None = None
+        self.reserved_bytes: int | None = None
+        self.peak_phase: str | None = None
+
+    def run(self, step: TrainingStep, batch_size: int) -> None:
+        """One full step; raises whatever the step raises."""
+        step.clear_gradients()
+        step(batch_size, self.marked)
+        self.steps += 1
+
+    @contextmanager
+    def _counted(self, phase: str) -> Iterator[None]:
+        self.phase = phase
+        yield
+        self.read()
+
+    def marked(self, phase: str) -> AbstractContextManager[Any]:
+        """What surrounds a phase of the step while it is measured."""
+        return self._counted(phase)
+
+    def read(self) -> None:
+        """Take the counters over; the phase in which the highest value first appears holds the peak."""
+        allocated = self.bench.device.allocated_peak_bytes()
+        if allocated is not None and allocated > (self.allocated_bytes or -1):
+            self.allocated_bytes, self.peak_phase = allocated, self.phase
+        reserved = self.bench.device.reserved_peak_bytes()
+        if reserved is not None:
+            self.reserved_bytes = max(reserved, self.reserved_bytes or 0)
+
+
+class BudgetMeter(Meter):
+    """Peak memory on the CPU, by replaying the allocator's events, held against the memory limit."""
+
+    def marked(self, phase: str) -> AbstractContextManager[Any]:
+        self.phase = phase
+        return recorded(phase)
+
+    def run(self, step: TrainingStep, batch_size: int) -> None:
+        peak = profiled_step(self.bench, step, batch_size, self.marked)
+        if peak is None:
+            raise WorkloadFailed("the CPU allocator reported no events: this torch cannot be measured")
+        self.steps += 1
+        if peak.allocated_bytes > (self.allocated_bytes or -1):
+            self.peak, self.allocated_bytes, self.peak_phase = peak, peak.allocated_bytes, peak.phase
+        if peak.allocated_bytes > self.bench.device.limit_bytes:
+            self.phase = peak.phase
+            raise BudgetExceeded(
+                f"out of memory: the peak of step {self.steps} is {format_bytes(peak.allocated_bytes)} "
+                f"({peak.allocated_bytes} bytes), the limit {format_bytes(self.bench.device.limit_bytes)}"
+            )
+
+
+def run_probe(
+    bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, with_kinds: bool = True, progress: Progress = unheard
+) -> Probe:
+    """Train `steps` full steps of `batch_size` and read its memory; `with_kinds` also what held it.
+
+    Whatever a step raises is an outcome: out of memory, a size limit, or an error that is neither. Only what the
+    engine itself finds wrong with the step is raised (WorkloadFailed). After an outcome other than FITS this process
+    must not be used again: what the failed step left behind would distort it.
+    """
+    started = time.perf_counter()
+    device = bench.device
+    device.start_from_clean()
+    retries = device.allocator_retries()
+    meter = Meter(bench) if device.has_caching_allocator else BudgetMeter(bench)
+    step = TrainingStep(bench.spec, bench.built, device.torch_device)
+    used_bytes = None
+    outcome, error = Outcome.FITS, None
+    try:
+        for number in range(1, steps + 1):
+            progress("memory", number)
+            meter.run(step, batch_size)
+        device.synchronize()
+        used_bytes, beside_bytes, retries_after = device.used_bytes(), device.beside_bytes(), device.allocator_retries()
+        check_capacity(meter.reserved_bytes, device.capacity_bytes)
+    except EngineError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - told apart by the classifier, and kept with the probe
+        outcome, error = outcome_of(exc, device), exc
+        meter.read()
+        used_bytes, beside_bytes, retries_after = (
+            None,
+            read_if_possible(device.beside_bytes),
+            device.allocator_retries(),
+        )
+    if outcome is Outcome.FITS and with_kinds and meter.peak is None:
+        progress("kinds", 1)
+        meter.peak = _peak_by_kind(bench, step, batch_size)
+    step.clear_gradients()
+    return Probe(
+        batch_size=batch_size,
+        outcome=outcome,
+        purpose=Purpose.SEARCH,
+        steps=meter.steps,
+        peak_allocated_bytes=meter.allocated_bytes,
+        peak_reserved_bytes=meter.reserved_bytes,
+        device_used_bytes=used_bytes,
+        beside_bytes=beside_bytes,
+        allocator_retries=None if retries_after is None else retries_after - (retries or 0),
+        peak_phase=meter.peak_phase,
+        memory_by_kind=meter.peak.by_kind if meter.peak and error is None else None,
+        error_type=type(error).__name__ if error else None,
+        error_message=first_lines(error) if error else None,
+        failed_phase=meter.phase if error else None,
+        wall_seconds=time.perf_counter() - started,
+    )
+
+
+def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
+    """Refuse what the device cannot have held: some drivers go on in the host's memory, tens of times slower."""
+    if reserved_bytes is not None and reserved_bytes > capacity_bytes:
+        raise CapacityExceeded(
+            f"out of memory: the allocator reserved {format_bytes(reserved_bytes)} of a device that has "
+            f"{format_bytes(capacity_bytes)}; the driver took the rest from the host"
+        )
+
+
+def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
+    """What held the memory, by one more step under the profiler; None where that says nothing.
+
+    It decides nothing: the size has trained, so memory that the profiler itself lacks is no refusal.
+    """
+    try:
+        return profiled_step(bench, step, batch_size, recorded)
+    except RuntimeError as exc:
+        if outcome_of(exc, bench.device) is Outcome.ERROR:
+            raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {first_lines(exc)}") from exc
+        return None
+
+
+def recorded(phase: str) -> AbstractContextManager[Any]:
+    """Names a phase in the profiler's trace, where `read_trace` finds it."""
+    return record_function(_MARK + phase)
+
+
+def profiled_step(
+    bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker
+) -> memory_timeline.Peak | None:
+    """One step under the profiler: its peak and what held it; None where the allocator reports no events."""
+    step.clear_gradients()
+    state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
+    had_state = state_bytes > 0
+    kept_bytes = _bytes_by_address(step.kept_tensors())
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+        step(batch_size, marked)
+    events, phases = read_trace(trace, bench.device.torch_device.type)
+    if not events:
+        return None
+    model = bench.built.model
+    return memory_timeline.replay(
+        events,
+        phases,
+        parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
+        optimizer_state_bytes=state_bytes,
+        kept_bytes=kept_bytes,
+        gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
+        state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
+    )
+
+
+def _bytes_by_address(tensors: Iterable[Tensor]) -> dict[int, int]:
+    storages = (tensor.untyped_storage() for tensor in tensors)
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
+
+
+def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.Event], list[memory_timeline.Phase]]:
+    """The profiler's tree, flattened: the allocator's events on the device, and our phases."""
+    events, phases = [], []
+    assert trace.profiler is not None
+    assert trace.profiler.kineto_results is not None
+    waiting = list(reversed(trace.profiler.kineto_results.experimental_event_tree()))
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(reversed(node.children))  # events of one instant stay in their order
+        if node.tag.name == "Allocation":
+            fields: Any = node.extra_fields
+            if fields.device.type == device_type:
+                events.append(memory_timeline.Event(node.start_time_ns, fields.ptr, fields.alloc_size))
+        elif node.name.startswith(_MARK):
+            phases.append(memory_timeline.Phase(node.name.removeprefix(_MARK), node.start_time_ns, node.end_time_ns))
+    return events, phases
+
+
+def outcome_of(exc: Exception, device: Device) -> Outcome:
+    """Tell what an exception means on this device, with what was free when it was raised."""
+    free_bytes = read_if_possible(device.free_bytes)
+    outcome = classify(type(exc).__name__, str(exc), free_bytes=free_bytes, total_bytes=device.capacity_bytes)
+    return outcome or Outcome.ERROR
+
+
+def read_if_possible(read: Callable[[], int | None]) -> int | None:
+    """Read a counter of a device whose last call failed; None where the driver now refuses to answer."""
+    try:
+        return read()
+    except RuntimeError:
+        return None
+
+
+def first_lines(exc: BaseException) -> str:
+    return str(exc).strip()[:MESSAGE_LENGTH]

@@ -1,0 +1,115 @@
+"""The time of training steps: blocks of one size for the comparison of speeds, or one size until steady. Needs torch.
+
+Wall clock of whole steps between two device synchronisations, no tracer running. Between two blocks the caching
+allocator is emptied and the first step is not timed, so that a block knows nothing of the size before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import EngineError
+from ..machine.watch import MachineWatch
+from ..progress import Progress, unheard
+from ..result import Outcome
+from ..speed.comparison import TimedBlock
+from ..stats import ENOUGH_STEPS, is_steady
+from .device import Device
+from .probe import Bench, first_lines, outcome_of
+from .step import TrainingStep
+
+MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
+
+
+class BlockTimer:
+    """Times blocks of steps in one process, with one optimizer whose state lives on, as in a training."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.device = bench.device
+        self.step = TrainingStep(bench.spec, bench.built, bench.device.torch_device)
+        self.has_stepped = False
+
+    def run(self, batch_size: int, seconds: float, progress: Progress = unheard) -> TimedBlock:
+        """Time steps of `batch_size` for `seconds`, or one step where that takes longer.
+
+        A size that is refused is an answer; after it this process must not be used again.
+        """
+        started = time.perf_counter()
+        try:
+            if self.device.has_caching_allocator:
+                self.device.start_from_clean()
+            if not self.device.is_warm:
+                warm_up(self.device, self.step, batch_size, progress)
+            watch = MachineWatch()
+            times = self._steps(batch_size, seconds, progress)
+        except EngineError:
+            raise
+        except Exception as exc:  # noqa: BLE001 - told apart by the classifier, and kept with the block
+            outcome = outcome_of(exc, self.device)
+            return TimedBlock(batch_size, outcome, error_type=type(exc).__name__, error_message=first_lines(exc))
+        conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {})}
+        self.step.clear_gradients()
+        return TimedBlock(batch_size, Outcome.FITS, tuple(times), time.perf_counter() - started, conditions)
+
+    def _steps(self, batch_size: int, seconds: float, progress: Progress) -> list[float]:
+        """The times, less that of the first step: memory is taken and kernels are chosen in it.
+
+        On a CPU a first step longer than a whole block does count, for there is little to warm up beside it.
+        """
+        progress("timing", 1)
+        first = one_step(self.device, self.step, batch_size)
+        may_count = self.has_stepped and not self.device.has_caching_allocator
+        self.has_stepped = True
+        times = [first] if may_count and first >= seconds else []
+        while not times or sum(times) < seconds:
+            progress("timing", len(times) + 1)
+            times.append(one_step(self.device, self.step, batch_size))
+        return times
+
+
+def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
+    """Seconds of one whole step."""
+    device.synchronize()
+    before = time.perf_counter()
+    step.clear_gradients()
+    step(batch_size)
+    device.synchronize()
+    return time.perf_counter() - before
+
+
+def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> list[float]:
+    """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
+
+    On an accelerator not before its clocks are those of a long training: it is warmed up once a process, and timed for
+    a second at least. Progress is said between two steps, where no clock runs.
+    """
+    if not device.is_warm:
+        warm_up(device, step, batch_size, progress)
+    seconds: list[float] = []
+    while not _is_enough(seconds, device.least_timed_seconds):
+        progress("timing", len(seconds) + 1)
+        seconds.append(one_step(device, step, batch_size))
+    return seconds
+
+
+def _is_enough(step_seconds: Sequence[float], least_seconds: float) -> bool:
+    spent_seconds = sum(step_seconds)
+    if len(step_seconds) < MIN_TIMED_STEPS or spent_seconds < least_seconds:
+        return False
+    is_bound_reached = spent_seconds >= TIMING_SECONDS or len(step_seconds) >= MAX_TIMED_STEPS
+    return is_bound_reached or (len(step_seconds) >= ENOUGH_STEPS and is_steady(step_seconds))
+
+
+def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> None:
+    """Train untimed until the device has been busy for its warm-up time."""
+    deadline = time.perf_counter() + device.warm_up_seconds
+    number = 0
+    while time.perf_counter() < deadline:
+        number += 1
+        progress("warm-up", number)
+        step.clear_gradients()
+        step(batch_size)
+        device.synchronize()
+    device.is_warm = True

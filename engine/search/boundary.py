@@ -1,0 +1,103 @@
+"""PURE: from the probes of a search or a soak to the boundary, and what it may claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..result import Boundary, DeviceFacts, Outcome, Probe, Reason
+from ..spec import MEMORY_STEPS, RunSpec
+from ..units import format_bytes
+from .foreign_memory import bytes_taken_by_others
+from .unguided import Found
+
+
+def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
+    """Return where the search ended: certified if `found.refused` ran out of memory that nobody else held."""
+    if found.refused is None:
+        return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
+    refusal = next(p for p in reversed(probes) if p.batch_size == found.refused and not p.fits)
+    return _refused(found.largest, refusal, probes, device)
+
+
+def boundary_of_soak(
+    boundary: Boundary, soaks: Sequence[Probe], steps: int, device: DeviceFacts, when: str
+) -> Boundary:
+    """Return the boundary after its soak run: the same, or the largest size that survived one.
+
+    `when` says, in words, when the size trained that now failed.
+    """
+    largest = boundary.largest_batch_size or 0
+    survived = max((p.batch_size for p in soaks if p.fits), default=0)
+    if survived == largest:
+        return replace(boundary, soak_steps=steps)
+    refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
+    moved = _refused(survived, refusal, soaks, device)
+    note = f"{largest} trained {MEMORY_STEPS} steps{when}, but not {steps} in a row: the boundary moved down"
+    notes = [said for said in (moved.note, note) if said]
+    return replace(moved, soak_steps=steps if survived else 0, note="; ".join(notes))
+
+
+def with_todays_size_explained(boundary: Boundary, spec: RunSpec) -> Boundary:
+    """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
+    current, maximum = spec.current_batch_size, spec.max_batch_size
+    if current <= maximum:
+        return boundary
+    note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
+    return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
+
+
+def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
+    """Return the boundary between `largest`, which trained, and the size of `refusal`, which did not."""
+    boundary = Boundary(
+        largest,
+        certified=refusal.outcome is Outcome.OUT_OF_MEMORY,
+        refused_batch_size=refusal.batch_size,
+        reason=_REASONS[refusal.outcome],
+        refusal=refusal.error_message,
+    )
+    if not boundary.certified:
+        return boundary
+    if taken_bytes := bytes_taken_by_others(refusal, probes, device):
+        # not even "does not fit" may be said of a size 1 that others left no room for
+        held = f"others held {format_bytes(taken_bytes)} of the device when batch {refusal.batch_size} was refused"
+        return replace(
+            boundary,
+            largest_batch_size=largest or None,
+            certified=False,
+            reason=Reason.FOREIGN_MEMORY,
+            note=f"{held}; run it again when the device is free",
+        )
+    is_by_host = device.kind == "cpu" and refusal.error_type != "BudgetExceeded"
+    return replace(
+        boundary,
+        reason=boundary.reason if largest else Reason.DOES_NOT_FIT,
+        note="the host itself ran out of memory before the limit was reached" if is_by_host else _shared_note(device),
+    )
+
+
+def _shared_note(device: DeviceFacts) -> str | None:
+    """Words for what others held all the while, where it was little enough for a certificate of the rest."""
+    if not device.is_shared or not device.foreign_used_bytes:
+        return None
+    return f"others held {format_bytes(device.foreign_used_bytes)} of the device when the run began"
+
+
+_REASONS = {
+    Outcome.OUT_OF_MEMORY: Reason.OUT_OF_MEMORY,
+    Outcome.SIZE_LIMIT: Reason.SIZE_LIMIT,
+    Outcome.ERROR: Reason.ERROR,
+}
+
+
+def boundary_of_soak_cut_short(
+    boundary: Boundary, soaks: Sequence[Probe], steps: int, searched: Sequence[Probe]
+) -> Boundary:
+    """Conclude when the time budget ended in the soak: what fitted stands, less what already failed its soak."""
+    failed = min((p.batch_size for p in soaks if not p.fits), default=None)
+    largest = boundary.largest_batch_size
+    note = f"the time budget ended before {largest} had trained {steps} steps in a row"
+    if failed is not None:
+        largest = max((p.batch_size for p in searched if p.fits and p.batch_size < failed), default=0)
+        note = f"{failed} failed its soak of {steps} steps, and the time budget ended before a size survived one"
+    return replace(boundary, largest_batch_size=largest, certified=False, reason=Reason.TIME_BUDGET, note=note)

@@ -1,0 +1,73 @@
+"""PURE: what to say of a model of which not even one sample fits: how much it needed, and what may make it fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..catalog import Workload
+from ..result import DeviceFacts, Outcome, Probe, Purpose
+from ..units import format_bytes
+
+_REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")
+_LOADING, _OPTIMIZER_STEP = "loading the model", "optimizer_step"
+_WHERE = {
+    "forward": " in the forward pass",
+    "backward": " in the backward pass",
+    _OPTIMIZER_STEP: " in the optimizer step",
+    _LOADING: " while the model was loaded",
+}
+_LESS_STATE = {
+    "adamw": "An optimizer with less state: AdamW keeps two extra copies of the parameters.",
+    "momentum": "SGD without momentum: momentum keeps an extra copy of the parameters.",
+}
+
+
+def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | None:
+    """Return the probe that refused this size: the one in a fresh process where there are two."""
+    refused = [probe for probe in probes if probe.batch_size == batch_size and probe.outcome is not Outcome.FITS]
+    return max(refused, key=lambda probe: (probe.fresh_process, probe.purpose is Purpose.CONFIRM), default=None)
+
+
+def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
+    """Say how much was needed and how much there was, as far as that is known; None where nothing is.
+
+    The CPU's budget lets the step end, and so knows its peak: a lower bound, for a later step may take more. An
+    allocator that refuses knows what it was asked for last, and what it had reserved before.
+    """
+    if refusal is None or refusal.outcome is not Outcome.OUT_OF_MEMORY:
+        return None
+    where = _WHERE.get(refusal.failed_phase or "", "")
+    size, there_were = refusal.batch_size, f"there were {format_bytes(limit_bytes)}"
+    if refusal.error_type == "BudgetExceeded" and refusal.peak_allocated_bytes is not None:
+        return f"Batch {size} needed at least {format_bytes(refusal.peak_allocated_bytes)}{where}; {there_were}."
+    request = _REQUEST.search(refusal.error_message or "")
+    if request is None:
+        return None
+    reached = f" after {format_bytes(refusal.memory_bytes)}" if refusal.memory_bytes is not None else ""
+    return f"Batch {size} asked for another {request[1]}{reached}{where}; {there_were}."
+
+
+def suggestions(
+    refusal: Probe | None, workload: Workload | None, device: DeviceFacts, *, optimizer: str, is_checkpointed: bool
+) -> list[str]:
+    """Return what may make it fit, by what held the memory: activations only where they were part of the peak."""
+    phase = None if refusal is None else refusal.failed_phase
+    less_state = [_LESS_STATE[optimizer]] if optimizer in _LESS_STATE and phase != _LOADING else []
+    tries = [_more_memory(device)]
+    if phase == _OPTIMIZER_STEP:  # activations are gone by then
+        return tries + less_state
+    if workload is None or phase == _LOADING:
+        return tries
+    if workload.has_gradient_checkpointing and not is_checkpointed:
+        tries.append("Gradient checkpointing: fewer activations are kept, each step computes more.")
+    tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
+    return tries + less_state
+
+
+def _more_memory(device: DeviceFacts) -> str:
+    allowed_bytes = device.limit_bytes or device.capacity_bytes
+    if allowed_bytes < device.capacity_bytes:
+        of = f"{format_bytes(allowed_bytes)} of the device's {format_bytes(device.capacity_bytes)}"
+        return f"A higher memory limit: this run was allowed {of}."
+    return f"A device with more memory: this one has {format_bytes(device.capacity_bytes)}."

@@ -1,0 +1,1 @@
+"""Which batch size is faster, and how sure that is."""

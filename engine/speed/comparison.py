@@ -1,0 +1,239 @@
+"""Compares the speeds of the sizes that trained: asks `speed` what to time, has the worker time it. Knows no torch.
+
+All blocks run in one session of the worker, which ran nothing else. A size that cannot be run beside what the others
+left in that process, although it fits alone, is left out, and the result says so.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, median
+from typing import Any
+
+from ..intervals import Interval
+from ..result import Outcome, Point, Probe, Purpose
+from ..stats import samples_per_second
+from .selection import (
+    BLOCK_SECONDS,
+    BUSY_FRACTION,
+    EXTRA_SECONDS,
+    Block,
+    Candidates,
+    Round,
+    RunRound,
+    Verdict,
+    decide,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedBlock:
+    """What the worker answers to a block: the times, or why there are none.
+
+    `conditions` is what the machine did meanwhile: other work's cores, paging, the card's clocks and temperature.
+    """
+
+    batch_size: int
+    outcome: Outcome
+    step_seconds: tuple[float, ...] = ()
+    wall_seconds: float = 0.0
+    conditions: dict[str, Any] = field(default_factory=dict)
+    error_type: str | None = None
+    error_message: str | None = None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TimedBlock:
+        return cls(**{**data, "outcome": Outcome(data["outcome"]), "step_seconds": tuple(data["step_seconds"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the answer takes from the comparison of speeds. Nothing is set but `reason` where there was none."""
+
+    is_measurable: bool
+    reason: str | None = None
+    recommended: int | None = None
+    fastest: int | None = None
+    speedup: Interval | None = None
+    speeds: dict[int, Interval] = field(default_factory=dict)
+    rough: dict[int, float] = field(default_factory=dict)
+    rounds: int = 0
+    quiet_rounds: int = 0
+    seconds: float = 0.0
+    others_cores: float | None = None
+    cores: int | None = None
+    left_out: tuple[int, ...] = ()
+
+
+APART = 1.3
+"""Sizes closer than this factor are not both candidates: a slightly smaller batch is at most slightly slower."""
+
+RunBlock = Callable[[int, float], TimedBlock]
+"""Runs a block of a size for so many seconds."""
+Tell = Callable[[dict[str, Any]], None]
+
+
+class SpeedComparison:
+    """The comparison in progress: the blocks so far, and the sizes that dropped out."""
+
+    def __init__(self, candidates: Candidates, run_block: RunBlock, tell: Tell, seed: int = 0) -> None:
+        self.candidates = candidates
+        self.run_block = run_block
+        self.tell = tell
+        self.rng = random.Random(seed)  # noqa: S311 - the order of blocks
+        self.rounds: list[Round] = []
+        self.blocks: list[TimedBlock] = []
+        self.left_out: list[int] = []
+        self.started = time.monotonic()
+
+    def run(self) -> Comparison:
+        """Time rounds until there is a verdict. What `run_block` raises ends it."""
+        while self.candidates.sizes and isinstance(step := decide(self.candidates, self.rounds), RunRound):
+            self.tell(
+                {
+                    "stage": step.stage,
+                    "round": len(self.rounds) + 1,
+                    "batch_sizes": list(step.sizes),
+                    "seconds_spent": round(self.seconds, 1),
+                    "seconds_left_at_most": round(self._seconds_left_at_most, 1),
+                }
+            )
+            self._run_round(step)
+        if not self.candidates.sizes:
+            return self.cut_short("no size could be timed beside what the others left in the process")
+        assert isinstance(step, Verdict)
+        return self._concluded(step)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def _seconds_left_at_most(self) -> float:
+        """By the extra time, and the longest round so far for each of the fewest rounds."""
+        longest = max((r.seconds for r in self.rounds), default=0.0)
+        return max(EXTRA_SECONDS + 9 * longest - self.seconds, 0.0)
+
+    def _run_round(self, step: RunRound) -> None:
+        blocks, seconds = [], 0.0
+        for size in self.rng.sample(step.sizes, len(step.sizes)):
+            block = self.run_block(size, BLOCK_SECONDS[step.stage])
+            if block.outcome is not Outcome.FITS:
+                self._leave_out(size)
+                return
+            self.blocks.append(block)
+            seconds += block.wall_seconds
+            blocks.append(Block(size, block.step_seconds, block.conditions.get("others_cores")))
+        self.rounds.append(Round(step.stage, tuple(blocks), seconds))
+
+    def _leave_out(self, size: int) -> None:
+        """Go on without a size, with what was measured of the others."""
+        self.left_out.append(size)
+        kept = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size != size)) for r in self.rounds]
+        self.rounds = [r for r in kept if r.blocks]
+        sizes = tuple(s for s in self.candidates.sizes if s != size)
+        keeping = self.candidates.with_reserve - {size}
+        current = None if self.candidates.current == size else self.candidates.current
+        self.candidates = replace(
+            self.candidates, sizes=sizes, current=current, with_reserve=keeping or frozenset(sizes[:1])
+        )
+
+    def _concluded(self, verdict: Verdict) -> Comparison:
+        facts = self.cut_short(None)
+        if not verdict.is_measurable:
+            return replace(facts, reason=reason(verdict), rounds=verdict.rounds, quiet_rounds=verdict.quiet_rounds)
+        return replace(
+            facts,
+            is_measurable=True,
+            recommended=verdict.recommended,
+            fastest=verdict.fastest,
+            speedup=verdict.speedup,
+            speeds=verdict.speeds,
+            rough=verdict.rough,
+            rounds=verdict.rounds,
+            quiet_rounds=verdict.quiet_rounds,
+        )
+
+    def cut_short(self, reason: str | None) -> Comparison:
+        """What is known without a verdict: how long it took, and what else the machine did."""
+        others = [b.conditions["others_cores"] for b in self.blocks if b.conditions.get("others_cores") is not None]
+        return Comparison(
+            is_measurable=False,
+            reason=reason,
+            seconds=self.seconds,
+            others_cores=fmean(others) if others else None,
+            cores=self.candidates.cores,
+            left_out=tuple(sorted(self.left_out)),
+        )
+
+    def probes(self, found: Comparison) -> list[Probe]:
+        """One for each size that was timed: its speed, beside the others', and its raw step times."""
+        speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
+        sizes = sorted({b.batch_size for b in self.blocks})
+        return [_probe(s, [b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]
+
+
+def reason(verdict: Verdict) -> str:
+    """``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``"""
+    assert verdict.compared is not None
+    other, ratio = verdict.compared
+    between = f"between {ratio.low:.2g}x and {ratio.high:.2g}x as fast as {other}"
+    return f"speed not measurable here now: {verdict.recommended} is {between}"
+
+
+def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], current: int, cores: int) -> Candidates:
+    """What to compare: today's size, the largest, the largest with reserve, and what lies well apart from those."""
+    fixed = {max(points), max(with_reserve)} | ({current} & points.keys())
+    kept: list[int] = []
+    for size in sorted(points, reverse=True):
+        if size in fixed or all(max(size, other) >= APART * min(size, other) for other in {*kept, *fixed}):
+            kept.append(size)
+    return Candidates(
+        sizes=tuple(sorted(kept)),
+        current=current if current in points else None,
+        with_reserve=with_reserve & frozenset(kept),
+        cores=cores,
+    )
+
+
+def comparison_lines(found: Comparison) -> list[str]:
+    """What the log says of a comparison that ended."""
+    lines = [] if found.reason is None else [found.reason]
+    if found.left_out:
+        sizes = ", ".join(map(str, found.left_out))
+        lines.append(f"not timed, because it did not fit beside what the other sizes left in the process: {sizes}")
+    if found.others_cores is not None and found.cores and found.others_cores > BUSY_FRACTION * found.cores:
+        lines.append(f"other work used {found.others_cores:.1f} of {found.cores} cores meanwhile")
+    return lines
+
+
+def _probe(batch_size: int, blocks: Sequence[TimedBlock], speed: float | None) -> Probe:
+    """`speed` is that of the comparison; without one the median of the blocks stands, for what it is worth."""
+    seconds = batch_size / speed if speed else median(median(b.step_seconds) for b in blocks)
+    return Probe(
+        batch_size,
+        Outcome.FITS,
+        purpose=Purpose.TIMING,
+        step_seconds=seconds,
+        timed_step_seconds=tuple(s for b in blocks for s in b.step_seconds),
+        timing_conditions=_summary([b.conditions for b in blocks]),
+        samples_per_second=samples_per_second(batch_size, seconds),
+        wall_seconds=sum(b.wall_seconds for b in blocks),
+    )
+
+
+def _summary(conditions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers as their mean over the blocks, lists as all that ever appeared in them."""
+    found: dict[str, Any] = {}
+    for name in sorted({name for one in conditions for name in one}):
+        values = [one[name] for one in conditions if one.get(name) is not None]
+        if values and isinstance(values[0], list):
+            found[name] = sorted({item for value in values for item in value})
+        elif values:
+            found[name] = fmean(values)
+        else:
+            found[name] = None
+    return found

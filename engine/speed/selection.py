@@ -1,0 +1,294 @@
+"""PURE: which batch sizes to time next, and what the comparison says once it is over.
+
+`decide` looks at every round so far and answers the sizes of the next one, or the verdict. It keeps no state.
+
+A round runs one block of steps of each of its sizes, in random order, so that whatever the machine does besides hits
+all of them alike: only ratios within a round are compared. Two stages keep the choice from flattering itself:
+
+1. *Selection* over all candidates. Sizes that are clearly slower drop out round by round. It ends with the recommended
+   size, the smallest that is shown to be within 3 % of every other one that keeps the reserve, and with the fastest,
+   the smallest that cannot be told from the highest throughput.
+2. *Evaluation* of today's size, the recommended and the fastest, with new rounds alone. A size that won the selection
+   by luck has none left here. Its intervals are the ones that are reported.
+
+A machine that is left alone needs the minimum of rounds. Beside other work further rounds are run, at most
+`EXTRA_SECONDS`; if the interval is too wide even then, the speed is not measurable here now, and nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, median, quantiles
+
+from ..intervals import ENOUGH_ROUNDS, Interval, interval
+from ..stats import NOISE_FRACTION
+
+
+class Stage(StrEnum):
+    SELECTION = "selection"
+    EVALUATION = "evaluation"
+
+
+RECOMMENDED_WITHIN = NOISE_FRACTION  # of the fastest: a smaller batch is worth that much
+BLOCK_SECONDS = {Stage.SELECTION: 0.2, Stage.EVALUATION: 0.4}
+SELECTION_ROUNDS = 3
+EVALUATION_ROUNDS = ENOUGH_ROUNDS
+HALF_WIDTH = NOISE_FRACTION  # of a ratio: narrow enough
+FINE_HALF_WIDTH = 0.02  # a size that is known so well and still lies across the 3 % is not worth more rounds
+MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio; beyond that nothing is claimed
+AGREEING_SPREAD = 1.25  # of the middle half of the rounds; beyond that they contradict each other
+SELECTION_EXTRA_SECONDS = 25.0
+EXTRA_SECONDS = 60.0  # of both stages, beyond their fewest rounds
+QUIET_EXTRA_SECONDS = 20.0  # of it at most to wait for rounds without other work
+BUSY_FRACTION = 0.05  # of the machine's cores used by others: the round was disturbed
+
+LOOK_EVERY = 3  # rounds: each look at the interval is a chance to stop by accident
+
+Speeds = dict[int, float]
+"""Of one round: the logarithm of the samples a second, by batch size."""
+
+_TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
+_SLACK = (math.log(4), math.log(1.6), math.log(1.15))  # after one, two and three rounds: only the clearly slower go
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps of one size, run one after the other. `others_cores` is what other work used meanwhile; None: unknown."""
+
+    batch_size: int
+    step_seconds: tuple[float, ...]
+    others_cores: float | None = None
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.batch_size / median(self.step_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One block of each size. `seconds` is all the time it took."""
+
+    stage: Stage
+    blocks: tuple[Block, ...]
+    seconds: float
+
+    def speeds(self) -> Speeds:
+        """The logarithm of the samples a second of each size."""
+        return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
+
+    @property
+    def others_cores(self) -> float | None:
+        """How many cores other work used, on average over the round; None where nobody knows."""
+        known = [b.others_cores for b in self.blocks if b.others_cores is not None]
+        return fmean(known) if known else None
+
+    def is_disturbed(self, cores: int) -> bool:
+        return (self.others_cores or 0.0) > BUSY_FRACTION * cores
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What is to be compared: all sizes, today's (if it trains here), and those that keep the reserve."""
+
+    sizes: tuple[int, ...]
+    current: int | None
+    with_reserve: frozenset[int]
+    cores: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunRound:
+    """Run a round of these sizes next."""
+
+    stage: Stage
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What may be said of the speed. `speeds` are samples a second of the evaluated sizes, `rough` of the others, from
+    the few rounds they were in beside the recommended one.
+
+    `compared` is the comparison that decided: the widest of those needed, how many times as fast the recommended size
+    is as the other. `speedup` is None where today's size was not compared. Where `is_measurable` is false no size is
+    to be named by speed.
+    """
+
+    is_measurable: bool
+    recommended: int
+    fastest: int
+    speedup: Interval | None
+    speeds: dict[int, Interval]
+    rough: dict[int, float]
+    compared: tuple[int, Interval] | None
+    rounds: int
+    quiet_rounds: int
+
+
+def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | Verdict:
+    """The next round, or the verdict. `rounds` are all of this comparison, in their order."""
+    selection = [r for r in rounds if r.stage is Stage.SELECTION]
+    evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
+    speeds = [r.speeds() for r in selection]
+    remaining = _remaining(candidates, speeds)
+    extra = _extra_seconds(selection, SELECTION_ROUNDS)
+    choice = _choice(candidates, remaining, speeds, is_out_of_time=extra > SELECTION_EXTRA_SECONDS)
+    if choice is None:
+        return RunRound(Stage.SELECTION, tuple(remaining))
+    # where a size could not be run, an earlier choice may have been another one
+    evaluation = [r for r in evaluation if set(choice.evaluated) <= r.speeds().keys()]
+    if _is_evaluated(choice, evaluation, candidates.cores, extra):
+        return _verdict(choice, speeds, evaluation, candidates.cores)
+    return RunRound(Stage.EVALUATION, choice.evaluated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The sizes that the selection names, and today's."""
+
+    recommended: int
+    fastest: int
+    current: int | None
+
+    @property
+    def evaluated(self) -> tuple[int, ...]:
+        return tuple(sorted({self.recommended, self.fastest, self.current or self.recommended}))
+
+    def ratios(self, rounds: Sequence[Speeds]) -> dict[int, Interval]:
+        """The ratios that the answer rests on: the recommended size against today's and against the fastest."""
+        return {s: _compared(self.recommended, s, rounds) for s in self.evaluated if s != self.recommended}
+
+
+def _remaining(candidates: Candidates, rounds: Sequence[Speeds]) -> list[int]:
+    """The sizes still in the running: those of the last round, less those it showed to be clearly slower."""
+    if not rounds:
+        return sorted(candidates.sizes)
+    sizes, count = list(rounds[-1]), len(rounds)
+    limit = -_TOLERANCE - (_SLACK[count - 1] if count <= len(_SLACK) else 0.0)
+    keepers = [s for s in sizes if s in candidates.with_reserve]
+
+    def is_clearly_slower(size: int) -> bool:
+        rivals = keepers if size in candidates.with_reserve else sizes
+        return any(_ratio(size, rival, rounds).high < limit for rival in rivals)
+
+    return [s for s in sizes if not is_clearly_slower(s)]
+
+
+def _choice(
+    candidates: Candidates, remaining: Sequence[int], rounds: Sequence[Speeds], *, is_out_of_time: bool
+) -> _Choice | None:
+    """What the selection decided; None while it goes on."""
+    keepers = [s for s in remaining if s in candidates.with_reserve]
+    if len(remaining) == 1:
+        return _Choice(keepers[0], keepers[0], candidates.current)
+    if len(rounds) < SELECTION_ROUNDS:
+        return None
+    best = _highest(keepers, rounds)
+    shown = next((s for s in keepers if _is_shown_within(s, keepers, rounds)), None)
+    undecided = [s for s in keepers if shown is None or s < shown]
+    is_settled = all(_ratio(s, best, rounds).half_width <= FINE_HALF_WIDTH for s in undecided)
+    if not is_settled and not is_out_of_time:
+        return None
+    recommended = best if shown is None else shown
+    return _Choice(recommended, _fastest(recommended, remaining, rounds), candidates.current)
+
+
+def _is_shown_within(size: int, rivals: Iterable[int], rounds: Sequence[Speeds]) -> bool:
+    return all(_ratio(size, rival, rounds).low >= -_TOLERANCE for rival in rivals)
+
+
+def _fastest(recommended: int, remaining: Sequence[int], rounds: Sequence[Speeds]) -> int:
+    """The smallest size, from the recommended one on, that cannot be told from the highest throughput."""
+    best = _highest(remaining, rounds)
+    return next((s for s in remaining if s >= recommended and _ratio(s, best, rounds).high >= 0), best)
+
+
+def _highest(sizes: Sequence[int], rounds: Sequence[Speeds]) -> int:
+    """The size with the highest throughput, each round seen from its own mean; the smaller of equals."""
+    means = [fmean(speeds[s] for s in sizes) for speeds in rounds]
+    height = {s: median(speeds[s] - mean for speeds, mean in zip(rounds, means, strict=True)) for s in sizes}
+    return max(sizes, key=lambda s: (height[s], -s))
+
+
+def _is_evaluated(choice: _Choice, rounds: Sequence[Round], cores: int, extra_of_selection: float) -> bool:
+    """Whether the ratios are known well enough, or the time is up."""
+    if len(rounds) < EVALUATION_ROUNDS:
+        return False
+    extra = _extra_seconds(rounds, EVALUATION_ROUNDS)
+    if extra_of_selection + extra + rounds[-1].seconds > EXTRA_SECONDS:
+        return True
+    quiet = [r for r in rounds if not r.is_disturbed(cores)]
+    if len(quiet) < EVALUATION_ROUNDS and extra <= QUIET_EXTRA_SECONDS:
+        return False
+    is_a_look = len(rounds) % LOOK_EVERY == 0
+    return is_a_look and all(ratio.half_width <= HALF_WIDTH for ratio in choice.ratios(_used(rounds, cores)).values())
+
+
+def _verdict(choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[Round], cores: int) -> Verdict:
+    used = _used(rounds, cores)
+    ratios = {size: ratio.exp() for size, ratio in choice.ratios(used).items()}
+    widest = max(ratios.items(), key=lambda item: item[1].spread, default=None)
+    speeds = _samples_per_second(choice, used)
+    return Verdict(
+        is_measurable=widest is None or widest[1].spread <= MEASURABLE_SPREAD,
+        recommended=choice.recommended,
+        fastest=choice.fastest,
+        speedup=None if choice.current is None else _compared(choice.recommended, choice.current, used).exp(),
+        speeds=speeds,
+        rough=_rough(choice, speeds[choice.recommended].value, selection),
+        compared=widest,
+        rounds=len(used),
+        quiet_rounds=sum(not r.is_disturbed(cores) for r in rounds),
+    )
+
+
+def _used(rounds: Sequence[Round], cores: int) -> list[Speeds]:
+    """The rounds that no other work disturbed, where they are enough; else all."""
+    quiet = [r for r in rounds if not r.is_disturbed(cores)]
+    return [r.speeds() for r in (quiet if len(quiet) >= EVALUATION_ROUNDS else rounds)]
+
+
+def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds]) -> dict[int, Interval]:
+    """Of each evaluated size. Their ratios to the reference are the ones that were measured side by side."""
+    reference = choice.current or choice.recommended
+    level = interval([speeds[reference] for speeds in rounds]).value
+    found = {}
+    for size in choice.evaluated:
+        own = interval([speeds[size] for speeds in rounds])
+        value = level + _ratio(size, reference, rounds).value
+        found[size] = Interval(min(own.low, value), value, max(own.high, value)).exp()
+    return found
+
+
+def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:
+    """Samples a second of what was only in the selection, by its ratio to the recommended size, which was in all."""
+    found = {}
+    for size in {s for speeds in selection for s in speeds} - set(choice.evaluated):
+        ratios = [speeds[size] - speeds[choice.recommended] for speeds in selection if size in speeds]
+        found[size] = reference_speed * math.exp(median(ratios))
+    return found
+
+
+def _ratio(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
+    """The logarithm of how many times as fast `size` is, with its interval."""
+    return interval([speeds[size] - speeds[other] for speeds in rounds])
+
+
+def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
+    """`_ratio`, widened to the middle half of the rounds where they contradict each other.
+
+    Rounds that fall in two groups have their centre of symmetry between the two, known well and true of neither.
+    """
+    ratio = _ratio(size, other, rounds)
+    low, _, high = quantiles((speeds[size] - speeds[other] for speeds in rounds), n=4)
+    if high - low <= math.log(AGREEING_SPREAD):
+        return ratio
+    return Interval(min(low, ratio.low), ratio.value, max(high, ratio.high))
+
+
+def _extra_seconds(rounds: Sequence[Round], fewest: int) -> float:
+    """What the rounds beyond the fewest took."""
+    return sum(r.seconds for r in rounds[fewest:])

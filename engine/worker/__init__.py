@@ -1,0 +1,1 @@
+"""The process that measures, and the handle by which its parent holds it."""

@@ -1,0 +1,357 @@
+"""Starts, feeds, times out and replaces the worker process. The only place that does.
+
+A session is one process that opened the device and the model. `WorkerHandle.probe` answers with a Probe, also
+when the kernel's out-of-memory killer took the session; any other death or silence raises WorkerFailed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from ..errors import EngineError, WorkerFailed
+from ..machine import nvml
+from ..machine.device_lock import inherited_lock
+from ..progress import Progress, unheard
+from ..result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
+from ..spec import RunSpec
+from ..speed.comparison import TimedBlock
+
+WORKER_COMMAND = (sys.executable, "-m", f"{__package__}.process")
+START_SECONDS = 300.0
+OPEN_SECONDS = 900.0
+END_SECONDS = 30.0
+STOP_SECONDS = 1.0
+STDERR_BYTES = 2_000
+KILLED = "the kernel's out-of-memory killer ended the worker process"
+
+
+class TimeIsUp(Exception):
+    """The deadline passed before the worker answered; its session was killed."""
+
+
+class WorkerHandle:
+    """One waiting process with everything imported, and at most one session forked from it."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.import_seconds = 0.0
+        self.model_seconds = 0.0
+        self.sessions = 0
+        self.device: DeviceFacts | None = None
+        self.beside_bytes: int | None = None  # what the last session found beside itself when it opened
+        self._facts: DeviceFacts | None = None
+        self.environment: dict[str, Any] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._pending = b""
+        self._session_pid: int | None = None
+        self._session_probes = 0
+
+    def __enter__(self) -> WorkerHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the next probe would be the first of its process."""
+        return self._session_probes == 0
+
+    def trace(self, seconds: float) -> dict[str, Any]:
+        """What the training steps allocate, as `BatchModel.to_dict()`; in a process that then ends.
+
+        Raises TimeIsUp when that takes longer than `seconds`, and the EngineError with which the worker refused.
+        """
+        assert self._session_pid is None
+        self._start_if_needed()
+        try:
+            self._session_pid = self._ask({"do": "trace", "spec": self.spec.to_dict()}, "tracing", END_SECONDS)["pid"]
+        except TimeIsUp:
+            self._end_process()
+            raise
+        model: dict[str, Any] = self._read("traced", seconds)["model"]
+        self._await_end()
+        return model
+
+    def facts(self) -> DeviceFacts:
+        """What the device is, which tells its lock. Raises DeviceUnavailable. It is not in use yet."""
+        self._start_if_needed()
+        assert self._facts is not None
+        return self._facts
+
+    def open(self) -> None:
+        """Make sure a session is open. Raises the EngineError with which the worker refused."""
+        if self._session_pid is not None:
+            return
+        self._start_if_needed()
+        request = {
+            "do": "open",
+            "spec": self.spec.to_dict(),
+            "describe": not self.environment,
+            "idle_beside_bytes": self.beside_bytes,
+        }
+        try:
+            opened = self._ask(request, "opened", OPEN_SECONDS)
+        except TimeIsUp as exc:
+            raise WorkerFailed(f"the model was not ready within {OPEN_SECONDS:.0f} s") from exc
+        self._session_pid, self._session_probes = opened["pid"], 0
+        self.sessions += 1
+        self.model_seconds += opened["model_seconds"]
+        self.environment = opened.get("environment") or self.environment
+        found = DeviceFacts.from_dict(opened["device"])
+        self.device = _facts_to_keep(self.device, found)
+        self.beside_bytes = found.beside_bytes  # a tenant that stays is waited for once, not in every session
+
+    def probe(
+        self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress = unheard
+    ) -> Probe:
+        """Run one probe in the open session, within `seconds`. A refused probe ends the session.
+
+        Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when it went wrong.
+        """
+        self.open()
+        fresh = self.is_fresh
+        self._session_probes += 1
+        kills, started = _oom_kills(), time.monotonic()
+        request = {"do": "probe", "batch_size": batch_size, "steps": steps, "with_kinds": with_kinds}
+        try:
+            probe = Probe.from_dict(self._ask(request, "probe", seconds, progress)["probe"])
+        except WorkerFailed as error:
+            if error.status != -signal.SIGKILL or _oom_kills() <= kills:
+                raise
+            probe = _killed_by_kernel(batch_size, time.monotonic() - started)
+        if not probe.fits:
+            self.close()
+        return replace(probe, fresh_process=fresh)
+
+    def time(
+        self, batch_size: int, *, block_seconds: float, seconds: float, progress: Progress = unheard
+    ) -> TimedBlock:
+        """Time a block of steps in the open session, within `seconds`. A refused size ends the session."""
+        self.open()
+        self._session_probes += 1
+        kills = _oom_kills()
+        request = {"do": "time", "batch_size": batch_size, "block_seconds": block_seconds}
+        try:
+            block = TimedBlock.from_dict(self._ask(request, "block", seconds, progress)["block"])
+        except WorkerFailed as error:
+            if error.status != -signal.SIGKILL or _oom_kills() <= kills:
+                raise
+            block = TimedBlock(batch_size, Outcome.OUT_OF_MEMORY, error_type="Killed", error_message=KILLED)
+        if block.outcome is not Outcome.FITS:
+            self.close()
+        return block
+
+    def close(self) -> None:
+        """End the session, so that the next probe runs in a process that has run nothing."""
+        if self._session_pid is None:
+            return
+        self._kill_session()
+        self._await_end()
+
+    def stop(self) -> None:
+        """End everything. Safe to call at any time."""
+        self._kill_session()
+        self._forget_session()
+        self._end_process()
+        self._stderr.close()
+
+    def _end_process(self) -> None:
+        """Let the waiting process see that its input ended, so that it reaps its session; kill it if it does not."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _start_if_needed(self) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            self._end_process()
+        if self._process is None:
+            self._start()
+
+    def _start(self) -> None:
+        self._pending = b""
+        if self.spec.device != "cpu":
+            nvml.keep_driver_loaded(pynvml)
+        self._process = subprocess.Popen(
+            [*WORKER_COMMAND, self.spec.model, self.spec.device],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            # counting cards must not start CUDA in the process that sessions are forked from
+            env={**os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+            pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held as long as anything of a run lives
+            cwd=Path(__file__).resolve().parents[2],
+        )
+        try:
+            ready = self._read("ready", START_SECONDS)
+        except TimeIsUp as exc:
+            raise WorkerFailed(f"the worker had not imported torch after {START_SECONDS:.0f} s") from exc
+        self.import_seconds += ready["import_seconds"]
+        self._facts = DeviceFacts.from_dict(ready["device"])
+
+    def _ask(
+        self, request: dict[str, Any], answer: str, seconds: float, progress: Progress = unheard
+    ) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as exc:
+            raise WorkerFailed(f"the worker is gone{self._last_words()}") from exc
+        return self._read(answer, seconds, progress)
+
+    def _read(self, wanted: str, seconds: float, progress: Progress = unheard) -> dict[str, Any]:
+        """The next message that is not progress; it must be `wanted`. Kills the session when the seconds are over."""
+        deadline = time.monotonic() + seconds
+        while (message := self._read_message(deadline)) is not None and message["event"] == "progress":
+            progress(message["stage"], message["step"])
+        if message is None:
+            self._kill_session()
+            self._await_end()
+            raise TimeIsUp(f"no answer within {seconds:.0f} s")
+        if message["event"] == wanted:
+            return message
+        if message["event"] == "error":
+            error = EngineError.from_dict(message["error"])
+            self._end_after_error()
+            raise error
+        self._forget_session()
+        status = self._status_of(message)
+        error = WorkerFailed(f"the worker process {_how_it_ended(status)}{self._last_words()}")
+        error.status = status
+        raise error
+
+    def _read_message(self, deadline: float) -> dict[str, Any] | None:
+        """The next message; one of the event "gone" when the worker closed its end, None when it is too late."""
+        line = self._read_line(deadline)
+        if line is None:
+            return None
+        message: dict[str, Any] = json.loads(line) if line else {"event": "gone"}
+        return message
+
+    def _read_line(self, deadline: float) -> bytes | None:
+        """One line; empty when the worker closed its end, None when the deadline passed first."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._pending:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
+                return None
+            chunk = os.read(descriptor, 65_536)
+            if not chunk:
+                return b""
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _await_end(self) -> None:
+        """After a kill: read on until the session is said to have ended, past an answer that came just before.
+
+        Where sessions are not forked, the session was the worker itself: its output ends, and the next
+        session needs a new one.
+        """
+        deadline = time.monotonic() + END_SECONDS
+        while self._session_pid is not None:
+            line = self._read_line(deadline)
+            if not line:
+                self._end_process()
+            if not line or json.loads(line)["event"] == "ended":
+                self._forget_session()
+
+    def _end_after_error(self) -> None:
+        """A session that reported an error ends by itself; a worker that served it itself, or could not start, too."""
+        if self._read_line(time.monotonic() + END_SECONDS) == b"":
+            self._end_process()
+        self._forget_session()
+
+    def _kill_session(self) -> None:
+        if self._session_pid is not None:
+            try:
+                os.kill(self._session_pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+
+    def _forget_session(self) -> None:
+        self._session_pid, self._session_probes = None, 0
+
+    def _status_of(self, message: dict[str, Any]) -> int | None:
+        """The exit status of what ended; negative: the signal. None when it is not known."""
+        status = message.get("status")
+        if status is None and self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = self._process.wait(STOP_SECONDS)
+        return status
+
+    def _last_words(self) -> str:
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(self._stderr.tell() - STDERR_BYTES, 0))
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        kept = [line for line in lines if line.strip() and not line.startswith("USDT:")]
+        return f"; its last words: {' | '.join(kept[-3:])}" if kept else ""
+
+
+def _facts_to_keep(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
+    """Return the device as it was before this run used it; marked as shared as soon as somebody else came.
+
+    What an earlier session of this run held may still be listed as somebody else's while the driver takes it back:
+    so others have come only where more is held beside the new session than beside the first.
+    """
+    if known is None:
+        return found
+    if known.is_shared or not found.is_shared:
+        return known
+    has_grown = (found.beside_bytes or 0) > (known.beside_bytes or 0) + FOREIGN_NOTABLE_BYTES
+    return replace(found, beside_bytes=known.beside_bytes) if found.beside_bytes is None or has_grown else known
+
+
+def _how_it_ended(status: int | None) -> str:
+    if status is None:
+        return "said something unexpected"
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def _killed_by_kernel(batch_size: int, wall_seconds: float) -> Probe:
+    return Probe(
+        batch_size,
+        Outcome.OUT_OF_MEMORY,
+        error_type="Killed",
+        error_message=KILLED,
+        wall_seconds=wall_seconds,
+    )
+
+
+def _oom_kills() -> int:
+    """How many processes the kernel has killed for memory since it started; 0 where it does not say.
+
+    The evidence that turns a SIGKILL into an out-of-memory: without it a killed worker is a failure.
+    """
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

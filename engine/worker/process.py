@@ -1,0 +1,270 @@
+"""The worker process: where torch lives. Started by `child.py`, spoken to in JSON lines.
+
+It asks in a fork whether the device is there, imports everything its workload needs and touches no device itself:
+it is the spare that waits. Each `open` is served by a fork of it, a process that has run nothing yet, made in
+milliseconds instead of the seconds that imports take; when that one is given up (after an out-of-memory, or for a
+clean start) the next `open` gets another. A `trace` is served the same way: the fake tensors and all that must be
+patched for them end with its process. Where forking is not safe (macOS, XPU) it serves one `open` or `trace` itself
+and ends.
+
+    in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
+         {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
+         {"do": "probe", "batch_size": 16, "steps": 3, "with_kinds": true} -> probe | error
+         {"do": "time", "batch_size": 16, "block_seconds": 0.4}          -> block | error
+         {"do": "close"}                                           -> (the session ends)
+    out  ready, tracing, traced, opened, progress, probe, block, error, and {"event": "ended", "status": ...} when
+         a session's or a trace's process is gone
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkloadFailed
+from ..estimate.hidden_devices import HIDDEN
+from ..machine.fork import ForkFailed, in_a_fork
+from ..progress import Paced, Progress
+from ..result import DeviceFacts, Outcome, Probe
+from ..spec import RunSpec
+
+if TYPE_CHECKING:
+    from ..measurement.device import Device
+    from ..measurement.timing import BlockTimer
+
+Requests = dict[str, Callable[..., dict[str, Any]]]
+"""By the word after "do": what runs it, and answers with the message to send."""
+
+SEED = 0
+OOM_SCORE_ADJ = 500  # of 1,000
+FACTS_SECONDS = 120  # a driver that keeps no state between processes takes seconds for each of a host's cards
+
+
+def main(model_id: str, device_name: str) -> None:
+    """Serve sessions until standard input ends. Ends at once if there is no such device or model."""
+    started = time.perf_counter()
+    out = _private_stdout()
+    _die_with_parent()
+    _be_the_first_victim()
+    if device_name == "cpu":
+        os.environ.update(HIDDEN)  # autograd makes a context on every card it finds, and others may be measuring there
+    try:
+        facts = _device_facts(device_name)  # first: that there is no such device need not wait for the other imports
+        _preload(model_id)
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
+        return
+    _say(out, event="ready", import_seconds=time.perf_counter() - started, device=facts.to_dict())
+    while line := sys.stdin.readline():
+        if not _can_fork():
+            _serve(json.loads(line), facts, out)
+            return
+        _serve_in_fork(json.loads(line), facts, out)
+
+
+def _device_facts(name: str) -> DeviceFacts:
+    """What there is to know of the device, asked in a process that then ends: asking starts the driver.
+
+    A process whose driver runs cannot be forked from, and cannot trace a card's steps any more.
+    """
+
+    def ask() -> dict[str, Any]:
+        from ..measurement.device import facts_of
+
+        return facts_of(name).to_dict()
+
+    try:
+        return DeviceFacts.from_dict(in_a_fork(ask, FACTS_SECONDS) if _can_fork() else ask())
+    except ForkFailed as exc:
+        raise DeviceUnavailable(f"{name} cannot be asked what it is: {exc}") from exc
+
+
+def _preload(model_id: str) -> None:
+    from ..measurement.workloads import preload
+
+    try:
+        preload(model_id)
+    except ImportError as exc:
+        raise WorkloadFailed(f"cannot import {model_id}: {exc}") from exc
+
+
+def _can_fork() -> bool:
+    """Linux, and no XPU build: its imports may open the driver, which does not survive a fork."""
+    import torch
+
+    return sys.platform.startswith("linux") and not torch._C._has_xpu
+
+
+def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
+    if first["do"] == "trace":
+        _trace(RunSpec.from_dict(first["spec"]), facts, out)
+    else:
+        _session(first, out)
+
+
+def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
+    """One session or trace in a fork of this process; says how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        _die_with_parent()
+        status = 1
+        try:
+            _serve(first, facts, out)
+            status = 0
+        except BaseException:  # noqa: BLE001 - its last words are all that is left of it
+            traceback.print_exc()  # nothing above here would: the process ends below
+        finally:
+            out.flush()
+            sys.stderr.flush()
+            os._exit(status)  # no exit handlers: they belong to the process that was forked
+    _, status = os.waitpid(pid, 0)
+    _say(out, event="ended", status=os.waitstatus_to_exitcode(status))
+
+
+def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
+    """What the steps of `spec` allocate at any batch size, by the rules of the device they will run on.
+
+    No card is visible meanwhile: what is predicted must not change what is measured next.
+    """
+    from ..estimate.batch_model import BatchModel
+    from ..estimate.hidden_devices import devices_hidden
+    from ..estimate.prior import card_of
+    from ..estimate.trace import memory_model
+
+    _say(out, event="tracing", pid=os.getpid())
+    try:
+        with devices_hidden():
+            model = memory_model(spec, card_of(facts))
+        if not isinstance(model, BatchModel):
+            raise EstimateImpossible("its memory is not a straight line in the batch size: each size must be traced")
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
+    else:
+        _say(out, event="traced", model=model.to_dict())
+
+
+def _session(first: dict[str, Any], out: TextIO) -> None:
+    """Open the device and the model once, then run probes and blocks until told to close."""
+    try:
+        spec = RunSpec.from_dict(first["spec"])
+        served, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
+        _say(out, event="opened", pid=os.getpid(), **opened)
+        while (line := sys.stdin.readline()) and (work := served.get((request := json.loads(line)).pop("do"))):
+            _say(out, **work(**request, progress=Paced(partial(_say_progress, out))))
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
+
+
+def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tuple[Requests, dict[str, Any]]:
+    """What answers each request on the opened device, and what there is to say about the device."""
+    import torch
+
+    from ..measurement.environment import check_environment, environment
+    from ..measurement.probe import Bench, outcome_of, run_probe
+    from ..measurement.step import apply_precision
+    from ..measurement.timing import BlockTimer
+    from ..measurement.workloads import build
+
+    started = time.perf_counter()
+    torch.manual_seed(SEED)
+    apply_precision(spec.precision)
+    device = _opened_device(spec, idle_beside_bytes)
+    check_environment(spec, device.torch_device.type)
+    facts = {"device": device.facts().to_dict(), **({"environment": environment(spec, device)} if describe else {})}
+    try:
+        bench = Bench(spec, device, build(spec, device.torch_device))
+    except EngineError:
+        raise
+    except Exception as exc:
+        name, text = type(exc).__name__, str(exc)[:1_000]
+        if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
+            raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
+        served = _requests(partial(_model_does_not_fit, name, text, device), None)
+    else:
+        served = _requests(partial(run_probe, bench), BlockTimer(bench))
+    return served, {**facts, "model_seconds": time.perf_counter() - started}
+
+
+def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requests:
+    """What a session answers; no block is ever asked of one whose model did not fit."""
+
+    def probe(**request: Any) -> dict[str, Any]:
+        return {"event": "probe", "probe": run_probe(**request).to_dict()}
+
+    def block(timer: BlockTimer, batch_size: int, block_seconds: float, progress: Progress) -> dict[str, Any]:
+        return {"event": "block", "block": asdict(timer.run(batch_size, block_seconds, progress))}
+
+    return {"probe": probe, **({} if timer is None else {"time": partial(block, timer)})}
+
+
+def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
+    """Open the device; whatever a driver refuses with comes back as a sentence about the device."""
+    from ..measurement.device import open_device
+
+    try:
+        return open_device(spec, idle_beside_bytes)
+    except EngineError:
+        raise
+    except Exception as exc:
+        reason = str(exc).partition("\n")[0][:1_000]
+        raise DeviceUnavailable(f"{spec.device} cannot be opened: {type(exc).__name__}: {reason}") from exc
+
+
+def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
+    """The answer to any probe when the device has no room for the model itself."""
+    from ..measurement.probe import read_if_possible
+
+    return Probe(
+        batch_size,
+        Outcome.OUT_OF_MEMORY,
+        beside_bytes=read_if_possible(device.beside_bytes),
+        error_type=error_type,
+        error_message=text,
+        failed_phase="loading the model",
+    )
+
+
+def _private_stdout() -> TextIO:
+    """The protocol's own copy of standard output; whatever libraries print goes to standard error."""
+    out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+    os.dup2(2, 1)
+    return out
+
+
+def _say(out: TextIO, **message: Any) -> None:
+    out.write(json.dumps(message) + "\n")
+    out.flush()
+
+
+def _say_progress(out: TextIO, stage: str, step: int) -> None:
+    _say(out, event="progress", stage=stage, step=step)
+
+
+def _be_the_first_victim() -> None:
+    """Ask the kernel to end this process, and those forked from it, before others when the host's memory is out."""
+    score = Path("/proc/self/oom_score_adj")
+    with contextlib.suppress(OSError, ValueError):  # not Linux: the kernel chooses by itself
+        if int(score.read_text()) < OOM_SCORE_ADJ:
+            score.write_text(str(OOM_SCORE_ADJ))
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when the one that started it is gone, whatever it is doing."""
+    if sys.platform.startswith("linux"):
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,281 @@
+"""The command line: its output forms, its exit codes, its words for bad input."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.cli.console import certificate, details, event_line, summary
+from engine.cli.main import main
+from engine.cli.validate import verdict
+from engine.intervals import Interval
+from engine.result import (
+    Boundary,
+    DeviceFacts,
+    Outcome,
+    Point,
+    Probe,
+    Reason,
+    RecommendedBy,
+    RunResult,
+    Savings,
+    Speed,
+    Waste,
+)
+from engine.savings import savings
+from engine.spec import RunSpec
+from engine.units import GIB
+
+ROOT = Path(__file__).resolve().parents[3]
+TOP_LEVEL = {
+    "schema", "spec", "device", "boundary", "largest", "recommended", "fastest", "current", "waste", "speedup",
+    "batch_size_ratio", "savings", "probes", "environment", "timings", "estimate", "estimate_error",
+    "speed", "speedup_low", "speedup_high", "kinds",
+}  # fmt: skip
+
+
+def engine(*arguments: str, told: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "engine", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False, input=told)
+
+
+@pytest.fixture(scope="module")
+def measured() -> subprocess.CompletedProcess[str]:
+    return engine(
+        "bert-tiny", "cpu", "--memory-limit", "100MiB", "--sequence-length", "64", "--json", "--current-batch-size", "4"
+    )
+
+
+@pytest.mark.slow
+def test_json_is_one_document_with_the_promised_keys(measured):
+    assert measured.returncode == 0
+    document = json.loads(measured.stdout)
+    assert set(document) == TOP_LEVEL
+    assert {"largest_batch_size", "certified", "refused_batch_size", "reason"} <= set(document["boundary"])
+    assert {"batch_size", "samples_per_second", "peak_allocated_bytes"} <= set(document["recommended"])
+
+
+@pytest.mark.slow
+def test_a_real_run_is_certified_by_its_own_probes(measured):
+    document = json.loads(measured.stdout)
+    boundary, limit = document["boundary"], 100 * 2**20
+    by_size = {p["batch_size"]: p for p in document["probes"] if p["purpose"] not in ("curve", "timing")}
+    assert boundary["certified"]
+    assert by_size[boundary["largest_batch_size"]]["peak_allocated_bytes"] <= limit
+    assert by_size[boundary["refused_batch_size"]]["peak_allocated_bytes"] > limit
+    assert document["current"]["batch_size"] == 4
+
+
+@pytest.mark.slow
+def test_events_are_json_lines_and_a_model_that_does_not_fit_exits_with_3():
+    spec = {"model": "bert-tiny", "device": "cpu", "memory_limit_bytes": "70MiB"}
+    done = engine("--spec", json.dumps(spec), "--events")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 3
+    assert events[-1]["result"]["boundary"]["reason"] == "does_not_fit"
+    assert all("seconds" in event for event in events)
+
+
+@pytest.mark.slow
+def test_a_run_is_taken_up_from_known_probes_and_its_result_is_in_the_file(measured, tmp_path):
+    first = json.loads(measured.stdout)
+    known = {name: first[name] for name in ("device", "environment", "probes")}
+    path = tmp_path / "result.json"
+    options = ("--spec", json.dumps(first["spec"]), "--events", "--resume", "-", "--result-file", str(path))
+    events = [json.loads(line) for line in engine(*options, told=json.dumps(known)).stdout.splitlines()]
+    assert json.loads(path.read_text()) == {"exit_status": 0, "result": events[-1]["result"]}
+    assert events[-1]["result"]["boundary"] == first["boundary"]
+    started = [event["purpose"] for event in events if event["event"] == "probe_started"]
+    assert started[:2] == ["confirm", "soak"]
+    assert set(started[2:]) <= {"timing"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["--validate", "--validate-backward"])
+def test_a_check_without_enough_memory_exits_with_1_and_a_sentence(check):
+    done = engine(check, "bert-tiny", "--device", "cpu", "--memory-limit", "70MiB", "--sequence-length", "512")
+    assert done.returncode == 1
+    assert "bert-tiny at batch 8 does not fit" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_spent_time_budget_exits_with_5():
+    assert engine("bert-tiny", "cpu", "--memory-limit", "1GiB", "--time-budget", "1").returncode == 5
+
+
+@pytest.mark.slow
+def test_the_devices_of_this_machine_are_listed_as_json():
+    done = engine("devices", "--json")
+    assert json.loads(done.stdout)[-1]["device"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "model: is required"),
+        (["nosuch"], "one of bert, gpt2, resnet"),
+        (["bert", "tpu"], "device: 'tpu' is not a device"),
+        (["bert", "cpu", "--device", "cuda"], "given twice"),
+        (["bert", "--memory-limit", "big"], "memory_limit_bytes: 'big' is not a size"),
+        (["bert", "--current-batch-size", "0"], "current_batch_size: 0 is out of range"),
+        (["bert", "--current-batch-size", "-1"], "out of range"),
+        (["--spec", "{nope"], "spec: is not valid JSON"),
+        (["--spec", '{"model": "bert", "colour": 1}'], "colour: unknown key"),
+        (["bert", "--spec", '{"model": "gpt2"}'], "spec: stands for all settings; leave out model"),
+        (["devices", "--jsn"], "devices takes --json and nothing else"),
+        (["--validate", "bert", "--json"], "takes no --json"),
+        (["bert", "--resume", "-"], "resume: is for tools: it needs --events or --json"),
+        (["bert", "--result-file", "r.json"], "result_file: is for tools: it needs --events or --json"),
+        (["--validate", "bert", "--result-file", "r.json"], "result_file: is for tools"),
+        (["bert", "--json", "--resume", "probes.json"], "resume: takes - and nothing else"),
+    ],
+)
+def test_bad_input_exits_with_2_and_names_the_field(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("told", "words"), [("", "is not valid JSON"), ("[1", "is not valid JSON"), ("{}", "is not device, environment")]
+)
+def test_known_probes_that_are_malformed_exit_with_2_and_an_event_that_names_the_field(
+    told, words, capsys, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(told))
+    assert main(["bert-tiny", "cpu", "--events", "--resume", "-"]) == 2
+    event = json.loads(capsys.readouterr().out)
+    assert (event["event"], event["error"]["field"], event["seconds"] >= 0) == ("error", "resume", True)
+    assert words in event["error"]["message"]
+
+
+def test_a_number_that_is_none_exits_with_2(capsys):
+    with pytest.raises(SystemExit) as raised:
+        main(["bert", "--max", "many"])
+    assert raised.value.code == 2
+    assert "--max: invalid int value" in capsys.readouterr().err
+
+
+def result(**changes) -> RunResult:
+    point = Point(40, 250.0, 0.16, 20 * GIB, 22 * GIB, 22 * GIB)
+    fields = {
+        "spec": RunSpec("bert"),
+        "device": DeviceFacts("cuda:0", "cuda", "NVIDIA A10", 24 * GIB),
+        "boundary": Boundary(48, True, 49, Reason.OUT_OF_MEMORY, soak_steps=20),
+        "largest": point,
+        "fastest": point,
+        "recommended": point,
+        "current": point,
+        "waste": Waste(24 * GIB, None, None, int(1.9 * GIB), 0.08),
+        "speedup": 2.5,
+        "batch_size_ratio": 2.5,
+        "savings": Savings(0.4, 2.0, 100, 0.8, 0.48, 48.0),
+        "probes": (),
+        "environment": {},
+    }
+    return RunResult(**fields | changes)
+
+
+def test_the_closing_block_is_the_contract_s_to_the_letter():
+    assert summary(result()) == "\n".join(
+        [
+            "============================================================",
+            "■ MemoryMark Results - BERT on CUDA",
+            "============================================================",
+            "Optimal batch size: 40",
+            "Current batch size: 16",
+            "Waste: 1.9GB (8.0%)",
+            "Speedup: 2.5x",
+            "Savings: $0.48/run, $48.00/year",
+            "============================================================",
+        ]
+    )
+
+
+def with_speed(low: float, value: float, high: float, **speed) -> RunResult:
+    spec = RunSpec("bert")
+    money = savings(spec, Interval(low, value, high))
+    said = Speed(True, None, RecommendedBy.SPEED, 0.05, rounds=6, **speed)
+    return result(speedup=value, speedup_low=low, speedup_high=high, savings=money, speed=said)
+
+
+def test_the_speed_up_and_the_money_come_with_their_intervals_and_assumptions():
+    said = details(with_speed(1.36, 1.39, 1.42, others_cores=1.6, cores=2))
+    assert "Speed-up: 1.39x [1.36, 1.42] over 16 (95% interval of 6 rounds)." in said
+    assert "assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49]." in said
+    assert "other work used 1.6 of 2 cores" in said
+
+
+def test_an_interval_that_holds_1_is_the_same_speed_and_saves_nothing():
+    same = with_speed(0.97, 1.06, 1.09)
+    assert "Speedup: 1.0x\nSavings: $0.00/run, $0.00/year" in summary(same)
+    assert "the same speed, 1.06x [0.97, 1.09]" in details(same)
+
+
+def test_a_speed_that_is_not_measurable_is_said_to_be_so_with_what_was_chosen_instead():
+    said = Speed(False, "speed not measurable here now: between 0.8x and 13x", RecommendedBy.MEMORY_RESERVE, 0.05)
+    unknown = details(result(speedup=None, speed=said))
+    assert "Speed not measurable here now: between 0.8x and 13x." in unknown
+    assert "the largest measured that leaves 5% free" in unknown
+
+
+def test_what_was_not_measured_is_said_to_be_so():
+    nothing = Savings(0.4, 2.0, 100, 0.8, None, None)
+    unknown = result(recommended=None, speedup=None, savings=nothing, waste=Waste(GIB, None, None, None, None))
+    assert summary(unknown).count("not measured") == 4
+
+
+@pytest.mark.parametrize(
+    ("boundary", "words"),
+    [
+        (Boundary(48, True, 49, Reason.OUT_OF_MEMORY, soak_steps=20), "48 trained 20 steps in a fresh process; 49 ran"),
+        (Boundary(0, True, 1, Reason.DOES_NOT_FIT, "tried 2 GiB"), "batch 1 ran out of memory (tried 2 GiB)"),
+        (Boundary(48, False, 49, Reason.SIZE_LIMIT, "INT_MAX"), "not memory (INT_MAX)"),
+        (Boundary(64, False, None, Reason.MAX_BATCH_SIZE), "largest size allowed"),
+        (Boundary(None, False, None, Reason.TIME_BUDGET), "no batch size trained; the time budget ended"),
+    ],
+)
+def test_every_boundary_has_a_true_sentence(boundary, words):
+    assert words in certificate(result(boundary=boundary))
+
+
+def test_the_certificate_of_a_cpu_says_what_its_limit_does_not_count():
+    on_cpu = details(result(device=DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB)))
+    assert "libraries take from the system beside them is not in it" in on_cpu.splitlines()[1]
+    assert "libraries" not in details(result())
+
+
+def test_a_model_that_does_not_fit_is_told_how_much_it_needed_and_what_may_help():
+    refusal = Probe(
+        1,
+        Outcome.OUT_OF_MEMORY,
+        error_type="BudgetExceeded",
+        peak_allocated_bytes=2 * GIB,
+        failed_phase="optimizer_step",
+    )
+    device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=GIB)
+    boundary = Boundary(0, True, 1, Reason.DOES_NOT_FIT, "over the limit")
+    said = details(result(device=device, boundary=boundary, probes=(refusal,), largest=None))
+    assert "Batch 1 needed at least 2.0 GiB in the optimizer step; there were 1.0 GiB." in said
+    assert "\n  An optimizer with less state" in said
+    assert "checkpointing" not in said
+
+
+def test_a_probe_s_line_tells_size_outcome_memory_and_speed():
+    fits = Probe(16, Outcome.FITS, peak_allocated_bytes=2**30, samples_per_second=98.76)
+    assert event_line({"event": "probe", "probe": fits.to_dict()}).split() == [
+        "batch", "16", "fits", "1.0", "GiB", "98.8", "samples/s", "(search)",
+    ]  # fmt: skip
+    refused = Probe(17, Outcome.OUT_OF_MEMORY, failed_phase="backward")
+    assert "batch 17     out of memory in backward" in event_line({"event": "probe", "probe": refused.to_dict()})
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [(1.0, "FAIL"), (1.49, "FAIL"), (1.5, "WARN"), (1.99, "WARN"), (2.0, "PASS"), (3.0, "PASS"), (3.01, "WARN")],
+)
+def test_the_backward_check_passes_between_two_and_three(ratio, expected):
+    assert verdict(ratio) == expected

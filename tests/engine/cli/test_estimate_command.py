@@ -1,0 +1,179 @@
+"""`python -m engine estimate`: from words to a table, JSON or events."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from engine.cli.main import main
+from engine.estimate import answers, gpus, known_errors
+from engine.estimate.predict import Replays
+from engine.estimate.types import Estimate
+from engine.spec import RunSpec
+from engine.units import GIB
+from tests.engine.estimate.made_up_models import model
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """How the cards were traced, in place of tracing them."""
+    traced = []
+
+    def conditions_for(gpu, precision):
+        return "cpu" if gpu is None else (gpu.compute_capability or (9, 0)) >= (8, 0)
+
+    def replays_for(self, gpu):
+        conditions = conditions_for(gpu, self._spec.precision)
+        if conditions not in self._replays:
+            traced.append(gpu)
+            self._replays[conditions] = Replays(model(), self._expandable_segments)
+        return self._replays[conditions]
+
+    monkeypatch.setattr(answers.Answers, "_replays_for", replays_for)
+    return traced
+
+
+def run(capsys, *arguments):
+    status = main(["estimate", *arguments])
+    written = capsys.readouterr()
+    return SimpleNamespace(status=status, out=written.out, err=written.err)
+
+
+def test_one_card_is_one_json_document_of_the_promised_form(traces, capsys):
+    document = json.loads(run(capsys, "bert-tiny", "--gpu", "a100-40gb", "--json").out)
+    assert {
+        "schema",
+        "spec",
+        "gpu",
+        "largest_batch_size",
+        "safe_batch_size",
+        "at",
+        "limits",
+        "seconds",
+        "versions",
+    } <= (document.keys())
+    assert {"name", "total_bytes", "context_bytes", "calibrated"} <= document["gpu"].keys()
+    assert json.loads(json.dumps(Estimate.from_dict(document).to_dict())) == document
+
+
+def test_all_cards_are_a_list_from_one_trace_for_each_kind(traces, capsys):
+    documents = json.loads(run(capsys, "bert-tiny", "--gpu", "all", "--json").out)
+    assert [document["gpu"]["id"] for document in documents] == list(gpus.gpus())
+    assert len(traces) == 2
+
+
+def test_cards_that_cannot_do_the_precision_are_left_out_and_named(traces, capsys):
+    done = run(capsys, "bert-tiny", "--gpu", "t4,a10", "--precision", "bf16", "--json")
+    assert [document["gpu"]["id"] for document in json.loads(done.out)] == ["a10"]
+    assert "left out: precision: bf16 needs" in done.err
+
+
+def test_the_table_says_that_nothing_was_measured(traces, capsys):
+    text = run(capsys, "bert-tiny", "--gpu", "a10", "--batch-size", "48").out
+    assert "ESTIMATE, nothing was measured" in text
+    assert "48" in text
+    assert "Known error" in text
+
+
+def test_why_an_estimate_is_approximate_stands_in_its_document_and_its_table(monkeypatch, capsys):
+    made = replace(model(), method="approximate_fake_cpu", approximate_because="this is a test")
+    monkeypatch.setattr(answers.Answers, "_replays_for", lambda self, gpu: Replays(made))
+    assert json.loads(run(capsys, "bert-tiny", "--gpu", "a10", "--json").out)["approximate_because"] == "this is a test"
+    assert (
+        "APPROXIMATE, the CPU's own steps were traced, because this is a test"
+        in run(capsys, "bert-tiny", "--gpu", "a10").out
+    )
+
+
+def test_no_card_can_be_found_while_it_estimates(traces, capsys, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    seen = []
+    monkeypatch.setattr(answers.Answers, "_estimate", lambda *_: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    with pytest.raises(AttributeError):  # it made no estimate
+        run(capsys, "bert-tiny", "--gpu", "a10")
+    assert seen == [""]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_an_exact_batch_size_is_answered(traces, capsys):
+    document = json.loads(run(capsys, "bert-tiny", "--gpu", "a10", "--batch-size", "48", "--json").out)
+    assert 48 in [at["batch_size"] for at in document["at"]]
+
+
+def test_a_card_may_be_given_by_its_memory_alone(traces, capsys):
+    document = json.loads(run(capsys, "bert-tiny", "--memory", "24GiB", "--json").out)
+    assert document["gpu"]["total_bytes"] == 24 * GIB
+
+
+def test_the_cpu_has_no_allocator(traces, capsys):
+    document = json.loads(run(capsys, "bert-tiny", "--gpu", "cpu", "--memory-limit", "2GiB", "--json").out)
+    assert document["gpu"]["id"] == "cpu"
+    assert {at["peak_reserved_bytes"] for at in document["at"]} == {None}
+    assert document["limit_bytes"] == 2 * GIB
+
+
+def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
+    spec = json.dumps(RunSpec("bert-tiny").to_dict())
+    lines = run(capsys, "--spec", spec, "--gpu", "a10,l4", "--events").out.splitlines()
+    events = [json.loads(line) for line in lines]
+    assert [event["event"] for event in events] == [
+        "started", "phase", "phase", "estimate", "estimate", "phase", "result",
+    ]  # fmt: skip
+    assert [made["gpu"]["id"] for made in events[-1]["result"]["estimates"]] == ["a10", "l4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "words"),
+    [
+        (["bert-tiny"], "gpu", "give a card"),
+        (["bert-tiny", "--gpu", "a10", "--memory", "24GiB"], "gpu", "give a card"),
+        (["bert-tiny", "--gpu", "a1O"], "gpu", "a10"),
+        (["bert-tiny", "--memory", "a lot"], "memory", "not a size"),
+        (["bert-tiny", "--memory", "3B"], "memory", "no GPU's memory"),
+        (["bert-tiny", "--gpu", "a10", "--batch-size", "0"], "batch_size", "out of range"),
+        (["bert-tiny", "--gpu", "a10", "--memory-limit", "99GiB"], "memory_limit_bytes", "above what"),
+        (["bert-tiny", "--gpu", "cpu", "--precision", "tf32"], "precision", "tf32"),
+        (["bert-tiny", "--gpu", "t4", "--precision", "bf16"], "precision", "8.0"),
+        (["no-such-model", "--gpu", "a10"], "model", "is not offered"),
+        (["--gpu", "a10", "--spec", "{"], "spec", "not valid JSON"),
+        (["bert-tiny", "--gpu", "a10", "--spec", "{}"], "spec", "stands for all"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_field(traces, capsys, arguments, field, words):
+    done = run(capsys, *arguments, "--events")
+    assert done.status == 2
+    error = json.loads(done.out.splitlines()[-1])["error"]
+    assert error["field"] == field
+    assert words in error["message"]
+
+
+def test_nothing_but_tracing_loads_torch():
+    modules = "engine.cli.estimate, engine.estimate.predict, engine.estimate.types, engine.estimate.batch_model"
+    code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("part", "family"), known_errors.KNOWN)
+def test_the_known_errors_are_those_that_the_benchmark_found(part, family):
+    results = json.loads((ROOT / "benchmarks/results/prediction_error.json").read_text())
+    found, known = results[part]["summary"][family], known_errors.KNOWN[part, family]
+    assert known.runs == found["runs"]
+    assert known.worst_fraction == pytest.approx(found["worst_fraction"], abs=1e-4)
+    assert known.typical_fraction == pytest.approx(found["typical_fraction"], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_real_estimate_of_the_whole_catalogue_from_the_command_line():
+    command = [sys.executable, "-m", "engine", "estimate", "bert-tiny", "--gpu", "all", "--json"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    documents = json.loads(done.stdout)
+    assert len(documents) >= 25
+    assert {document["method"] for document in documents} == {"fake_cuda"}
+    assert all(0 < document["safe_batch_size"] <= document["largest_batch_size"] for document in documents)

@@ -1,0 +1,120 @@
+"""Two command lines do not work on one device at a time, and the second one says who does."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.errors import DeviceBusy
+from engine.machine import device_lock
+from engine.machine.device_lock import INHERITED, held, held_for_command, inherited_by_child, lock_path
+from engine.result import DeviceFacts
+from engine.runner import measure
+from engine.spec import RunSpec
+
+ROOT = Path(__file__).resolve().parents[3]
+CPU = DeviceFacts("cpu", "cpu", "Test CPU", 2**30)
+QUICK = ("bert-tiny", "cpu", "--sequence-length", "8", "--max", "1", "--no-estimate")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("MEMORYMARK_LOCK_DIR", str(tmp_path))
+
+
+def path_of_cpu() -> Path:
+    return lock_path(device="cpu", uuid=None)
+
+
+def engine(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "engine", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def test_who_holds_a_device_is_named_with_what_for_and_since_when():
+    words = rf"cpu is busy: process {os.getpid()} on .+ \(run 12, since 20.* UTC\) works on it"
+    with held(path_of_cpu(), "cpu", work="run 12"), pytest.raises(DeviceBusy, match=words), held(path_of_cpu(), "cpu"):
+        pass
+
+
+def test_a_command_waits_if_asked_to_and_says_so_once():
+    said = []
+    with held(path_of_cpu(), "cpu"):
+        waiting = held_for_command(CPU, wait_seconds=0.2, on_wait=said.append)
+        with pytest.raises(DeviceBusy), waiting:
+            pass
+    assert len(said) == 1
+    assert "cpu is busy" in said[0]
+    with held_for_command(CPU, wait_seconds=0.2, on_wait=said.append) as descriptor:
+        assert os.path.samestat(os.fstat(descriptor), path_of_cpu().stat())
+    assert len(said) == 1
+
+
+def test_a_command_that_inherited_the_lock_goes_on_under_it(monkeypatch):
+    with held(path_of_cpu(), "cpu") as descriptor:
+        for name, value in inherited_by_child([descriptor]).items():
+            monkeypatch.setenv(name, value)
+        with held_for_command(CPU) as inherited:
+            assert inherited == descriptor
+
+
+@pytest.mark.parametrize("value", ["none", "-1", "987654"])
+def test_a_lock_that_was_not_really_inherited_is_taken(monkeypatch, value):
+    monkeypatch.setenv(INHERITED, value)
+    with held(path_of_cpu(), "cpu"), pytest.raises(DeviceBusy), held_for_command(CPU):
+        pass
+
+
+def test_a_holder_in_a_container_whose_number_says_nothing_here_is_not_taken_for_dead(monkeypatch):
+    killed = []
+    monkeypatch.setattr(device_lock, "_kill_others", lambda path, since: killed.append(path) or [])
+    with held(path_of_cpu(), "cpu") as descriptor:
+        signed = json.loads(os.pread(descriptor, 2_000, 0))
+        for namespace in ("pid:[1]", signed["namespace"]):
+            os.ftruncate(descriptor, 0)
+            dead = {**signed, "pid": 999_999_999, "namespace": namespace}
+            os.pwrite(descriptor, json.dumps(dead).encode(), 0)
+            with pytest.raises(DeviceBusy), held(path_of_cpu(), "cpu"):
+                pass
+            assert bool(killed) == (namespace == signed["namespace"])
+
+
+@pytest.mark.slow
+def test_a_second_command_line_is_refused_with_4_before_it_measures_anything_and_the_first_s_engine_is_not():
+    with held(path_of_cpu(), "cpu", work="python -m engine resnet") as descriptor:
+        refused = engine(*QUICK, "--events")
+        inherits = engine(
+            *QUICK, "--json", pass_fds=[descriptor], env={**os.environ, **inherited_by_child([descriptor])}
+        )
+    assert (refused.returncode, inherits.returncode) == (4, 0)
+    events = [json.loads(line) for line in refused.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["error"]
+    assert events[0]["error"]["code"] == "device_busy"
+    assert "(python -m engine resnet, since" in refused.stderr
+    assert "--wait-for-device waits" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_device_is_held_by_what_it_is_called_while_the_run_goes_on_and_free_afterwards():
+    seen = []
+
+    @contextmanager
+    def hold(facts):
+        with held_for_command(facts):
+            seen.append(facts.device)
+            yield
+
+    def look(event):
+        if event["event"] == "phase":
+            with pytest.raises(DeviceBusy), held(path_of_cpu(), "cpu"):
+                pass
+            seen.append(event["phase"])
+
+    measure(RunSpec("bert-tiny", sequence_length=8, max_batch_size=1), look, estimates=False, hold=hold)
+    assert seen[:2] == ["cpu", "preparing"]
+    with held(path_of_cpu(), "cpu"):
+        pass

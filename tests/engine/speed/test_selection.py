@@ -1,0 +1,137 @@
+"""What is timed next, and what may be said of the speed: decided from rounds alone."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from engine.speed.selection import (
+    BLOCK_SECONDS,
+    EVALUATION_ROUNDS,
+    EXTRA_SECONDS,
+    Block,
+    Candidates,
+    Round,
+    RunRound,
+    Stage,
+    Verdict,
+    decide,
+)
+
+SpeedOf = Callable[[int, int], float]
+"""Samples a second of a size, in the round of that number."""
+
+
+def compare(
+    speed: SpeedOf,
+    sizes=(1, 4, 16, 64, 256),
+    current: int | None = 16,
+    keep: int = 10_000,
+    others: Callable[[int], float | None] = lambda _: None,
+    seconds: float = 1.0,
+) -> tuple[Verdict, list[Round]]:
+    """Runs a comparison on a made-up machine."""
+    candidates = Candidates(tuple(sizes), current, frozenset(s for s in sizes if s <= keep), cores=2)
+    rounds: list[Round] = []
+    while isinstance(step := decide(candidates, rounds), RunRound):
+        number = len(rounds)
+        blocks = tuple(Block(s, (s / speed(s, number),), others(number)) for s in step.sizes)
+        rounds.append(Round(step.stage, blocks, seconds))
+        assert len(rounds) < 500, "the comparison does not end"
+    return step, rounds
+
+
+def saturating(size: int, number: int = 0) -> float:
+    """97 % of the highest is reached at 64."""
+    return {1: 100, 4: 400, 16: 700, 64: 980, 256: 1000}[size]
+
+
+def evaluated(rounds: list[Round]) -> list[Round]:
+    return [r for r in rounds if r.stage is Stage.EVALUATION]
+
+
+def test_the_recommended_size_is_the_smallest_within_three_percent_of_the_fastest():
+    verdict, _ = compare(saturating)
+    assert (verdict.recommended, verdict.fastest) == (64, 256)
+    assert verdict.is_measurable
+    assert verdict.speedup.value == pytest.approx(1.4)
+    assert {size: round(speed.value) for size, speed in verdict.speeds.items()} == {16: 700, 64: 980, 256: 1000}
+
+
+def test_a_machine_left_alone_needs_the_fewest_rounds_of_ever_fewer_sizes():
+    _, rounds = compare(saturating)
+    assert [len(r.blocks) for r in rounds] == [5, 4, 3, *[3] * EVALUATION_ROUNDS]
+
+
+def test_equal_sizes_leave_today_s_where_it_is_the_smallest():
+    verdict, _ = compare(lambda size, _: 500, sizes=(16, 64), current=16)
+    assert (verdict.recommended, verdict.fastest) == (16, 16)
+    assert (verdict.speedup.low, verdict.speedup.value, verdict.speedup.high) == (1, 1, 1)
+
+
+def test_a_size_without_the_reserve_is_never_recommended_but_may_be_the_fastest():
+    verdict, _ = compare(lambda size, _: size * 10, sizes=(4, 16, 95, 100), keep=95)
+    assert (verdict.recommended, verdict.fastest) == (95, 100)
+
+
+def test_a_single_size_is_timed_and_compared_with_nothing():
+    verdict, rounds = compare(lambda *_: 7, sizes=(1,), current=None)
+    assert (verdict.recommended, verdict.speedup, len(rounds)) == (1, None, EVALUATION_ROUNDS)
+    assert verdict.speeds[1].value == pytest.approx(7)
+
+
+def test_contradicting_timings_of_one_size_make_no_speed_up():
+    """A machine on which today's size ran at 2.96 and then at 1.25 samples a second said 2.46x and $71 a year."""
+    verdict, _ = compare(
+        lambda size, number: {16: 2.96 if number % 2 else 1.25, 30: 3.05, 38: 3.03}[size], sizes=(16, 30, 38)
+    )
+    assert not verdict.is_measurable
+    other, ratio = verdict.compared
+    assert other == 16
+    assert (ratio.low, ratio.high) == pytest.approx((3.05 / 2.96, 3.05 / 1.25))
+
+
+def test_drift_between_the_rounds_does_not_move_the_answer():
+    """Timed one after the other, a machine that slows down by 5 % a size made the smaller size the faster one."""
+    verdict, _ = compare(lambda size, number: saturating(size) * 0.95**number)
+    assert (verdict.recommended, verdict.fastest) == (64, 256)
+    assert verdict.speedup.value == pytest.approx(1.4)
+    assert verdict.is_measurable
+
+
+def test_a_size_that_won_the_selection_by_luck_has_no_luck_left_in_its_speed_up():
+    verdict, _ = compare(lambda size, number: 1200 if (size, number < 3) == (64, True) else 1000, sizes=(16, 64))
+    assert verdict.recommended == 64
+    assert verdict.speedup.value == pytest.approx(1.0)
+
+
+def test_a_restless_machine_costs_no_more_than_the_extra_time():
+    rng = random.Random(1)
+    _, rounds = compare(lambda size, _: saturating(size) * math.exp(rng.gauss(0, 0.5)), seconds=2.0)
+    fewest = 3 + EVALUATION_ROUNDS
+    assert sum(r.seconds for r in rounds[fewest:]) <= EXTRA_SECONDS
+    assert len(evaluated(rounds)) > EVALUATION_ROUNDS
+
+
+def test_rounds_beside_other_work_do_not_count_once_there_are_enough_quiet_ones():
+    """The other work slows the large size down more than the small one."""
+
+    def speed(size: int, number: int) -> float:
+        return saturating(size) * (0.6 if number % 2 and size > 16 else 1.0)
+
+    verdict, rounds = compare(speed, others=lambda number: 1.0 if number % 2 else 0.0)
+    assert verdict.speedup.value == pytest.approx(1.4)
+    assert verdict.rounds == verdict.quiet_rounds == EVALUATION_ROUNDS
+    assert len(evaluated(rounds)) == 2 * EVALUATION_ROUNDS
+
+
+def test_a_machine_that_is_always_busy_is_not_waited_for_until_the_time_is_up():
+    verdict, rounds = compare(saturating, others=lambda _: 1.0)
+    assert verdict.quiet_rounds == 0
+    assert EVALUATION_ROUNDS < len(evaluated(rounds)) < EXTRA_SECONDS / 2
+    assert verdict.is_measurable
+
+
+def test_a_block_is_never_shorter_than_what_a_scheduler_needs():
+    assert min(BLOCK_SECONDS.values()) >= 0.2
