@@ -142,6 +142,9 @@ def accelerate(meter: Meter) -> int:
 def lightning(meter: Meter, margin: float) -> int:
     import logging
 
+    from engine.measurement.torchvision_schemas import import_torchvision
+
+    import_torchvision()  # Lightning imports it, which the CPU build of torch alone does not allow
     import lightning.pytorch as pl
     from lightning.pytorch.tuner import Tuner
     from torch.utils.data import DataLoader, Dataset
