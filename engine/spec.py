@@ -1,16 +1,18 @@
 """What is asked: a workload, its settings, a device and the limits of the search.
 
-A `RunSpec` is validated once, when it is made, and is everything needed to repeat a run.
+A `RunSpec` is validated once, when it is made, and is everything needed to repeat a run. Each field is declared with
+its label, choices and bounds; command line, form, filters, comparison and JSON Schema read them from here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from .catalog import WORKLOADS, Workload, workload_ids
 from .errors import SpecError
+from .setting import Role, Setting, setting
 from .units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
 SCHEMA = 1
@@ -20,12 +22,22 @@ RESERVE_FRACTION = 0.05
 seen to differ by far less, but a real one also meets longer batches, evaluation, fragmentation over hours and libraries
 that load kernels late. It is a convention and no measured bound."""
 
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+PRECISIONS = {
+    "fp32": "fp32",
+    "tf32": "tf32 (matrix products in TensorFloat-32)",
+    "bf16": "bf16 autocast",
+    "fp16": "fp16 autocast with gradient scaling",
+}
+OPTIMIZERS = {
+    "none": "none (forward and backward only)",
+    "sgd": "SGD",
+    "momentum": "SGD with momentum",
+    "adamw": "AdamW",
+}
+MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 AMPERE = (8, 0)
 """The first compute capability with bfloat16 and TensorFloat-32."""
 NEEDS_AMPERE = ("tf32", "bf16")
-OPTIMIZERS = ("none", "sgd", "momentum", "adamw")
-MODES = ("train", "eval")
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
 DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 
@@ -45,25 +57,148 @@ class RunSpec:
     Sizes are bytes, times seconds, prices US dollars. `None` means: the workload's or the engine's default.
     """
 
-    model: str
-    device: str = "auto"
-    precision: str = "fp32"
-    optimizer: str = "adamw"
-    gradient_checkpointing: bool = False
-    mode: str = "train"
-    sequence_length: int | None = None
-    image_size: int | None = None
-    pretrained: bool = False
-    current_batch_size: int = 16
-    memory_limit_bytes: int | None = None
-    start_batch_size: int | None = None
-    max_batch_size: int = 65_536
-    time_budget_seconds: float = 1800.0
-    soak_steps: int | None = None
-    reserve_fraction: float = RESERVE_FRACTION
-    price_per_hour_usd: float = 0.60
-    hours_per_run: float = 2.0
-    runs_per_year: int = 100
+    model: str = setting(
+        Role.WORKLOAD, "Model", "What is trained: an id of /api/v1/models/.", choices={w: w for w in workload_ids()}
+    )
+    device: str = setting(
+        Role.PLACE,
+        "Device",
+        "Where: auto (the best device), a kind (cuda, xpu, mps: any of it), or one device such as cuda:1.",
+        default="auto",
+    )
+    precision: str = setting(
+        Role.TRAINING,
+        "Precision",
+        "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32.",
+        default="fp32",
+        hint="Half precision takes less memory for activations; weights and optimizer stay fp32.",
+        choices=PRECISIONS,
+    )
+    optimizer: str = setting(
+        Role.TRAINING,
+        "Optimizer",
+        "none runs forward and backward only.",
+        default="adamw",
+        hint="AdamW keeps two more copies of the weights, momentum one, plain SGD none.",
+        choices=OPTIMIZERS,
+    )
+    gradient_checkpointing: bool = setting(
+        Role.TRAINING,
+        "Gradient checkpointing",
+        "Keep fewer activations and compute them again in the backward pass.",
+        default=False,
+        hint="Trades speed for memory; text models have it.",
+    )
+    mode: str = setting(
+        Role.TRAINING,
+        "Mode",
+        "train has dropout on, eval has it off; both run the backward pass.",
+        default="train",
+        hint="Dropout keeps masks, so train takes more.",
+        choices=MODES,
+    )
+    sequence_length: int | None = setting(
+        Role.WORKLOAD,
+        "Sequence length",
+        "Tokens in a sample, for text models. Left out: the model's default.",
+        default=None,
+        bounds=(1, 1_000_000),
+        metavar="TOKENS",
+    )
+    image_size: int | None = setting(
+        Role.WORKLOAD,
+        "Image size",
+        "Side of the square image in pixels, for image models. Left out: the model's default.",
+        default=None,
+        bounds=(1, 100_000),
+        metavar="PIXELS",
+    )
+    pretrained: bool = setting(
+        Role.TRAINING,
+        "Pretrained weights",
+        "The hub's weights in place of random ones: the same memory and speed, but a download.",
+        default=False,
+        is_in_form=False,
+    )
+    current_batch_size: int = setting(
+        Role.TODAY,
+        "Batch size today",
+        "What you train with today: waste and speed-up are measured against it.",
+        default=16,
+        hint="The speed-up and the waste are measured against it.",
+        bounds=(1, MAX_BATCH_SIZE),
+        metavar="N",
+    )
+    memory_limit_bytes: int | None = setting(
+        Role.LIMIT,
+        "Memory limit",
+        f"Hold the run below this: {BYTES_ALLOWED}. null: the device's own memory is the limit.",
+        default=None,
+        hint="Optional: pretend the device is smaller, such as 24GiB.",
+        bounds=(1, 2**50),
+    )
+    start_batch_size: int | None = setting(
+        Role.LIMIT,
+        "First batch size tried",
+        "The first size tried. null: the engine chooses.",
+        default=None,
+        bounds=(1, MAX_BATCH_SIZE),
+    )
+    max_batch_size: int = setting(
+        Role.LIMIT,
+        "Largest batch size tried",
+        "The search goes no further than this.",
+        default=65_536,
+        bounds=(1, MAX_BATCH_SIZE),
+    )
+    time_budget_seconds: float = setting(
+        Role.LIMIT,
+        "Time budget",
+        "A search that takes longer ends with what it knows. A server may allow less than this.",
+        default=1800.0,
+        hint="The search stops after it; a limit it has not found by then is not certified.",
+        bounds=(1, 7 * 86_400),
+    )
+    soak_steps: int | None = setting(
+        Role.LIMIT,
+        "Steps of the soak run",
+        "Optimizer steps that the largest size must train in a fresh process. null: the engine's default.",
+        default=None,
+        bounds=(1, 10_000),
+    )
+    reserve_fraction: float = setting(
+        Role.LIMIT,
+        "Memory left free, at least",
+        "What the recommended size leaves free of the memory limit: 0.05 is 5 %. "
+        "Longer batches, evaluation and fragmentation over hours take more than the steps that are measured.",
+        default=RESERVE_FRACTION,
+        hint="The recommended size leaves at least this: a long training meets more than the steps measured here.",
+        bounds=(0, 0.5),
+    )
+    price_per_hour_usd: float = setting(
+        Role.ASSUMPTION,
+        "Price per hour",
+        "Assumed, for the savings. Left out: the device's own price, where one is set.",
+        default=0.60,
+        hint="Of the device. Left empty: the device’s own price where somebody set one.",
+        bounds=(0, 100_000),
+    )
+    hours_per_run: float = setting(
+        Role.ASSUMPTION,
+        "Hours per training run",
+        "Assumed: how long you train at today's batch size.",
+        default=2.0,
+        hint="How long one training takes you today.",
+        bounds=(0, 100_000),
+    )
+    runs_per_year: int = setting(
+        Role.ASSUMPTION,
+        "Training runs per year",
+        "Assumed: how often you train.",
+        default=100,
+        hint="How often you start such a training.",
+        bounds=(0, 10_000_000),
+    )
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -140,12 +275,11 @@ def _check_types(spec: RunSpec) -> None:
             raise SpecError(field.name, f"must be {_TYPE_WORDS.get(declared, 'a whole number')}")
 
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "model": workload_ids(),
-    "precision": PRECISIONS,
-    "optimizer": OPTIMIZERS,
-    "mode": MODES,
-}
+SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(RunSpec)}
+DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
+CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices}
+RANGES = {name: each.bounds for name, each in SETTINGS.items() if each.bounds}
+TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role is Role.TRAINING)
 
 
 def _check_choices(spec: RunSpec) -> None:
@@ -153,22 +287,6 @@ def _check_choices(spec: RunSpec) -> None:
         value = getattr(spec, name)
         if value not in allowed:
             raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(allowed)}")
-
-
-RANGES: dict[str, tuple[float, float]] = {
-    "sequence_length": (1, 1_000_000),
-    "image_size": (1, 100_000),
-    "current_batch_size": (1, MAX_BATCH_SIZE),
-    "memory_limit_bytes": (1, 2**50),
-    "start_batch_size": (1, MAX_BATCH_SIZE),
-    "max_batch_size": (1, MAX_BATCH_SIZE),
-    "time_budget_seconds": (1, 7 * 86_400),
-    "soak_steps": (1, 10_000),
-    "reserve_fraction": (0, 0.5),
-    "price_per_hour_usd": (0, 100_000),
-    "hours_per_run": (0, 100_000),
-    "runs_per_year": (0, 10_000_000),
-}
 
 
 def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:

@@ -10,22 +10,10 @@ from analysis.presentation.formatting import duration, round_bytes
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
 from engine.catalog import WORKLOADS
 from engine.result import Boundary, DeviceFacts, Reason
+from engine.spec import DEFAULTS, OPTIMIZERS, SETTINGS, TRAINING_SETTINGS
 
-PRECISIONS = {
-    "fp32": "fp32",
-    "tf32": "tf32 (matrix products in TensorFloat-32)",
-    "bf16": "bf16 autocast",
-    "fp16": "fp16 autocast with gradient scaling",
-}
-OPTIMIZERS = {
-    "none": "none (forward and backward only)",
-    "sgd": "SGD",
-    "momentum": "SGD with momentum",
-    "adamw": "AdamW",
-}
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
 _FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
-MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 
 
 def model_name(model: str) -> str:
@@ -39,15 +27,19 @@ def family_name(model: str) -> str:
 
 
 def describe_settings(spec: Mapping[str, Any]) -> list[str]:
-    """The settings of a run, short, in the order a reader asks for them."""
-    words = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
-    if spec.get("gradient_checkpointing"):
-        words.append("gradient checkpointing")
-    if spec.get("mode") == "eval":
-        words.append("eval mode")
-    if spec.get("pretrained"):
-        words.append("pretrained weights")
-    return [word for word in words if word]
+    """Name the settings of a run, short, in the order a reader asks for them; defaults of the rarer ones go unsaid."""
+    described = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
+    for name in TRAINING_SETTINGS:
+        value = spec.get(name, DEFAULTS[name])
+        if name not in ("precision", "optimizer") and value != DEFAULTS[name]:
+            described.append(_describe_setting(name, value))
+    return [text for text in described if text]
+
+
+def _describe_setting(name: str, value: Any) -> str:
+    """ "gradient checkpointing", "eval mode"."""
+    label = SETTINGS[name].label.lower()
+    return label if value is True else f"{value} {label}"
 
 
 def describe_input(spec: Mapping[str, Any]) -> str:

@@ -9,25 +9,18 @@ Both kinds name the size to use by the same rule: it leaves the reserve free tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
 from engine.catalog import WORKLOADS
 from engine.estimate.gpus import match
-from engine.spec import RESERVE_FRACTION, RunSpec
+from engine.setting import Role
+from engine.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS
 from engine.units import format_bytes
 
 MEASURED, ESTIMATED = "measured", "estimated"
-_NOT_SETTINGS = frozenset(
-    {
-        *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
-        *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
-        "reserve_fraction",
-        *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
-    }
-)
-_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
+_OF_THE_KEY = ("precision", "optimizer")  # columns of a cell
+_NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Role.TRAINING} | set(_OF_THE_KEY)
 
 Cell = dict[str, Any]
 
@@ -62,7 +55,7 @@ def settings_key(spec: Mapping[str, Any]) -> str:
     told = [
         f"{name}={value}"
         for name, value in sorted(spec.items())
-        if name not in _NOT_SETTINGS and value is not None and value != _DEFAULTS.get(name)
+        if name not in _NOT_SETTINGS and value is not None and value != DEFAULTS.get(name)
     ]
     return " ".join(told)[:SETTINGS_LENGTH]
 

@@ -8,48 +8,48 @@ from typing import Any
 from urllib.parse import urlencode
 
 from engine.catalog import WORKLOADS
+from engine.spec import DEFAULTS, TRAINING_SETTINGS
+
+PARAMETERS = ("model", "gpu", *TRAINING_SETTINGS, "input_size", "memory_limit_bytes")
+"""Of the address of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
     """One workload, its settings and a card: runs that agree in all of it can be laid side by side over time.
 
-    `input_size` is in tokens or pixels. A setting that the address leaves out is the default of a new run.
+    `settings` has a value for each of TRAINING_SETTINGS, in their order. `input_size` is in tokens or pixels.
     """
 
     model: str
     gpu: str
-    precision: str = "fp32"
-    optimizer: str = "adamw"
-    mode: str = "train"
-    gradient_checkpointing: bool = False
-    pretrained: bool = False
+    settings: tuple[tuple[str, Any], ...]
     input_size: int | None = None
     memory_limit_bytes: int | None = None
 
     @classmethod
     def of_run(cls, spec: Mapping[str, Any], gpu: str) -> SeriesKey:
-        """The series a stored run belongs to."""
-        size = spec.get("sequence_length") or spec.get("image_size") or default_input_size(spec["model"])
+        """The series a stored run belongs to; a setting that its spec lacks has the default."""
         return cls(
             model=spec["model"],
             gpu=gpu,
-            precision=spec["precision"],
-            optimizer=spec["optimizer"],
-            mode=spec.get("mode", "train"),
-            gradient_checkpointing=bool(spec.get("gradient_checkpointing")),
-            pretrained=bool(spec.get("pretrained")),
-            input_size=size,
+            settings=tuple((name, spec.get(name) or DEFAULTS[name]) for name in TRAINING_SETTINGS),
+            input_size=spec.get("sequence_length") or spec.get("image_size") or default_input_size(spec["model"]),
             memory_limit_bytes=spec.get("memory_limit_bytes"),
         )
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of all PARAMETERS."""
+        limits = {"input_size": self.input_size, "memory_limit_bytes": self.memory_limit_bytes}
+        return {"model": self.model, "gpu": self.gpu, **dict(self.settings), **limits}
+
+    @property
     def address(self) -> str:
         """As the query of an address; what is a default is left out."""
-        plain = SeriesKey(self.model, self.gpu, input_size=default_input_size(self.model))
-        values = {name: getattr(self, name) for name in self.__slots__}
-        told = {n: v for n, v in values.items() if n in ("model", "gpu") or v != getattr(plain, n)}
-        return "?" + urlencode({n: "1" if v is True else v for n, v in told.items() if v not in (None, False)})
+        defaults = {**DEFAULTS, "input_size": default_input_size(self.model), "model": None}
+        given = {name: value for name, value in self.parameters.items() if value != defaults.get(name)}
+        return "?" + urlencode({name: "1" if value is True else value for name, value in given.items()})
 
 
 def default_input_size(model: str) -> int | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from ..spec import MODES, OPTIMIZERS, PRECISIONS
+from ..setting import Role
+from ..spec import DEFAULTS, SETTINGS
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """How the model is trained, and on what shapes."""
-    add = parser.add_argument
-    add("--precision", help=" ".join(PRECISIONS))
-    add("--optimizer", help=" ".join(OPTIMIZERS))
-    add("--mode", help=" ".join(MODES))
-    add("--gradient-checkpointing", action="store_true", default=None, help="recompute activations in backward")
-    add("--sequence-length", type=int, metavar="TOKENS")
-    add("--image-size", type=int, metavar="PIXELS")
-    add("--pretrained", action="store_true", default=None, help="the hub's weights instead of random ones")
-    add("--current-batch-size", type=int, metavar="N", help="what you train with today (16)")
+    """Add an option for what is trained, how, and with which batch size today. Left out: the spec's default."""
+    for name, each in SETTINGS.items():
+        if each.role not in (Role.TRAINING, Role.WORKLOAD, Role.TODAY) or name == "model":
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if DEFAULTS[name] is False:
+            parser.add_argument(option, action="store_true", default=None, help=each.description)
+        elif each.choices:
+            parser.add_argument(option, help=" ".join(each.choices))
+        else:
+            parser.add_argument(option, type=int, metavar=each.metavar, help=each.description)

@@ -15,7 +15,7 @@ from analysis.http.problem_details import CONTENT_TYPE
 from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS
 from analysis.pages.history.filters import RunFilter
-from engine.spec import CHOICES, RANGES, RunSpec
+from engine.spec import CHOICES, RANGES, SETTINGS, RunSpec
 
 
 class ProblemPartSerializer(serializers.Serializer[Any]):
@@ -154,7 +154,8 @@ _FIELDS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
 
 
 def _setting(field: Field[Any], needs_model: bool) -> serializers.Field[Any, Any, Any, Any]:
-    options: dict[str, Any] = {"required": needs_model and field.default is MISSING}
+    description = SETTINGS[field.name].description
+    options: dict[str, Any] = {"required": needs_model and field.default is MISSING, "help_text": description}
     if field.name in CHOICES:
         return serializers.ChoiceField(CHOICES[field.name], **options)
     if field.name in RANGES:

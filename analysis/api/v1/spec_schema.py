@@ -1,6 +1,6 @@
 """PURE: the JSON Schema (2020-12) of the body that starts a run, read off `engine.spec`.
 
-Types, defaults, choices and ranges are the engine's own; here are only the sentences that explain each field.
+Types, defaults, choices, ranges and descriptions are the engine's own.
 What depends on the model, such as the longest sequence it takes, stands under `allOf`.
 """
 
@@ -13,38 +13,13 @@ from analysis.api.run_request import NOT_OF_ESTIMATES
 from analysis.models import ALL_GPUS, Run
 from engine.catalog import WORKLOADS, Workload
 from engine.estimate.gpus import gpus
-from engine.spec import CHOICES, DEVICE_NAMES, RANGES, RunSpec
-from engine.units import BYTES_ALLOWED
+from engine.spec import CHOICES, DEVICE_NAMES, RANGES, SETTINGS, RunSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 _TYPES = {"str": "string", "bool": "boolean", "int": "integer", "float": "number"}
 _UNITS = {"_bytes": "bytes", "_seconds": "seconds", "_usd": "US dollars", "_batch_size": "samples"}
-_DESCRIPTIONS = {
-    "model": "What is trained: an id of /api/v1/models/.",
-    "device": "Where: auto (the best device), a kind (cuda, xpu, mps: any of it), or one device such as cuda:1.",
-    "precision": "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32.",
-    "optimizer": "none runs forward and backward only.",
-    "gradient_checkpointing": "Keep fewer activations and compute them again in the backward pass.",
-    "mode": "train has dropout on, eval has it off; both run the backward pass.",
-    "sequence_length": "Tokens in a sample, for text models. null: the model's default.",
-    "image_size": "Side of the square image in pixels, for image models. null: the model's default.",
-    "pretrained": "The hub's weights in place of random ones: the same memory and speed, but a download.",
-    "current_batch_size": "What you train with today: waste and speed-up are measured against it.",
-    "memory_limit_bytes": f"Hold the run below this: {BYTES_ALLOWED}. null: the device's own memory is the limit.",
-    "start_batch_size": "The first size tried. null: the engine chooses.",
-    "max_batch_size": "The search goes no further than this.",
-    "time_budget_seconds": "A search that takes longer ends with what it knows. A server may allow less than this.",
-    "soak_steps": "Optimizer steps that the largest size must train in a fresh process. null: the engine's default.",
-    "reserve_fraction": (
-        "What the recommended size leaves free of the memory limit: 0.05 is 5 %. "
-        "Longer batches, evaluation and fragmentation over hours take more than the steps that are measured."
-    ),
-    "price_per_hour_usd": "Assumed, for the savings. Left out: the device's own price, where one is set.",
-    "hours_per_run": "Assumed: how long you train at today's batch size.",
-    "runs_per_year": "Assumed: how often you train.",
-}
 
 
 def run_schema() -> Schema:
@@ -92,7 +67,7 @@ def _property(field: Field[Any]) -> Schema:
         schema["type"] = ["integer", "string", "null"]
     if field.default is not MISSING:
         schema["default"] = field.default
-    return schema | {"description": _DESCRIPTIONS[field.name]} | _unit(field.name)
+    return schema | {"description": SETTINGS[field.name].description} | _unit(field.name)
 
 
 def _unit(name: str) -> Schema:

@@ -22,7 +22,7 @@ from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_s
 from analysis.pages.trend.query import parse_trend_query
 from analysis.pages.trend.series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
 from analysis.runs import services
-from analysis.runs.series import SeriesKey
+from analysis.runs.series import PARAMETERS
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):
@@ -113,7 +113,7 @@ def _parameters() -> list[OpenApiParameter]:
         "memory_limit_bytes": (size, "Runs that were held to this."),
     }
     parameters = []
-    for name in SeriesKey.__slots__:
+    for name in PARAMETERS:
         schema, words = own.get(name) or (_bare(described[name]), described[name]["description"])
         parameters.append(OpenApiParameter(name, schema, required=name in ("model", "gpu"), description=words))
     return parameters
@@ -129,7 +129,7 @@ def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
 class Trend(View):
     """`?model=bert&gpu=NVIDIA A100-SXM4-80GB`: what is left out is the default of a new run."""
 
-    query_parameters = tuple(SeriesKey.__slots__)
+    query_parameters = PARAMETERS
 
     @extend_schema(
         tags=["comparison"], operation_id="trends_retrieve", parameters=_parameters(), responses=TrendSerializer
@@ -143,7 +143,7 @@ class Trend(View):
         ids = ids_of_series(query)
         samples = samples_of(ids[:SAMPLES_MAX])
         answer = {
-            "settings": {name: getattr(query, name) for name in query.__slots__},
+            "settings": query.parameters,
             "is_cut": len(ids) > SAMPLES_MAX,
             "series": _series(samples, acknowledgements_of(ids)),
             "left_out": [sample for sample in samples if sample.left_out],

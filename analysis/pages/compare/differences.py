@@ -11,6 +11,8 @@ from analysis.pages.compare.environment import COMPARABILITY_FACTS, NOT_RECORDED
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.catalog import WORKLOADS
+from engine.setting import Role
+from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class Mismatch:
 def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     """Every setting of the specs, in the order in which a reader asks for them."""
     specs = [subject.run.spec for subject in subjects]
-    rows = [Row(name, tuple(text(spec) for spec in specs)) for name, text in _SETTINGS]
-    known = {*_COVERED, *(key for spec in specs for key in _INPUTS if key in spec)}
-    others = dict.fromkeys(key for spec in specs for key in spec if key not in known)
+    rows = [Row(name, tuple(text(spec) for spec in specs)) for name, text in _WORKLOAD.items()]
+    rows += [Row(_label(name), tuple(_setting(spec, name) for spec in specs)) for name in _SHOWN]
+    others = dict.fromkeys(key for spec in specs for key in spec if key not in SETTINGS)
     return rows + [Row(_title(key), tuple(_plain(spec.get(key)) for spec in specs)) for key in others]
 
 
@@ -82,30 +84,9 @@ def _runs(ids: Sequence[int]) -> str:
 
 
 Spec = Mapping[str, Any]
-SAID_IN_SHORT = frozenset(
-    {"Model", "Input", "Precision", "Optimizer", "Gradient checkpointing", "Mode", "Pretrained weights"}
-)
+SAID_IN_SHORT = frozenset({"Model", "Input", *(SETTINGS[name].label for name in TRAINING_SETTINGS)})
 """What the short line of a run's model and settings says already."""
 _INPUTS = ("sequence_length", "image_size")
-_COVERED = frozenset(
-    {
-        "model",
-        "precision",
-        "optimizer",
-        "gradient_checkpointing",
-        "mode",
-        "pretrained",
-        "memory_limit_bytes",
-        "current_batch_size",
-        "price_per_hour_usd",
-        "hours_per_run",
-        "runs_per_year",
-        "time_budget_seconds",
-        "reserve_fraction",
-        "device",
-        *_INPUTS,
-    }
-)
 
 
 def _title(name: str) -> str:
@@ -120,33 +101,31 @@ def _plain(value: Any) -> str:
     return number(value) if isinstance(value, int | float) else str(value)
 
 
-def _switch(name: str) -> Callable[[Spec], str]:
-    return lambda spec: "on" if spec.get(name) else "off"
-
-
-def _text_of(name: str, text: Callable[[Any], str], default: str = "default") -> Callable[[Spec], str]:
-    return lambda spec: default if spec.get(name) is None else text(spec[name])
-
-
 def _input(spec: Spec) -> str:
     if spec["model"] in WORKLOADS:
         return labels.describe_input(spec)
     return _plain(next((spec[name] for name in _INPUTS if spec.get(name)), None))
 
 
-_SETTINGS: tuple[tuple[str, Callable[[Spec], str]], ...] = (
-    ("Model", lambda spec: labels.model_name(spec["model"])),
-    ("Input", _input),
-    ("Precision", _text_of("precision", str)),
-    ("Optimizer", _text_of("optimizer", str)),
-    ("Gradient checkpointing", _switch("gradient_checkpointing")),
-    ("Mode", _text_of("mode", str, "train")),
-    ("Pretrained weights", _switch("pretrained")),
-    ("Memory limit", _text_of("memory_limit_bytes", round_bytes, "none")),
-    ("Memory left free, at least", _text_of("reserve_fraction", round_percent, "not asked")),
-    ("Batch size today", _text_of("current_batch_size", number)),
-    ("Price per hour (assumed)", _text_of("price_per_hour_usd", usd)),
-    ("Hours per run (assumed)", _text_of("hours_per_run", number)),
-    ("Runs a year (assumed)", _text_of("runs_per_year", number)),
-    ("Time budget", _text_of("time_budget_seconds", duration)),
-)
+_WORKLOAD: dict[str, Callable[[Spec], str]] = {"Model": lambda spec: labels.model_name(spec["model"]), "Input": _input}
+_SHOWN = [name for name, each in SETTINGS.items() if each.role not in (Role.WORKLOAD, Role.PLACE)]
+_TEXTS: dict[str, Callable[[Any], str]] = {
+    "memory_limit_bytes": round_bytes,
+    "reserve_fraction": round_percent,
+    "price_per_hour_usd": usd,
+    "time_budget_seconds": duration,
+}
+_WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not asked"}
+
+
+def _setting(spec: Spec, name: str) -> str:
+    """One setting as text; one that the run left out or never knew has its default."""
+    value = spec.get(name)
+    if value is None:
+        return _WITHOUT.get(name) or _plain(DEFAULTS[name])
+    return _TEXTS.get(name, _plain)(value)
+
+
+def _label(name: str) -> str:
+    each = SETTINGS[name]
+    return f"{each.label} (assumed)" if each.role is Role.ASSUMPTION else each.label

@@ -10,7 +10,6 @@ from django.utils.safestring import SafeString
 
 from analysis.models import Run
 from analysis.pages.history.columns import Column
-from analysis.presentation import labels
 from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
 from analysis.presentation.formatting import (
     ago,
@@ -26,6 +25,7 @@ from analysis.presentation.formatting import (
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
+from engine.spec import OPTIMIZERS
 
 ABSENT = "–"
 
@@ -191,7 +191,7 @@ _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "gpu": lambda row: row.device_name,
     "place": _place,
     "precision": lambda row: row.run.precision,
-    "optimizer": lambda row: labels.OPTIMIZERS.get(row.run.optimizer, row.run.optimizer),
+    "optimizer": lambda row: OPTIMIZERS.get(row.run.optimizer, row.run.optimizer),
     "largest": _largest,
     "recommended": _recommended,
     "speedup": _speedup,

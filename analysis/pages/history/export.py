@@ -15,6 +15,7 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.pages.history.keyset import Part
+from engine.spec import TRAINING_SETTINGS
 
 ROWS_AT_ONCE = 2_000
 
@@ -60,7 +61,11 @@ _PATHS = {
     "note": "note",
     "spec": "spec",
 }
-SETTINGS = ("sequence_length", "image_size", "mode", "gradient_checkpointing", "memory_limit_bytes", "reserve_fraction")
+SETTINGS = (
+    *("sequence_length", "image_size"),
+    *(name for name in TRAINING_SETTINGS if name not in _PATHS),
+    *("memory_limit_bytes", "reserve_fraction"),
+)
 """Of the spec, in columns of their own: None where the run left the setting to its default."""
 
 FIELDS = (*(name for name in _PATHS if name != "spec"), *SETTINGS, "tags")

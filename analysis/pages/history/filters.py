@@ -23,9 +23,10 @@ from django_filters import (
 
 from analysis.models import Device, Run, SearchTerm, State, Tag
 from analysis.models.querysets import ids_if_few
-from analysis.presentation.labels import OPTIMIZERS, PRECISIONS, model_name, short_device_name
+from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
+from engine.spec import OPTIMIZERS, PRECISIONS
 
 FEW = 10_000
 """Up to so many runs are looked up by number; of more, the list is walked in its order until a page is full."""

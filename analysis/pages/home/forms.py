@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from typing import Any
 
 from django import forms
 
 from analysis.models import ALL_GPUS, Device, Run
+from analysis.pages.setting_fields import setting_field
 from analysis.presentation.formatting import exact_bytes_text, millions
-from analysis.presentation.labels import MODES, OPTIMIZERS, PRECISIONS, short_device_name
+from analysis.presentation.labels import short_device_name
 from analysis.runs.gpu_catalog import gpu_choices, gpu_of
 from analysis.runs.placement import Placement, placement_of
 from engine.catalog import WORKLOADS, Workload
 from engine.errors import SpecError
-from engine.spec import RANGES, RunSpec
+from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
-_SPEC_DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 """What a host without an accelerator is offered first: an exact answer in about a minute."""
+
+
+PROMINENT = ("precision", "optimizer", "gradient_checkpointing")
+RARER = tuple(n for n in TRAINING_SETTINGS if SETTINGS[n].is_in_form and n not in PROMINENT)
 
 
 class RunForm(forms.Form):
@@ -37,58 +41,28 @@ class RunForm(forms.Form):
     model = forms.ChoiceField(label="Model")
     device = forms.ChoiceField(label="Device", required=False)
     gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
-    precision = forms.ChoiceField(
-        label="Precision",
-        choices=PRECISIONS.items(),
-        initial="fp32",
-        help_text="Half precision takes less memory for activations; weights and optimizer stay fp32.",
-    )
-    optimizer = forms.ChoiceField(
-        label="Optimizer",
-        choices=OPTIMIZERS.items(),
-        initial="adamw",
-        help_text="AdamW keeps two more copies of the weights, momentum one, plain SGD none.",
-    )
-    sequence_length = forms.IntegerField(label="Sequence length", required=False)
-    image_size = forms.IntegerField(label="Image size", required=False)
-    current_batch_size = forms.IntegerField(
-        label="Your batch size today", initial=16, help_text="The speed-up and the waste are measured against it."
-    )
+    # one field for each setting of the training, so that a new one of the engine is on the page
+    vars().update({name: setting_field(name, required=name in CHOICES) for name in (*PROMINENT, *RARER)})
+    sequence_length = setting_field("sequence_length")
+    image_size = setting_field("image_size")
+    current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
     memory_limit_bytes = forms.CharField(
-        label="Memory limit",
+        label=SETTINGS["memory_limit_bytes"].label,
         required=False,
         max_length=40,
-        help_text="Optional: pretend the device is smaller, such as 24GiB.",
+        help_text=SETTINGS["memory_limit_bytes"].hint,
     )
-    mode = forms.ChoiceField(
-        label="Mode", choices=MODES.items(), initial="train", help_text="Dropout keeps masks, so train takes more."
-    )
-    gradient_checkpointing = forms.BooleanField(
-        label="Gradient checkpointing", required=False, help_text="Trades speed for memory; text models have it."
-    )
-    price_per_hour_usd = forms.FloatField(
-        label="Price per hour, US$",
-        required=False,
-        help_text="Of the device. Left empty: the device’s own price where somebody set one.",
-    )
-    hours_per_run = forms.FloatField(
-        label="Hours per training run", required=False, help_text="How long one training takes you today."
-    )
-    runs_per_year = forms.IntegerField(
-        label="Training runs per year", required=False, help_text="How often you start such a training."
-    )
+    price_per_hour_usd = setting_field("price_per_hour_usd", label="Price per hour, US$")
+    hours_per_run = setting_field("hours_per_run")
+    runs_per_year = setting_field("runs_per_year")
     reserve_percent = forms.FloatField(
         label="Memory to leave free, percent",
         required=False,
         min_value=RANGES["reserve_fraction"][0] * 100,
         max_value=RANGES["reserve_fraction"][1] * 100,
-        help_text="The recommended size leaves at least this: a long training meets more than the steps measured here.",
+        help_text=SETTINGS["reserve_fraction"].hint,
     )
-    time_budget_seconds = forms.FloatField(
-        label="Time budget, seconds",
-        required=False,
-        help_text="The search stops after it; a limit it has not found by then is not certified.",
-    )
+    time_budget_seconds = setting_field("time_budget_seconds", label="Time budget, seconds")
     priority = forms.TypedChoiceField(
         label="Priority",
         choices=Run.Priority.choices,
@@ -109,7 +83,7 @@ class RunForm(forms.Form):
     NOT_OF_SPEC = ("kind", "gpu", "device", *QUEUE)
     ONLY_MEASURED = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
     """What an estimate has no use for: left out of its form where the browser can, and not read."""
-    MORE = ("mode", *PLACEHOLDERS, "reserve_percent", *QUEUE)
+    MORE = (*RARER, *PLACEHOLDERS, "reserve_percent", *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
     SEARCHED = {"model": "Search models", "gpu": "Search cards"}
 
@@ -129,8 +103,8 @@ class RunForm(forms.Form):
             self.fields[name].widget.attrs["data-models"] = " ".join(_taking(name))
             self.fields[name].widget.attrs["placeholder"] = str(WORKLOADS[_taking(name)[0]].default_input_size)
         for name in self.PLACEHOLDERS:
-            self.fields[name].widget.attrs["placeholder"] = f"{_SPEC_DEFAULTS[name]:g}"
-        self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{_SPEC_DEFAULTS['reserve_fraction'] * 100:g}"
+            self.fields[name].widget.attrs["placeholder"] = f"{DEFAULTS[name]:g}"
+        self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{DEFAULTS['reserve_fraction'] * 100:g}"
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -151,9 +125,14 @@ class RunForm(forms.Form):
         """Go on with the default of a field that was refused, so that what else is wrong can be said as well."""
         if self.spec is None or field not in self.fields or field in ("model", "device"):
             return False
-        if field in _SPEC_DEFAULTS:
-            self.spec = replace(self.spec, **{field: _SPEC_DEFAULTS[field]})
+        if field in DEFAULTS:
+            self.spec = replace(self.spec, **{field: DEFAULTS[field]})
         return True
+
+    @property
+    def rarer_fields(self) -> list[forms.BoundField]:
+        """The settings of the training that the page folds away."""
+        return [self[name] for name in RARER]
 
     @property
     def can_be_tried(self) -> bool:

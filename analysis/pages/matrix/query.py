@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from django import forms
 from django.http import QueryDict
 
-from analysis.presentation.labels import OPTIMIZERS
+from analysis.pages.setting_fields import setting_field
 from analysis.runs.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
-from engine.spec import MODES, PRECISIONS
+from engine.spec import CHOICES, DEFAULTS, TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
 """The usual ones: those of the lab, those that were measured, and those with a price."""
@@ -20,14 +20,10 @@ CARDS = {"usual": "usual", "all": "all known"}
 class MatrixForm(forms.Form):
     """The address of the page: a field that it leaves out has the default of a new run."""
 
-    precision = forms.ChoiceField(label="Precision", choices=[(name, name) for name in PRECISIONS], required=False)
-    optimizer = forms.ChoiceField(label="Optimizer", choices=OPTIMIZERS.items(), required=False)
-    mode = forms.ChoiceField(label="Mode", choices=[(name, name) for name in MODES], required=False)
+    vars().update({name: setting_field(name, help_text="") for name in TRAINING_SETTINGS})
     cards = forms.ChoiceField(label="Cards", choices=CARDS.items(), required=False)
-    gradient_checkpointing = forms.BooleanField(label="Gradient checkpointing", required=False)
-    pretrained = forms.BooleanField(label="Pretrained weights", required=False)
 
-    DEFAULTS = {"precision": "fp32", "optimizer": "adamw", "mode": "train", "cards": "usual"}
+    DEFAULTS = {**{name: DEFAULTS[name] for name in TRAINING_SETTINGS if name in CHOICES}, "cards": "usual"}
 
     @classmethod
     def of(cls, query: QueryDict) -> MatrixForm:

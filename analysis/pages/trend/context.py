@@ -90,7 +90,7 @@ def trend_context(
 def settings_of(query: SeriesKey) -> list[str]:
     """The series in words, as a run's settings are said."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
-    spec = {name: getattr(query, name) for name in query.__slots__} | field
+    spec = query.parameters | field
     limit = query.memory_limit_bytes
     return [*labels.describe_settings(spec), *([f"held to {round_bytes(limit)}"] if limit else [])]
 

@@ -25,9 +25,9 @@ def measured_runs() -> RunQuerySet:
 
 def ids_of_series(query: SeriesKey) -> list[int]:
     """The newest runs of the series, one more than is shown."""
-    same = measured_runs().filter(
-        model=query.model, device_name=query.gpu, precision=query.precision, optimizer=query.optimizer
-    )
+    settings = dict(query.settings)
+    columns = {name: settings[name] for name in ("precision", "optimizer")}
+    same = measured_runs().filter(model=query.model, device_name=query.gpu, **columns)
     rows = same.values_list("pk", "spec")[:LOOKED_THROUGH_MAX]
     return [pk for pk, spec in rows if SeriesKey.of_run(spec, query.gpu) == query][: SAMPLES_MAX + 1]
 

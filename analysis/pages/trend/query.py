@@ -1,10 +1,10 @@
-"""What the address of a trend asks for."""
+"""Reads the address of a trend."""
 
 from __future__ import annotations
 
 from analysis.http.query_string import Query, count, flag, one_of, refuse_unknown, required_text
-from analysis.runs.series import SeriesKey, default_input_size
-from engine.spec import MODES, OPTIMIZERS, PRECISIONS
+from analysis.runs.series import PARAMETERS, SeriesKey, default_input_size
+from engine.spec import CHOICES, DEFAULTS, TRAINING_SETTINGS
 
 
 def parse_trend_query(query: Query) -> SeriesKey:
@@ -12,16 +12,16 @@ def parse_trend_query(query: Query) -> SeriesKey:
 
     A setting that the address leaves out is the default of a new run.
     """
-    refuse_unknown(query, SeriesKey.__slots__)
+    refuse_unknown(query, PARAMETERS)
     model = required_text(query, "model")
     return SeriesKey(
         model=model,
         gpu=required_text(query, "gpu"),
-        precision=one_of(query, "precision", PRECISIONS, "fp32"),
-        optimizer=one_of(query, "optimizer", OPTIMIZERS, "adamw"),
-        mode=one_of(query, "mode", MODES, "train"),
-        gradient_checkpointing=flag(query, "gradient_checkpointing"),
-        pretrained=flag(query, "pretrained"),
+        settings=tuple((name, _setting(query, name)) for name in TRAINING_SETTINGS),
         input_size=count(query, "input_size") or default_input_size(model),
         memory_limit_bytes=count(query, "memory_limit_bytes"),
     )
+
+
+def _setting(query: Query, name: str) -> str | bool:
+    return one_of(query, name, CHOICES[name], DEFAULTS[name]) if name in CHOICES else flag(query, name)

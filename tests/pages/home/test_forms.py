@@ -8,10 +8,8 @@ import pytest
 
 from analysis.models import Device
 from analysis.pages.home.forms import RunForm, first_values, values_of
-from analysis.presentation import labels as words
 from analysis.runs import services
 from analysis.runs.placement import Placement
-from engine import spec
 from engine.catalog import WORKLOADS
 from engine.units import GIB
 from tests.factories import make_card, make_device, make_run, make_spec
@@ -109,14 +107,6 @@ def test_a_setting_that_the_model_lacks_is_refused() -> None:
 def test_every_offered_model_can_be_chosen() -> None:
     device = make_device()
     assert [model for model in WORKLOADS if not submitted(device, model=model).is_valid()] == []
-
-
-@pytest.mark.parametrize(
-    ("shown", "offered"),
-    [(words.PRECISIONS, spec.PRECISIONS), (words.OPTIMIZERS, spec.OPTIMIZERS), (words.MODES, spec.MODES)],
-)
-def test_every_choice_of_the_engine_has_its_words(shown: dict[str, str], offered: tuple[str, ...]) -> None:
-    assert tuple(shown) == offered
 
 
 def test_a_host_without_accelerator_is_offered_a_rehearsal() -> None:

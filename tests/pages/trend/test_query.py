@@ -36,7 +36,11 @@ def test_the_address_of_a_runs_trend_leads_back_to_its_series() -> None:
     spec = make_spec(precision="bf16", gradient_checkpointing=True, sequence_length=64, memory_limit_bytes=2**30)
     series = SeriesKey.of_run(spec.to_dict(), "NVIDIA A100")
     assert parse_trend_query(QueryDict(series.address[1:])) == series
-    assert (series.gradient_checkpointing, series.input_size, series.memory_limit_bytes) == (True, 64, 2**30)
+    assert (series.parameters["gradient_checkpointing"], series.input_size, series.memory_limit_bytes) == (
+        True,
+        64,
+        2**30,
+    )
 
 
 def test_a_default_and_the_same_value_said_are_one_series() -> None:

@@ -1,0 +1,43 @@
+"""A setting of the training is declared once, in `engine.spec`, and is then offered, filtered and shown everywhere."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from analysis.api.v1.spec_schema import spec_properties
+from analysis.pages.compare.differences import setting_rows
+from analysis.pages.history.export import FIELDS
+from analysis.pages.home.forms import RunForm
+from analysis.pages.matrix.query import MatrixForm
+from analysis.presentation.labels import describe_settings
+from analysis.runs.matrix_cells import settings_key
+from analysis.runs.series import PARAMETERS
+from engine.cli.options import add_settings
+from engine.spec import CHOICES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from tests.factories import make_spec
+from tests.factories.results import subject
+
+RARER = [name for name in TRAINING_SETTINGS if name not in ("precision", "optimizer")]
+
+
+@pytest.mark.parametrize("name", TRAINING_SETTINGS)
+def test_a_setting_is_an_option_a_field_a_filter_a_column_and_a_row(name: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_settings(parser)
+    assert hasattr(parser.parse_args([]), name)
+    assert (name in RunForm.base_fields) == SETTINGS[name].is_in_form
+    assert name in MatrixForm.base_fields
+    assert name in PARAMETERS
+    assert name in FIELDS
+    assert spec_properties()[name]["description"] == SETTINGS[name].description
+    assert SETTINGS[name].label in [row.name for row in setting_rows([subject(1)])]
+
+
+@pytest.mark.parametrize("name", RARER)
+def test_a_setting_that_is_no_default_is_named_beside_a_run_and_keeps_its_cell_apart(name: str) -> None:
+    changed = True if name not in CHOICES else next(value for value in CHOICES[name] if value != DEFAULTS[name])
+    spec = {**make_spec().to_dict(), name: changed}
+    assert any(SETTINGS[name].label.lower() in text for text in describe_settings(spec))
+    assert settings_key(spec) == f"{name}={changed}"
