@@ -39,9 +39,11 @@ EVALUATION_ROUNDS = ENOUGH_ROUNDS
 HALF_WIDTH = NOISE_FRACTION  # of a ratio: narrow enough
 FINE_HALF_WIDTH = 0.02  # a size that is known so well and still lies across the 3 % is not worth more rounds
 MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio; beyond that nothing is claimed
+CLAIMABLE_HALF_WIDTH = math.log(MEASURABLE_SPREAD) / 2
 AGREEING_SPREAD = 1.25  # of the middle half of the rounds; beyond that they contradict each other
 SELECTION_EXTRA_SECONDS = 25.0
 EXTRA_SECONDS = 60.0  # of both stages, beyond their fewest rounds
+PATIENT_SECONDS = 15.0  # of it to know a ratio to HALF_WIDTH; after that, what can be claimed is enough
 QUIET_EXTRA_SECONDS = 20.0  # of it at most to wait for rounds without other work
 BUSY_FRACTION = 0.05  # of the machine's cores used by others: the round was disturbed
 
@@ -223,8 +225,10 @@ def _is_evaluated(choice: _Choice, rounds: Sequence[Round], cores: int, extra_of
     quiet = [r for r in rounds if not r.is_disturbed(cores)]
     if len(quiet) < EVALUATION_ROUNDS and extra <= QUIET_EXTRA_SECONDS:
         return False
-    is_a_look = len(rounds) % LOOK_EVERY == 0
-    return is_a_look and all(ratio.half_width <= HALF_WIDTH for ratio in choice.ratios(_used(rounds, cores)).values())
+    if len(rounds) % LOOK_EVERY:
+        return False
+    half_width = HALF_WIDTH if extra_of_selection + extra <= PATIENT_SECONDS else CLAIMABLE_HALF_WIDTH
+    return all(ratio.half_width <= half_width for ratio in choice.ratios(_used(rounds, cores)).values())
 
 
 def _verdict(choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[Round], cores: int) -> Verdict:
