@@ -11,12 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import PermissionDenied
+
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
+    from django.http import HttpRequest
+    from rest_framework.request import Request
 
 READ, START, MANAGE = "analysis.view_run", "analysis.add_run", "analysis.manage_portal"
 VIEWER, OPERATOR, MANAGER = "viewer", "operator", "GPU manager"
 ROLES = {VIEWER: (READ,), OPERATOR: (READ, START), MANAGER: (READ, START, MANAGE)}
+
+
+def signed_in_user(request: HttpRequest | Request) -> User:
+    """Return who sent this request. For views that only people with an account reach; others are refused here, too."""
+    if not request.user.is_authenticated:
+        raise PermissionDenied("Sign in first.")
+    return request.user
 
 
 def may_read(user: User | AnonymousUser | None) -> bool:

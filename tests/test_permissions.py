@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group
+from django.core.exceptions import PermissionDenied
 
 from analysis.models import Run
-from analysis.permissions import MANAGER, OPERATOR, ROLES, VIEWER, may_manage, may_read, may_start
+from analysis.permissions import MANAGER, OPERATOR, ROLES, VIEWER, may_manage, may_read, may_start, signed_in_user
 from tests.factories import make_run, make_user
 
 pytestmark = pytest.mark.django_db
@@ -48,3 +49,12 @@ def test_a_person_may_change_her_own_runs_a_manager_all_and_a_viewer_none(alice)
     alice.groups.set([Group.objects.get_or_create(name=VIEWER)[0]])
     again = type(alice).objects.get(pk=alice.pk)
     assert list(Run.objects.changeable_by(again)) == []
+
+
+def test_a_request_of_nobody_has_no_signed_in_user(rf, root):
+    request = rf.get("/")
+    request.user = root
+    assert signed_in_user(request) == root
+    request.user = AnonymousUser()
+    with pytest.raises(PermissionDenied):
+        signed_in_user(request)

@@ -16,7 +16,7 @@ class AuditIsKept(TypeError):
     """Somebody tried to change or delete an entry."""
 
 
-class AuditQuerySet(models.QuerySet):
+class AuditQuerySet(models.QuerySet["AuditEntry"]):
     """Reads and adds. Entries leave in one way only, when retention says that they are old enough."""
 
     def update(self, **columns: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
@@ -17,9 +17,17 @@ from analysis.permissions import may_manage, may_start
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
+    from django_stubs_ext import WithAnnotations
 
     from analysis.models import Attempt, Device, Measurement, Run, RunLog  # noqa: F401
 
+    class DeviceActivity(TypedDict):
+        """What `DeviceQuerySet.with_activity` adds to a row."""
+
+        takes_runs: bool
+        running_id: int | None
+
+    DeviceWithActivity: TypeAlias = WithAnnotations[Device, DeviceActivity]
 
 SEEN_LATELY = timedelta(seconds=60)
 """Within this time a host that is up has renewed `Device.last_seen_at` many times."""
@@ -49,19 +57,28 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         running = apps.get_model("analysis", "Run").objects.running()
         return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
 
+    def with_activity(self) -> models.QuerySet[DeviceWithActivity]:
+        """Tell of each, in the same statement, whether it takes new runs and which run it runs."""
+        takes_runs = Exists(self.model.objects.taking_runs().filter(pk=OuterRef("pk")))
+        running = apps.get_model("analysis", "Run").objects.running().filter(device=OuterRef("pk"))
+        # the types of annotations are kept by Django's own QuerySet alone, not by one that names its model as this does
+        return self.annotate(  # type: ignore[return-value]
+            takes_runs=takes_runs, running_id=Subquery(running.values("pk")[:1])
+        )
+
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
         """Devices without an allow-list, and those whose list has this person or a group of hers.
 
         Of these, those that the device list of her quota names, if it has one.
         """
-        person = user.pk if user else None
+        person = user if user is not None and user.is_authenticated else None
         open_to_all = Q(allowed_users=None, allowed_groups=None)
         listed = self.filter(
             pk__in=self.model.objects.filter(
                 open_to_all | Q(allowed_users=person) | Q(allowed_groups__user=person) if person else open_to_all
             ).values("pk")
         )
-        return listed.exclude(denied_q(user)) if person else listed
+        return listed.exclude(denied_q(person)) if person else listed
 
     def best_first(self) -> DeviceQuerySet:
         """The order in which `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
@@ -134,7 +151,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         started = self.filter(started_at__isnull=False).order_by("-started_at").values("started_at")
         users = get_user_model().objects.filter(pk__in=[person for person in people if person is not None])
         latest = users.annotate(latest=Subquery(started.filter(requested_by=OuterRef("pk"))[:1]))
-        found: dict[int | None, datetime] = dict(latest.values_list("pk", "latest"))
+        found: dict[int | None, datetime | None] = dict(latest.values_list("pk", "latest"))
         if None in people:
             found[None] = started.filter(requested_by=None).values_list("started_at", flat=True).first()
         return {person: at for person, at in found.items() if at is not None}
@@ -164,7 +181,7 @@ class RunManager(_RunManager["Run"]):
     """`Run.objects`: without what was deleted. That is in `Run.all_runs`, for restoring and for pages to go on."""
 
     def get_queryset(self) -> RunQuerySet:
-        return super().get_queryset().filter(deleted_at=None)
+        return RunQuerySet(self.model, using=self._db).filter(deleted_at=None)
 
 
 class MeasurementQuerySet(models.QuerySet["Measurement"]):
