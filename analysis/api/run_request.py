@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.http import HttpRequest
 
@@ -22,6 +22,7 @@ QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
 ESTIMATE_KEYS = ("gpu", "priority")
 NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "time_budget_seconds")
 
+T = TypeVar("T")
 _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -116,7 +117,7 @@ def is_for_estimate(asked: dict[str, Any]) -> bool:
     return kind == Run.Kind.ESTIMATE
 
 
-def _checked(asked: dict[str, Any], name: str, kind: type, default: Any) -> Any:
+def _checked(asked: dict[str, Any], name: str, kind: type[T], default: T) -> T:
     value = asked.get(name, default)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise SpecError(name, f"must be {_KINDS[kind]}")

@@ -149,7 +149,7 @@ def _wait_for(run: Run) -> Run:
 
 
 def _answer(run: Run, request: Request) -> Response:
-    if run.state == State.FINISHED:
+    if run.state == State.FINISHED and run.result is not None:
         return Response({"status": "success", "data": analysis_data(run.result, run_id=run.pk)})
     if run.is_over:
         message = run.error_message or f"The run was {run.get_state_display().lower()}"

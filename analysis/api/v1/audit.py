@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from analysis.api.permissions import MayManage
 from analysis.api.v1.paging import Keyset
 from analysis.api.v1.serializer_bases import Query
-from analysis.api.v1.strict_input import StrictQuery
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem
 from analysis.models import AuditEntry
 
@@ -56,7 +56,7 @@ _LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__g
 
 
 @extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=[AuditQuery]))
-class AuditList(StrictQuery, ListAPIView[AuditEntry]):
+class AuditList(StrictView, ListAPIView[AuditEntry]):
     """The newest first."""
 
     permission_classes = (MayManage,)

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import ListAPIView, RetrieveAPIView
-from rest_framework.request import Request
+from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 
 from analysis.api.v1.paging import Keyset
 from analysis.api.v1.serializer_bases import Query
-from analysis.api.v1.strict_input import StrictQuery
+from analysis.api.v1.strict_view import StrictView
 from analysis.models import Device, Run
-from analysis.models.querysets import SEEN_LATELY, DeviceQuerySet
+from analysis.models.querysets import SEEN_LATELY
 from analysis.runs.gpu_catalog import gpu_of
+
+if TYPE_CHECKING:
+    from analysis.models.querysets import DeviceWithActivity
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):
@@ -33,7 +35,9 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     is_alive = serializers.SerializerMethodField(help_text="Its worker gave a sign of life in the last minute.")
     memory_age_seconds = serializers.SerializerMethodField(help_text="How old the figure of the memory in use is.")
     is_calibrated = serializers.SerializerMethodField(help_text="Estimates use constants measured on this card.")
-    running_run = serializers.IntegerField(allow_null=True, help_text="The id of the run that it runs now.")
+    running_run = serializers.IntegerField(
+        source="running_id", allow_null=True, help_text="The id of the run that it runs now."
+    )
     waiting_count = serializers.SerializerMethodField(help_text="Runs in the queue that ask for this very device.")
 
     class Meta:
@@ -79,18 +83,14 @@ class DeviceQuery(Query):
     enabled = serializers.BooleanField(required=False)
 
 
-class _Devices(StrictQuery):
+class _Devices(StrictView, GenericAPIView[Device]):
     """What list and detail share."""
 
     serializer_class = DeviceSerializer
     queryset = Device.objects.none()
-    request: Request
 
-    def get_queryset(self) -> DeviceQuerySet:
-        takes_runs = Exists(Device.objects.taking_runs().filter(pk=OuterRef("pk")))
-        running = Subquery(Run.objects.running().filter(device=OuterRef("pk")).values("pk")[:1])
-        devices = Device.objects.select_related("host").defer("calibration")
-        return devices.annotate(takes_runs=takes_runs, running_run=running)
+    def get_queryset(self) -> QuerySet[DeviceWithActivity]:
+        return Device.objects.select_related("host").defer("calibration").with_activity()
 
     def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
         devices = shown if kwargs.get("many") else [shown]
@@ -106,7 +106,7 @@ class DeviceList(_Devices, ListAPIView[Device]):
     ordering = ("id",)
     query_parameters = DeviceQuery.names()
 
-    def get_queryset(self) -> DeviceQuerySet:
+    def get_queryset(self) -> QuerySet[DeviceWithActivity]:
         asked = DeviceQuery.of(self.request)
         names = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
         return super().get_queryset().filter(**{names[name]: value for name, value in asked.items()})

@@ -10,18 +10,19 @@ from analysis.api.run_request import run_stored
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.idempotency import run_once
 from analysis.api.v1.runs import FILTERS, RunPages, accepted, page_answered, wanted_runs
-from analysis.api.v1.serializer_bases import View
 from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.strict_input import body_object
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.models import Run
 from analysis.pages.history.query import parse_query
+from analysis.permissions import signed_in_user
 
 _ESTIMATE = Run.Kind.ESTIMATE.value
 _KIND = "kind"
 
 
-class EstimateList(View):
+class EstimateList(StrictView):
     """`GET` lists estimates; `POST` stores one. Each is read at its address among the runs."""
 
     pagination_class = RunPages
@@ -56,5 +57,5 @@ class EstimateList(View):
         body = {_KIND: _ESTIMATE, **body_object(request)}
         if body[_KIND] != _ESTIMATE:
             raise bad_field(_KIND, "is estimate here; a measurement goes to /api/v1/runs/")
-        run, is_replay = run_once(request, body, lambda: run_stored(body, request.user))
+        run, is_replay = run_once(request, body, lambda: run_stored(body, signed_in_user(request)))
         return accepted(run, request, is_replay=is_replay)

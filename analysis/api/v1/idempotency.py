@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from analysis.http.problem_details import Problem
 from analysis.models import IdempotencyKey, Run
 from analysis.models.api import KEY_LENGTH
+from analysis.permissions import signed_in_user
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -33,7 +34,7 @@ def run_once(request: Request, body: dict[str, Any], make: Callable[[], Run]) ->
         return run, True
     try:
         with transaction.atomic():
-            row = IdempotencyKey.objects.create(owner=request.user, key=key, digest=digest)
+            row = IdempotencyKey.objects.create(owner=signed_in_user(request), key=key, digest=digest)
             run = make()
             IdempotencyKey.objects.filter(pk=row.pk).update(run=run)
             return run, False
@@ -60,6 +61,8 @@ def _earlier(owner: Any, key: str, digest: str) -> Run | None:
     row = IdempotencyKey.objects.filter(owner=owner, key=key).first()
     if row is None:
         return None
+    if row.run_id is None:
+        raise RuntimeError("the transaction that made this key named no run")
     if row.digest != digest:
         raise Problem(422, detail=f"This {HEADER} was used for another request.", code="key_reused")
     run: Run = Run.all_runs.with_places().get(pk=row.run_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.forms import ChoiceField
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -11,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.catalog import PriceSerializer
-from analysis.api.v1.serializer_bases import View
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.models import Device, MatrixCell
 from analysis.pages.matrix.context import Card, Row, ShownCell, matrix_context
@@ -94,8 +95,8 @@ def _parameters() -> list[OpenApiParameter]:
     return [
         OpenApiParameter(
             name,
-            {"type": "string", "enum": [key for key, _ in field.choices], "default": _CHOICES[name]}
-            if name in _CHOICES
+            {"type": "string", "enum": _keys(field), "default": _CHOICES[name]}
+            if isinstance(field, ChoiceField)
             else {"type": "boolean", "default": False},
             description=str(field.label),
         )
@@ -103,7 +104,12 @@ def _parameters() -> list[OpenApiParameter]:
     ]
 
 
-class Matrix(View):
+def _keys(field: ChoiceField) -> list[str]:
+    # read back they are pairs; the stubs give all that may be put in
+    return [str(key) for key, _ in field.choices]  # type: ignore[misc, union-attr]
+
+
+class Matrix(StrictView):
     """One choice of settings, over all models and cards."""
 
     query_parameters = tuple(MatrixForm.base_fields)
@@ -127,7 +133,7 @@ def _page_query(request: Request) -> QueryDict:
     """A page says no to a switch by leaving it out."""
     given = request.query_params.copy()
     for name in set(given) & set(MatrixForm.base_fields) - set(_CHOICES):
-        word = given[name].lower()
+        word = given.getlist(name)[-1].lower()
         if word not in _SWITCH:
             raise bad_parameter(name, "must be true or false")
         if not _SWITCH[word]:

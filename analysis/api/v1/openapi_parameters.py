@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from django_filters import BooleanFilter, DateFilter, Filter, NumberFilter
 from drf_spectacular.types import OpenApiTypes
@@ -16,6 +16,8 @@ from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS
 from analysis.pages.history.filters import RunFilter
 from engine.spec import CHOICES, RANGES, SETTINGS, RunSpec
+
+AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
 
 
 class ProblemPartSerializer(serializers.Serializer[Any]):
@@ -36,7 +38,8 @@ class ProblemSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField(help_text="For people.")
     instance = serializers.CharField()
     code = serializers.CharField(help_text="For programs: it stays the same.")
-    errors = ProblemPartSerializer(many=True)
+    # a declared field: the metaclass takes it off the class, where the stubs expect `Serializer.errors`
+    errors = ProblemPartSerializer(many=True)  # type: ignore[assignment]
     request_id = serializers.CharField(
         allow_null=True, help_text="X-Request-ID of this answer: name it when you ask for help."
     )
@@ -126,8 +129,13 @@ def _filter(name: str, each: Filter) -> OpenApiParameter:
     if "choices" in each.extra:
         choices = [value for value, _ in each.extra["choices"]]
         return OpenApiParameter(name, str, many=name == "state", enum=choices, description=words)
-    kinds = {BooleanFilter: bool, DateFilter: OpenApiTypes.DATE, NumberFilter: float}
-    kind = next((kind for base, kind in kinds.items() if isinstance(each, base)), int if name == "device" else str)
+    kinds: dict[type[Filter], OpenApiTypes] = {
+        BooleanFilter: OpenApiTypes.BOOL,
+        DateFilter: OpenApiTypes.DATE,
+        NumberFilter: OpenApiTypes.DOUBLE,
+    }
+    otherwise = OpenApiTypes.INT if name == "device" else OpenApiTypes.STR
+    kind = next((kind for base, kind in kinds.items() if isinstance(each, base)), otherwise)
     return OpenApiParameter(name, kind, description=words)
 
 
@@ -135,7 +143,7 @@ def run_body(name: str, *, needs_model: bool = True) -> Any:
     """The body that asks for a run: the settings of RunSpec, and its place in the queue. Here to be documented:
     what is sent is checked by RunSpec itself."""
     settings = {field.name: _setting(field, needs_model) for field in fields(RunSpec)}
-    place = {
+    place: dict[str, AnyField] = {
         "kind": serializers.ChoiceField(Run.Kind.choices, required=False, help_text="Without it, a measurement."),
         "gpu": serializers.CharField(required=False, help_text="Of an estimate: a card of the catalogue, or all."),
         "device_class": serializers.CharField(required=False, help_text="Part of the card's name, such as A100."),
@@ -145,7 +153,7 @@ def run_body(name: str, *, needs_model: bool = True) -> Any:
     return inline_serializer(name, {**settings, **place})
 
 
-_FIELDS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
+_FIELDS: dict[str, type[AnyField]] = {
     "str": serializers.CharField,
     "bool": serializers.BooleanField,
     "int": serializers.IntegerField,
@@ -153,7 +161,7 @@ _FIELDS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
 }
 
 
-def _setting(field: Field[Any], needs_model: bool) -> serializers.Field[Any, Any, Any, Any]:
+def _setting(field: Field[Any], needs_model: bool) -> AnyField:
     description = SETTINGS[field.name].description
     options: dict[str, Any] = {"required": needs_model and field.default is MISSING, "help_text": description}
     if field.name in CHOICES:

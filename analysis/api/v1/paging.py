@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -72,7 +73,11 @@ class Pages(BasePagination):
 class Keyset(Pages):
     """In the order of the view's `ordering`: columns that are never empty, the last of them unique."""
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
+    def paginate_queryset(
+        self, queryset: QuerySet[Any, Any] | Sequence[Any], request: Request, view: Any = None
+    ) -> list[Any]:
+        if not isinstance(queryset, QuerySet):
+            raise TypeError("pages begin after a row of a table: a list has none")
         self.request, size = request, self.limit(request)
         keys = tuple(getattr(view, "ordering", ("-id",)))
         after, before = self.place(request, "after"), self.place(request, "before")
@@ -93,7 +98,8 @@ class Keyset(Pages):
     def _values(self, queryset: QuerySet[Any], keys: tuple[str, ...], name: str, row: int) -> dict[str, Any]:
         """Where that row stands, also when the filters no longer let it through."""
         paths = {"id", *(key.removeprefix("-") for key in keys)}
-        values = queryset.model._default_manager.filter(pk=row).values(*paths).first()
+        rows = queryset.model._default_manager.filter(pk=row)
+        values: dict[str, Any] | None = rows.values(*paths).first()
         if values is None:
             raise bad_parameter(name, f"row {row} is not there any more; begin at the first page", "gone")
         return values

@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.openapi_parameters import problems
-from analysis.api.v1.serializer_bases import View
 from analysis.api.v1.spec_schema import spec_properties
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.models import Device
 from analysis.runs.gpu_catalog import gpu_of
@@ -74,7 +74,7 @@ def _parameters() -> list[OpenApiParameter]:
     return [*asked, OpenApiParameter("gpu", card, description="In place of device: any card of this class here.")]
 
 
-class Recommendation(View):
+class Recommendation(StrictView):
     """`?model=bert&device=cuda&precision=bf16`: the keys that would start the run."""
 
     query_parameters = (*(field.name for field in _FIELDS), "gpu")

@@ -8,9 +8,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from analysis.api.v1.strict_input import StrictQuery
+from analysis.api.v1.strict_view import StrictView
 from engine import __version__
 
 VERSION = "1"
@@ -25,7 +24,7 @@ class RootSerializer(serializers.Serializer[Any]):
     links = serializers.DictField(child=serializers.URLField(), help_text="The lists, by name.")
 
 
-class Root(StrictQuery, APIView):
+class Root(StrictView):
     """The index of version 1."""
 
     names: tuple[str, ...] = ()

@@ -7,23 +7,24 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from analysis.api.run_request import run_cloned
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.idempotency import run_once
 from analysis.api.v1.runs import accepted, not_yours, refuse_unless_done, run_or_404
 from analysis.api.v1.serializers import RunDetailSerializer
-from analysis.api.v1.strict_input import StrictQuery, body_object
+from analysis.api.v1.strict_input import body_object
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem
 from analysis.models import Run
+from analysis.permissions import signed_in_user
 from analysis.runs import services
 
 _WITH_A_BODY = (413, 415)
 """Whoever sends one along for nothing may get these, too."""
 
 
-class RunCancel(StrictQuery, APIView):
+class RunCancel(StrictView):
     """Stop a run."""
 
     @extend_schema(
@@ -40,13 +41,13 @@ class RunCancel(StrictQuery, APIView):
         """
         run_or_404(pk)
         _refuse_a_body(request)
-        answer = services.runs_cancel_by(run_ids={pk}, by=request.user)
+        answer = services.runs_cancel_by(run_ids={pk}, by=signed_in_user(request))
         if answer.not_allowed:
             raise not_yours()
         return accepted(run_or_404(pk), request, status=202 if answer.done else 200)
 
 
-class RunRetry(StrictQuery, APIView):
+class RunRetry(StrictView):
     """The same again."""
 
     throttle_scope = "create"
@@ -64,11 +65,12 @@ class RunRetry(StrictQuery, APIView):
         _refuse_a_body(request)
         if not run.is_over:
             raise Problem(409, detail=f"Run {pk} is not over yet.", code="state")
-        again, is_replay = run_once(request, {}, lambda: services.run_again(run=run, requested_by=request.user))
+        user = signed_in_user(request)
+        again, is_replay = run_once(request, {}, lambda: services.run_again(run=run, requested_by=user))
         return accepted(again, request, is_replay=is_replay)
 
 
-class RunClone(StrictQuery, APIView):
+class RunClone(StrictView):
     """Nearly the same again."""
 
     throttle_scope = "create"
@@ -84,11 +86,11 @@ class RunClone(StrictQuery, APIView):
         """A new run as this one was asked for, but for what the body says. An estimate can be measured this way:
         `{"kind": "measurement"}`."""
         run, body = run_or_404(pk), body_object(request)
-        clone, is_replay = run_once(request, body, lambda: run_cloned(run, body, request.user))
+        clone, is_replay = run_once(request, body, lambda: run_cloned(run, body, signed_in_user(request)))
         return accepted(clone, request, is_replay=is_replay)
 
 
-class RunRestore(StrictQuery, APIView):
+class RunRestore(StrictView):
     """Bring a deleted run back."""
 
     @extend_schema(
@@ -102,7 +104,7 @@ class RunRestore(StrictQuery, APIView):
         """Back into the lists, within 30 days. One's own runs; GPU managers, all."""
         run_or_404(pk, Run.all_runs)
         _refuse_a_body(request)
-        refuse_unless_done(services.runs_restore(run_ids={pk}, by=request.user))
+        refuse_unless_done(services.runs_restore(run_ids={pk}, by=signed_in_user(request)))
         return accepted(run_or_404(pk), request, status=200)
 
 

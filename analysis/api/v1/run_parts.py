@@ -9,13 +9,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.evidence import certificate_of, curves_of
 from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
-from analysis.api.v1.strict_input import StrictQuery, whole_number
+from analysis.api.v1.strict_input import whole_number
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID
 from analysis.models import Attempt, Measurement, Run, RunLog, State
@@ -24,7 +24,7 @@ EVENTS, EVENTS_MAX = 200, 1_000
 ATTEMPT_MAX = 2**31 - 1
 
 
-class RunMeasurements(StrictQuery, APIView):
+class RunMeasurements(StrictView):
     """The probes of a run."""
 
     query_parameters = ("attempt",)
@@ -45,7 +45,7 @@ class RunMeasurements(StrictQuery, APIView):
         return _all(run, MeasurementSerializer(probes, many=True).data)
 
 
-class RunAttempts(StrictQuery, APIView):
+class RunAttempts(StrictView):
     """The attempts of a run."""
 
     @extend_schema(
@@ -85,7 +85,7 @@ class EventsSerializer(serializers.Serializer[Any]):
     last_sequence = serializers.IntegerField(help_text="Ask for what comes after this next.")
 
 
-class RunEvents(StrictQuery, APIView):
+class RunEvents(StrictView):
     """The log of a run, to be polled."""
 
     query_parameters = ("after", "limit")
@@ -150,7 +150,7 @@ class PointsSerializer(serializers.Serializer[Any]):
     curves = CurveSerializer(many=True)
 
 
-class RunPoints(StrictQuery, APIView):
+class RunPoints(StrictView):
     """What the charts of a run are drawn from."""
 
     @extend_schema(tags=["runs"], operation_id="runs_points", responses=PointsSerializer)
@@ -164,7 +164,7 @@ class RunPoints(StrictQuery, APIView):
         return Response(PointsSerializer(told).data, headers=_poll(run))
 
 
-class RunResult(StrictQuery, APIView):
+class RunResult(StrictView):
     """The engine's answer."""
 
     @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: openapi_parameters.ANY_OBJECT})
@@ -188,7 +188,7 @@ class CertificateSerializer(serializers.Serializer[Any]):
     refused = MeasurementSerializer(many=True, help_text="The probes of N+1.")
 
 
-class RunCertificate(StrictQuery, APIView):
+class RunCertificate(StrictView):
     """The proof of a run's boundary."""
 
     @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)

@@ -14,7 +14,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
-from rest_framework.views import APIView
 
 from analysis.api.run_request import run_stored
 from analysis.api.v1 import openapi_parameters
@@ -23,7 +22,8 @@ from analysis.api.v1.idempotency import REPLAYED, run_once
 from analysis.api.v1.paging import Pages
 from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
-from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText, body_object
+from analysis.api.v1.strict_input import StrictFlag, StrictText, body_object
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import Measurement, Run, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
@@ -31,6 +31,7 @@ from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.pagination import CursorGoneError, page_of
 from analysis.pages.history.query import HistoryQuery, parse_query
+from analysis.permissions import signed_in_user
 from analysis.runs import services
 from analysis.runs.annotate import NOTE_LENGTH, TAGS_PER_RUN
 from analysis.runs.queue_forecast import queue_positions
@@ -55,7 +56,7 @@ class RunPages(Pages):
         return page.runs
 
 
-class RunList(StrictQuery, APIView):
+class RunList(StrictView):
     """`GET` lists runs; `POST` stores one."""
 
     pagination_class = RunPages
@@ -84,11 +85,11 @@ class RunList(StrictQuery, APIView):
     def post(self, request: Request) -> Response:
         """Store a run and queue it: a measurement, or an estimate. Read it at its Location until it is over."""
         body = body_object(request)
-        run, is_replay = run_once(request, body, lambda: run_stored(body, request.user))
+        run, is_replay = run_once(request, body, lambda: run_stored(body, signed_in_user(request)))
         return accepted(run, request, is_replay=is_replay)
 
 
-class RunExport(StrictQuery, APIView):
+class RunExport(StrictView):
     """Exactly the runs of a list as a file, however many; written while they are read."""
 
     form = ""
@@ -151,7 +152,7 @@ class RunChangeSerializer(StrictBody):
     is_baseline = StrictFlag(required=False, help_text="Pinned: others are compared with it, and it is kept.")
 
 
-class RunDetail(StrictQuery, APIView):
+class RunDetail(StrictView):
     """One run with everything that is known of it."""
 
     @extend_schema(
@@ -196,7 +197,7 @@ class RunDetail(StrictQuery, APIView):
         with transaction.atomic():
             _lock(request, pk)
             run_or_404(pk)
-            refuse_unless_done(services.runs_delete(run_ids={pk}, by=request.user))
+            refuse_unless_done(services.runs_delete(run_ids={pk}, by=signed_in_user(request)))
         return Response(status=204)
 
 

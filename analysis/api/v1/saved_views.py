@@ -6,19 +6,20 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis.api.v1.paging import Keyset
 from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText
+from analysis.api.v1.strict_input import StrictFlag, StrictText
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
 from analysis.pages.history.query import parse_query, without_empty
-from analysis.permissions import may_manage
+from analysis.permissions import may_manage, signed_in_user
 from analysis.runs import services
 from analysis.runs.saved_views import VIEWS_PER_PERSON
 
@@ -47,12 +48,11 @@ class SavedViewBodySerializer(StrictBody):
     is_shared = StrictFlag(default=False, help_text="Others may open it, too.")
 
 
-class _SavedViews(StrictQuery):
+class _SavedViews(StrictView, GenericAPIView[SavedView]):
     """What list and detail share."""
 
     serializer_class = SavedViewSerializer
     queryset = SavedView.objects.none()
-    request: Request
 
     def get_queryset(self) -> QuerySet[SavedView]:
         mine_or_shared = Q(owner=self.request.user) | Q(is_shared=True)
@@ -78,7 +78,9 @@ class SavedViewList(_SavedViews, ListAPIView[SavedView]):
         body.is_valid(raise_exception=True)
         told = body.validated_data
         query = _checked_query(told["query"])
-        kept = services.saved_view_set(owner=request.user, name=told["name"], query=query, is_shared=told["is_shared"])
+        kept = services.saved_view_set(
+            owner=signed_in_user(request), name=told["name"], query=query, is_shared=told["is_shared"]
+        )
         if kept is None:
             raise bad_field("name", f"it needs a name, and nobody keeps more than {VIEWS_PER_PERSON} views")
         location = reverse("api-saved-view", args=[kept.pk], request=request)
@@ -96,7 +98,7 @@ class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
     @extend_schema(tags=["saved views"], operation_id="saved_views_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Forget it: one's own; GPU managers, anybody's. The runs are not touched."""
-        if services.saved_view_delete(view_id=pk, by=request.user):
+        if services.saved_view_delete(view_id=pk, by=signed_in_user(request)):
             return Response(status=204)
         if self.get_queryset().filter(pk=pk).exists():
             raise Problem(403, detail="This view is somebody else's: its owner and GPU managers may delete it.")

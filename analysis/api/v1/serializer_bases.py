@@ -6,9 +6,7 @@ from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
-from rest_framework.views import APIView
 
-from analysis.api.v1.strict_input import StrictQuery
 from analysis.http.problem_details import Problem, pointer_to
 
 
@@ -47,7 +45,3 @@ class StrictBody(Serializer[Any]):
                 errors=[{"pointer": pointer_to(name), "detail": detail, "code": "unknown"} for name in unknown],
             )
         return super().to_internal_value(data)
-
-
-class View(StrictQuery, APIView):
-    """A view without rows of its own to page through."""

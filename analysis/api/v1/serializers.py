@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.models import Attempt, Measurement, Run, State
+from analysis.models import Attempt, Measurement, Run, State, Tag
 from analysis.runs.queue_forecast import POSITIONS_MAX, QueuePosition
 from engine.result import MemoryByKind
 
@@ -57,7 +57,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     requested_device = NameOf("requested_device.device")
     requested_host = NameOf("requested_device.host.name")
     requested_by = NameOf("requested_by.username")
-    tags = serializers.SlugRelatedField("name", many=True, read_only=True)
+    tags: serializers.SlugRelatedField[Tag] = serializers.SlugRelatedField("name", many=True, read_only=True)
     queue_position = serializers.SerializerMethodField(help_text=_POSITION)
     expected_start_at = serializers.SerializerMethodField(help_text=_FORECAST)
 
@@ -85,15 +85,16 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     def get_queue_position(self, run: Run) -> int | None:
         turn = self._turn(run)
-        return turn and turn.position
+        return turn.position if turn else None
 
     def get_expected_start_at(self, run: Run) -> datetime | None:
         turn = self._turn(run)
-        return turn and turn.start_at
+        return turn.start_at if turn else None
 
     def _turn(self, run: Run) -> QueuePosition | None:
         """The view asks once for all runs that it shows."""
-        return self.context["queue_positions"].get(run.pk)
+        positions: dict[int, QueuePosition] = self.context["queue_positions"]
+        return positions.get(run.pk)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})

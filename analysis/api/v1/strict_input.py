@@ -12,37 +12,6 @@ from rest_framework.request import Request
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.http.strict_json import BadJsonError, strict_json
 
-_NUL = "\x00"
-
-
-class StrictQuery:
-    """Mixin of views: parameters that are not named here are a 400, or a typo would read everything.
-
-    Only reading takes parameters. Those of the view's pages are added by themselves.
-    """
-
-    query_parameters: tuple[str, ...] = ()
-    repeatable_parameters: tuple[str, ...] = ()
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)  # type: ignore[misc]
-        if not hasattr(self, str(request.method).lower()):
-            return  # a 405, whatever else is wrong
-        known = self._parameters() if request.method in ("GET", "HEAD") else ()
-        for name, values in request.query_params.lists():
-            if name not in known:
-                raise bad_parameter(name[:80], f"there is no such parameter here; {_offer(known)}", "unknown")
-            if len(values) > 1 and name not in self.repeatable_parameters:
-                raise bad_parameter(name, f"given {len(values)} times; it takes one value", "repeated")
-            if "" in values:  # a script whose variable is not set must not read everything
-                raise bad_parameter(name, "is empty; give a value, or leave it out", "blank")
-            if any(_NUL in value for value in values):
-                raise bad_parameter(name, "must not hold a NUL character")
-
-    def _parameters(self) -> tuple[str, ...]:
-        paged = getattr(getattr(self, "paginator", None), "query_parameters", ())
-        return (*self.query_parameters, *paged)
-
 
 class StrictJSONParser(JSONParser):
     """The body as JSON: bounded in size and depth, each key once, numbers that are finite, text that can be stored."""
@@ -73,10 +42,6 @@ def whole_number(request: Request, name: str, default: int, *, minimum: int, max
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and minimum <= int(text) <= maximum):
         raise bad_parameter(name, f"must be a whole number from {minimum:,} to {maximum:,}")
     return int(text)
-
-
-def _offer(known: tuple[str, ...]) -> str:
-    return f"there are: {', '.join(known)}" if known else "none is taken"
 
 
 class StrictText(CharField):

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,11 +21,12 @@ from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
 from analysis.api.v1.paging import Keyset
 from analysis.api.v1.serializer_bases import Query, StrictBody
-from analysis.api.v1.strict_input import StrictFlag, StrictQuery, StrictText
+from analysis.api.v1.strict_input import StrictFlag, StrictText
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH
-from analysis.permissions import may_manage, may_start
+from analysis.permissions import may_manage, may_start, signed_in_user
 
 _BY_PEOPLE = "Tokens are made and revoked by people: sign in, or send name and password with HTTP Basic."
 
@@ -47,7 +48,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
     class Meta:
         model = ApiToken
-        fields = (
+        fields: tuple[str, ...] = (
             *("id", "name", "owner", "prefix", "may_write"),
             *("created_at", "expires_at", "last_used_at", "revoked_at"),
         )
@@ -79,13 +80,12 @@ class TokenQuery(Query):
     owner = serializers.ChoiceField(["me", "all"], required=False, help_text="all is for GPU managers. Default: me.")
 
 
-class _Tokens(StrictQuery):
+class _Tokens(StrictView, GenericAPIView[ApiToken]):
     """What list and detail share."""
 
     permission_classes = (MayReadAndActInPerson,)
     serializer_class = TokenSerializer
     queryset = ApiToken.objects.none()
-    request: Request
 
 
 @extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=[TokenQuery]))
@@ -100,7 +100,7 @@ class TokenList(_Tokens, ListAPIView[ApiToken]):
     def get_queryset(self) -> QuerySet[ApiToken]:
         tokens = ApiToken.objects.select_related("owner")
         if TokenQuery.of(self.request).get("owner") != "all":
-            return tokens.filter(owner=self.request.user)
+            return tokens.filter(owner=signed_in_user(self.request))
         if not may_manage(self.request.user):
             raise bad_parameter("owner", "all is for GPU managers", "role")
         return tokens
@@ -118,7 +118,7 @@ class TokenList(_Tokens, ListAPIView[ApiToken]):
         told = body.validated_data
         if told["may_write"] and not may_start(request.user):
             raise bad_field("may_write", "a viewer's token only reads", "role")
-        token, secret = token_create(owner=request.user, **told)
+        token, secret = token_create(owner=signed_in_user(request), **told)
         answer = NewTokenSerializer(token, context={"secret": secret}).data
         headers = {"Location": reverse("api-token", args=[token.pk], request=request), "Cache-Control": "no-store"}
         return Response(answer, status=201, headers=headers)
@@ -130,11 +130,11 @@ class TokenDetail(_Tokens, RetrieveAPIView[ApiToken]):
 
     def get_queryset(self) -> QuerySet[ApiToken]:
         tokens = ApiToken.objects.select_related("owner")
-        return tokens if may_manage(self.request.user) else tokens.filter(owner=self.request.user)
+        return tokens if may_manage(signed_in_user(self.request)) else tokens.filter(owner=signed_in_user(self.request))
 
     @extend_schema(tags=["tokens"], operation_id="tokens_revoke", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke it at once: one's own; GPU managers, anybody's. Again changes nothing."""
-        if token_revoke(token_id=pk, by=request.user) or self.get_queryset().filter(pk=pk).exists():
+        if token_revoke(token_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():
             return Response(status=204)
         raise Problem(404, detail="There is no such token of yours.")

@@ -10,9 +10,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.serializer_bases import StrictBody, View
+from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.spec_schema import spec_properties
 from analysis.api.v1.strict_input import StrictText
+from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.models import TrendAcknowledgement
@@ -21,6 +22,7 @@ from analysis.pages.trend.context import Acknowledgements, StepFound
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
 from analysis.pages.trend.query import parse_trend_query
 from analysis.pages.trend.series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
+from analysis.permissions import signed_in_user
 from analysis.runs import services
 from analysis.runs.series import PARAMETERS
 
@@ -126,7 +128,7 @@ def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in described.items() if name in ("type", "enum", "default")}
 
 
-class Trend(View):
+class Trend(StrictView):
     """`?model=bert&gpu=NVIDIA A100-SXM4-80GB`: what is left out is the default of a new run."""
 
     query_parameters = PARAMETERS
@@ -151,7 +153,7 @@ class Trend(View):
         return Response(TrendSerializer(answer).data)
 
 
-class TrendNotes(View):
+class TrendNotes(StrictView):
     """Notes on steps."""
 
     @extend_schema(
@@ -169,7 +171,7 @@ class TrendNotes(View):
         if run is None:
             raise bad_field("run", f"there is no finished measurement {asked['run']}", "does_not_exist")
         if not services.step_acknowledge(
-            run=run, metric=asked["metric"], note=asked["note"], acknowledged_by=request.user
+            run=run, metric=asked["metric"], note=asked["note"], acknowledged_by=signed_in_user(request)
         ):
             raise Problem(403, detail="The note on this step is somebody else's: she or a GPU manager replaces it.")
         kept = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=asked["metric"])
