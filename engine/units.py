@@ -26,9 +26,9 @@ def parse_bytes(text: str) -> int:
     return size
 
 
-def format_bytes(size: int) -> str:
+def format_bytes(size: float) -> str:
     """The largest binary unit that keeps a figure above one, with one decimal: ``1.5 GiB``."""
     for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if abs(size) >= factor:
             return f"{size / factor:.1f} {name}"
-    return f"{size} B"
+    return f"{size:.0f} B"

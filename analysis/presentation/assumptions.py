@@ -12,18 +12,15 @@ from engine.result import Savings
 from engine.savings import savings_assuming
 from engine.spec import RANGES
 
-
-def _within(field: str) -> dict[str, float]:
-    low, high = RANGES[field]
-    return {"min_value": low, "max_value": high}
+_PRICE, _HOURS, _RUNS = (RANGES[name] for name in ("price_per_hour_usd", "hours_per_run", "runs_per_year"))
 
 
 class AssumptionsForm(forms.Form):
     """The three assumptions, as short words of an address: `?price=2.5&hours=8&runs=40`."""
 
-    price = forms.FloatField(label="Price per hour, US$", **_within("price_per_hour_usd"))
-    hours = forms.FloatField(label="Hours per run today", **_within("hours_per_run"))
-    runs = forms.IntegerField(label="Runs per year", **_within("runs_per_year"))
+    price = forms.FloatField(label="Price per hour, US$", min_value=_PRICE[0], max_value=_PRICE[1])
+    hours = forms.FloatField(label="Hours per run today", min_value=_HOURS[0], max_value=_HOURS[1])
+    runs = forms.IntegerField(label="Runs per year", min_value=int(_RUNS[0]), max_value=int(_RUNS[1]))
 
 
 @dataclass(frozen=True, slots=True)

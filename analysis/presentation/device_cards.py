@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
@@ -11,6 +12,10 @@ from analysis.models import Device
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.run_state import Chip
 from analysis.runs.placement import slot_of
+
+if TYPE_CHECKING:
+    from analysis.models.querysets import DeviceWithActivity
+
 
 STALE_SECONDS = 10
 
@@ -26,24 +31,24 @@ class DeviceCard:
     note: str
 
 
-def device_cards(devices: Iterable[Device], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
-    """Of devices that carry `running_id` and `takes_runs`; how many runs wait for each, by its number."""
+def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
+    """With how many runs wait for each, by its number."""
     return [_card(device, waiting_by_device.get(device.pk, 0)) for device in devices]
 
 
-def _card(device: Device, waiting: int) -> DeviceCard:
+def _card(device: DeviceWithActivity, waiting: int) -> DeviceCard:
     chip = _chip(device.running_id, waiting, _kept_back(device))
     return DeviceCard(device, chip, device.running_id, _is_stale(device), _note(device))
 
 
-def _kept_back(device: Device) -> str:
+def _kept_back(device: DeviceWithActivity) -> str:
     """Why it takes no new run; empty when it does."""
     if device.takes_runs:
         return ""
     return "drained" if device.drained or device.host.drained else "maintenance"
 
 
-def _note(device: Device) -> str:
+def _note(device: DeviceWithActivity) -> str:
     """What people wrote about its maintenance, and whether other processes hold too much of it."""
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes

@@ -17,12 +17,12 @@ NOT_MEASURED = "not measured"
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
-def bytes_text(size_bytes: int | None) -> str:
+def bytes_text(size_bytes: float | None) -> str:
     """1610612736 -> "1.5 GiB"."""
     return NOT_MEASURED if size_bytes is None else format_bytes(size_bytes)
 
 
-def round_bytes(size_bytes: int) -> str:
+def round_bytes(size_bytes: float) -> str:
     """A figure that is round by choice, a limit or a tick: 8589934592 -> "8 GiB"."""
     return format_bytes(size_bytes).replace(".0 ", " ") if size_bytes else "0"
 

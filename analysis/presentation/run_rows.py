@@ -40,13 +40,18 @@ def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
 
 
 def _row(run: Run, turn: QueuePosition | None) -> HistoryRow:
-    ended = run.finished_at and run.started_at
     return HistoryRow(
         run=run,
         model_name=labels.model_name(run.model),
         device_name=labels.short_device_name(run.device_name) or labels.run_place(run),
         settings=" · ".join(labels.describe_settings(run.spec)),
         chip=run_state.chip(run),
-        took_seconds=(run.finished_at - run.started_at).total_seconds() if ended else None,
+        took_seconds=_took_seconds(run),
         turn=run_state.describe_queue_position(turn) if turn else "",
     )
+
+
+def _took_seconds(run: Run) -> float | None:
+    if run.finished_at is None or run.started_at is None:
+        return None
+    return (run.finished_at - run.started_at).total_seconds()

@@ -95,7 +95,7 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     if not run.result:
         return ComparedRun(run, {}, None, run.is_estimate)
     if run.is_estimate:
-        return _estimated(run)
+        return _estimated(run, run.result["estimates"])
     result = read_result(run.result)
     facts = environment_facts(result.device, result.environment, carried_probes)
     return ComparedRun(run, facts, _measured_outcome(result), caveat=_caveat(result))
@@ -135,9 +135,8 @@ def _caveat(result: StoredResult) -> str:
     return f"the step times of {unsteady} were still moving" if unsteady else ""
 
 
-def _estimated(run: Run) -> ComparedRun:
+def _estimated(run: Run, estimates: list[dict[str, Any]]) -> ComparedRun:
     """An estimate for one card. One for many cards has no single figure, and says so."""
-    estimates = run.result["estimates"]
     if len(estimates) != 1:
         return ComparedRun(
             run, {}, None, True, f"it estimates {len(estimates)} cards at once; compare one for a single card"

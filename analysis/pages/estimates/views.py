@@ -28,6 +28,8 @@ def estimates(request: HttpRequest) -> HttpResponse:
 
 
 def _grade(run: Run) -> Grade:
+    assert run.finished_at is not None  # `grading_estimates` leaves out runs without either
+    assert run.estimate_peak_error is not None
     return Grade(
         run_id=run.pk,
         finished_at=run.finished_at,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from analysis.models import Device, Host, Run
 from analysis.models.querysets import SEEN_LATELY
@@ -19,6 +20,10 @@ from analysis.presentation.labels import model_name, run_place
 from analysis.presentation.run_state import Chip, describe_queue_position
 from analysis.runs.placement import slot_of
 from analysis.runs.queue_forecast import QueuePosition
+
+if TYPE_CHECKING:
+    from analysis.models.querysets import DeviceWithActivity
+
 
 WAITING_SHOWN_PER_DEVICE = 3
 
@@ -74,7 +79,7 @@ class FleetHost:
 
 
 def fleet_hosts(
-    devices: Sequence[Device],
+    devices: Sequence[DeviceWithActivity],
     running: Mapping[int, Run],
     waiting: Iterable[WaitingRun],
     waiting_counts: Mapping[int, int],
@@ -146,7 +151,7 @@ def _percent(size_bytes: int, device: Device) -> str:
 
 
 def _device(
-    device: Device, running: Run | None, waiting: Sequence[WaitingRun], waiting_count: int, now: datetime
+    device: DeviceWithActivity, running: Run | None, waiting: Sequence[WaitingRun], waiting_count: int, now: datetime
 ) -> FleetDevice:
     is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
     return FleetDevice(
@@ -163,7 +168,7 @@ def _device(
     )
 
 
-def _chip(device: Device, running: Run | None, is_silent: bool) -> Chip:
+def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> Chip:
     if not device.enabled:
         return Chip("⊘", "disabled", "chip-plain")
     if is_silent:

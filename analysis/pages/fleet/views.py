@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -15,6 +14,10 @@ from analysis.models import Device, Host, Run
 from analysis.models.querysets import RunQuerySet
 from analysis.pages.fleet.context import WaitingRun, fleet_hosts, waiting_runs
 from analysis.runs.queue_forecast import POSITIONS_MAX, queue_positions
+
+if TYPE_CHECKING:
+    from analysis.models.querysets import DeviceWithActivity
+
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
@@ -55,10 +58,9 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _devices(host: str) -> list[Device]:
-    takes_runs = Exists(Device.objects.taking_runs().filter(pk=OuterRef("pk")))
-    devices = Device.objects.select_related("host").annotate(takes_runs=takes_runs).defer("calibration")
-    return list(devices.on_host(host) if host else devices)
+def _devices(host: str) -> list[DeviceWithActivity]:
+    devices = Device.objects.select_related("host").defer("calibration")
+    return list((devices.on_host(host) if host else devices).with_activity())
 
 
 def _running() -> RunQuerySet:

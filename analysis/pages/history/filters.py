@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time
 from typing import Any
 
@@ -40,7 +40,8 @@ _SHORT = tuple((name, name) for name in PRECISIONS)
 class _YesOrNoField(forms.NullBooleanField):
     """Refuses a word that is neither, where Django would pass it over: then nothing would be filtered."""
 
-    def to_python(self, value: Any) -> bool | None:
+    # None is NullBooleanField's third answer, though it inherits from a field of two
+    def to_python(self, value: Any) -> bool | None:  # type: ignore[override]
         found: bool | None = super().to_python(value)
         if found is None and value not in (None, ""):
             raise forms.ValidationError("Must be true or false.")
@@ -196,11 +197,12 @@ class RunFilter(FilterSet):
             self._gpus = list(Device.objects.order_by("name").values_list("name", flat=True).distinct())
         return self._gpus
 
-    def _offered(self, name: str, values: Iterable[str], label: Any) -> list[tuple[str, str]]:
+    def _offered(self, name: str, values: Iterable[str], label: Callable[[str], str]) -> list[tuple[str, str]]:
         """With the value that is asked for, also where it is no longer offered."""
-        asked = self.data.get(name)
+        asked: str | None = self.form[name].value()
         known = list(values)
-        return [("", "any"), *((value, label(value)) for value in [*known, *({asked} - {None, "", *known})])]
+        also = [asked] if asked and asked not in known else []
+        return [("", "any"), *((value, label(value)) for value in [*known, *also])]
 
 
 def _named_by(rows: QuerySet[Any]) -> Q:

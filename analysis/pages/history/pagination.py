@@ -69,7 +69,7 @@ def _rows(numbers: Sequence[int]) -> list[Run]:
 def _values_of(cursor: int, sort: Sort) -> dict[str, Any]:
     """Where that run stands now: also one that was deleted meanwhile still says where its page begins."""
     paths = {"created_at", "id", *(key.removeprefix("-") for key in sort.keys)}
-    values = Run.all_runs.filter(pk=cursor).values(*paths).first()
+    values: dict[str, Any] | None = Run.all_runs.filter(pk=cursor).values(*paths).first()
     if values is None:
         raise CursorGoneError(cursor)
     return values

@@ -56,7 +56,10 @@ class HistoryQuery:
 
     @cached_property
     def chosen(self) -> list[Chosen]:
-        return [Chosen(_words(self.filters, name), self.query(**{name: None})) for name in self.filters_set]
+        return [
+            Chosen(_words(self.filters, name, self.data.getlist(name)), self.query(**{name: None}))
+            for name in self.filters_set
+        ]
 
     @property
     def filters_set(self) -> list[str]:
@@ -73,7 +76,7 @@ class HistoryQuery:
     @property
     def kept(self) -> list[tuple[str, str]]:
         """What the filter form passes on as it is: the columns stay when filters or order change."""
-        return [(name, self.data[name]) for name in ("columns",) if self.data.get(name)]
+        return [("columns", value) for value in self.data.getlist("columns")[-1:] if value]
 
     @property
     def filter_query(self) -> str:
@@ -171,10 +174,9 @@ def row_number(text: str) -> int | None:
     return int(text) if is_row_id(text) else None
 
 
-def _words(filters: RunFilter, name: str) -> str:
+def _words(filters: RunFilter, name: str, given: list[str]) -> str:
     """ "State: failed or cancelled"."""
     field = filters.form.fields[name]
-    given = filters.data.getlist(name)
     if isinstance(field, ModelChoiceField):  # its choices are all rows there are
         return f"{field.label}: {filters.form.cleaned_data.get(name) or given[0]}"
     choices = {str(value): str(label) for value, label in getattr(field.widget, "choices", ())}

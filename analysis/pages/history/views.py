@@ -30,7 +30,7 @@ from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.pagination import CursorGoneError, Page, page_of
 from analysis.pages.history.query import HistoryQuery, parse_query, row_number, without_empty
-from analysis.permissions import OPERATOR, lacks_role, may_start
+from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.runs import services
 from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.services import BulkResult
@@ -77,7 +77,7 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
     if wanted.problems:
         return _plain("\n".join(wanted.problems), 400)
     try:
-        check_rate_limit(EXPORT, request.user)
+        check_rate_limit(EXPORT, signed_in_user(request))
     except RateLimited as error:
         return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
     content_type, chunks = _EXPORTS[form]
@@ -93,7 +93,7 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     tags = request.POST.get("tags", "").replace(",", " ").split()
     name, note = (request.POST.get(field, "") for field in ("name", "note"))
     try:
-        answer = services.run_annotate(run_id=run.pk, by=request.user, name=name, note=note, tags=tags)
+        answer = services.run_annotate(run_id=run.pk, by=signed_in_user(request), name=name, note=note, tags=tags)
         if not answer.done:
             messages.error(request, "Only whoever asked for a run, and GPU managers, may write on it.")
     except ValidationError as error:
@@ -129,7 +129,7 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
     given = without_empty(QueryDict(request.POST.get("view", "")))
     query = parse_query(given).query()
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
-    kept = services.saved_view_set(owner=request.user, name=name, query=query, is_shared=is_shared)
+    kept = services.saved_view_set(owner=signed_in_user(request), name=name, query=query, is_shared=is_shared)
     if kept is None:
         messages.error(request, "The view was not saved: it needs a name, and nobody keeps more than a hundred.")
     return redirect(_address(query))
@@ -138,7 +138,7 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
 @require_POST
 def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
     """Forget a saved view; the runs are not touched."""
-    if not services.saved_view_delete(view_id=view_id, by=request.user):
+    if not services.saved_view_delete(view_id=view_id, by=signed_in_user(request)):
         messages.error(request, "This view is somebody else’s, or gone already.")
     return redirect("analysis:runs")
 

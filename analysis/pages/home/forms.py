@@ -50,7 +50,7 @@ class RunForm(forms.Form):
         label=SETTINGS["memory_limit_bytes"].label,
         required=False,
         max_length=40,
-        help_text=SETTINGS["memory_limit_bytes"].hint,
+        help_text=SETTINGS["memory_limit_bytes"].hint or "",
     )
     price_per_hour_usd = setting_field("price_per_hour_usd", label="Price per hour, US$")
     hours_per_run = setting_field("hours_per_run")
@@ -60,14 +60,14 @@ class RunForm(forms.Form):
         required=False,
         min_value=RANGES["reserve_fraction"][0] * 100,
         max_value=RANGES["reserve_fraction"][1] * 100,
-        help_text=SETTINGS["reserve_fraction"].hint,
+        help_text=SETTINGS["reserve_fraction"].hint or "",
     )
     time_budget_seconds = setting_field("time_budget_seconds", label="Time budget, seconds")
     priority = forms.TypedChoiceField(
         label="Priority",
         choices=Run.Priority.choices,
         coerce=int,
-        empty_value=0,
+        empty_value=0,  # type: ignore[arg-type]  # whatever `coerce` gives; the stubs want text
         required=False,
         initial=0,
         help_text="Higher starts earlier. High is for GPU managers.",
@@ -92,9 +92,9 @@ class RunForm(forms.Form):
         self.devices = list(devices)
         self.places = places_offered(self.devices)
         self.spec: RunSpec | None = None
-        self.fields["device"].choices = [(value, label) for value, (label, _) in self.places.items()]
-        self.fields["gpu"].choices = gpu_choices()
-        self.fields["model"].choices = _models_by_type()
+        self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
+        self._offer("gpu", gpu_choices())
+        self._offer("model", _models_by_type())
         for name, words in self.SEARCHED.items():
             self.fields[name].widget.attrs["data-search"] = words  # home.js puts a search box above it
         for name in ("sequence_length", "image_size"):
@@ -106,8 +106,13 @@ class RunForm(forms.Form):
             self.fields[name].widget.attrs["placeholder"] = f"{DEFAULTS[name]:g}"
         self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{DEFAULTS['reserve_fraction'] * 100:g}"
 
+    def _offer(self, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean()
+        cleaned = super().clean() or self.cleaned_data
         cleaned["kind"] = cleaned.get("kind") or Run.Kind.MEASUREMENT
         if not self.is_estimate and not cleaned.get("device") and "device" not in self.errors:
             self.add_error("device", "Choose the device to measure on.")

@@ -40,8 +40,8 @@ class LabTotals:
 
 def lab_totals() -> LabTotals:
     """Those that this process read last, while they are fresh enough."""
-    kept: LabTotals = cache.get_or_set(CACHE_KEY, lab_totals_read, KEPT_SECONDS)
-    return kept
+    kept: LabTotals | None = cache.get_or_set(CACHE_KEY, lab_totals_read, KEPT_SECONDS)
+    return lab_totals_read() if kept is None else kept
 
 
 def lab_totals_read() -> LabTotals:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -26,6 +25,10 @@ from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.reuse import EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+
+if TYPE_CHECKING:
+    from analysis.models.querysets import DeviceWithActivity
+
 
 RECENT_RUNS = 10
 DEVICES_MAX = 12
@@ -165,8 +168,6 @@ def _devices_offered(request: HttpRequest) -> DeviceQuerySet:
     return _enabled_devices().allowing(request.user)
 
 
-def _devices_shown() -> list[Device]:
+def _devices_shown() -> list[DeviceWithActivity]:
     """One more than are shown, in one statement: memory as its worker wrote it, whether it takes runs, what it runs."""
-    takes_runs = Exists(Device.objects.taking_runs().filter(pk=OuterRef("pk")))
-    running = Subquery(Run.objects.running().filter(device=OuterRef("pk")).values("pk")[:1])
-    return list(_enabled_devices().annotate(takes_runs=takes_runs, running_id=running)[: DEVICES_MAX + 1])
+    return list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])

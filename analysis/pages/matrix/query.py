@@ -41,7 +41,7 @@ class MatrixForm(forms.Form):
 
     @property
     def shows_all_cards(self) -> bool:
-        return self.cleaned_data["cards"] == "all"
+        return bool(self.cleaned_data["cards"] == "all")
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from analysis.runs.gpu_catalog import prices
 
 def estimate_context(run: Run) -> dict[str, Any]:
     """A finished estimate: of one card, or of all of them."""
+    assert run.result is not None  # it is finished
     estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
     has_device = Device.objects.enabled().allowing(run.requested_by).exists()
     context = {"current_batch_size": current, "has_device": has_device, "estimates": estimates}

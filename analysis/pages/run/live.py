@@ -155,6 +155,7 @@ def _state_sum(run: Run, turn: QueuePosition | None) -> int:
 
 def _idle_seconds(run: Run, probes: Sequence[Measurement], lines: Sequence[RunLog]) -> float:
     moments: list[datetime | None] = [run.created_at, run.started_at]
-    moments += [row.recorded_at for row in (*probes[-1:], *lines[-1:])]
+    moments += [probe.recorded_at for probe in probes[-1:]]
+    moments += [line.recorded_at for line in lines[-1:]]
     latest = max(moment for moment in moments if moment is not None)
     return (timezone.now() - latest).total_seconds()

@@ -19,6 +19,7 @@ from analysis.pages.run import context as run_page
 from analysis.pages.run import estimate_context
 from analysis.pages.run.chart_files import chart_file
 from analysis.pages.run.live import Seen, live_context, read_live
+from analysis.permissions import signed_in_user
 from analysis.presentation.assumptions import assumptions
 from analysis.presentation.stored_result import read_result
 from analysis.runs import services
@@ -61,7 +62,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """Ask a run to stop."""
     run = _run(run_id)
-    answer = services.runs_cancel_by(run_ids={run.pk}, by=request.user)
+    answer = services.runs_cancel_by(run_ids={run.pk}, by=signed_in_user(request))
     if answer.not_allowed:
         messages.error(request, "Only whoever asked for a run, and GPU managers, may cancel it.")
     elif not answer.done:
@@ -72,11 +73,11 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """The same spec in the same place, as a new run; with `only=timing` one that takes over what this one measured."""
-    run = _run(run_id)
+    run, user = _run(run_id), signed_in_user(request)
     try:
-        check_rate_limit(CREATE, request.user)
+        check_rate_limit(CREATE, user)
         is_timing_only = request.POST.get("only") == "timing"
-        return redirect(services.run_again(run=run, requested_by=request.user, is_timing_only=is_timing_only))
+        return redirect(services.run_again(run=run, requested_by=user, is_timing_only=is_timing_only))
     except RateLimited as error:
         messages.error(request, str(error))
         return redirect(run)
@@ -90,7 +91,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """Make a run a baseline that others are compared with, or a plain run again."""
     run = _run(run_id)
     is_baseline = request.POST.get("pin") == "1"
-    done = services.runs_set_baseline(run_ids={run.pk}, by=request.user, is_baseline=is_baseline)
+    done = services.runs_set_baseline(run_ids={run.pk}, by=signed_in_user(request), is_baseline=is_baseline)
     if done.not_allowed:
         messages.error(request, "Only whoever asked for a run, and GPU managers, may pin it.")
     elif not done.done:

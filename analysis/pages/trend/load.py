@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import starmap
 
 from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 
 from analysis.models import Measurement, Run, State, TrendAcknowledgement
 from analysis.models.querysets import RunQuerySet
-from analysis.pages.trend.series import Sample, sample_of
+from analysis.pages.trend.series import Sample, TrendRun, sample_of
 from analysis.runs.series import SeriesKey
 
 SAMPLES_MAX = 200
@@ -35,12 +36,17 @@ def ids_of_series(query: SeriesKey) -> list[int]:
 def samples_of(ids: Iterable[int]) -> list[Sample]:
     """Oldest first, each with its measured probes; of the results only two small parts are read."""
     ids = list(ids)
-    runs = Run.objects.filter(pk__in=ids).annotate(
-        environment=KeyTransform("environment", "result"), device_facts=KeyTransform("device", "result")
+    runs = Run.objects.filter(pk__in=ids, finished_at__isnull=False).order_by("finished_at", "pk")
+    rows = runs.values_list(
+        *("pk", "finished_at", "largest_batch_size", "certified", "is_shared"),
+        KeyTransform("environment", "result"),
+        KeyTransform("device", "result"),
     )
-    shown = runs.only("finished_at", "largest_batch_size", "certified", "is_shared").order_by("finished_at", "pk")
     probes = _probes(ids)
-    return [sample_of(run, probes[run.pk], sum(probe.is_carried for probe in probes[run.pk])) for run in shown]
+    return [
+        sample_of(run, probes[run.pk], sum(probe.is_carried for probe in probes[run.pk]))
+        for run in starmap(TrendRun, rows)
+    ]
 
 
 def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from analysis.pages.compare.environment import Facts, changed, environment_facts
 from analysis.pages.trend.step_detection import Step, Stretch, find_steps, find_stretches
@@ -29,8 +29,9 @@ VERSIONED = (
 """Facts whose change is marked on the charts; a step names every fact that changed."""
 
 
-class TrendRun(Protocol):
-    """A run with two parts of its result read beside it."""
+@dataclass(frozen=True, slots=True)
+class TrendRun:
+    """What is read of a finished run, with two parts of its result."""
 
     pk: int
     finished_at: datetime

@@ -14,6 +14,7 @@ from analysis.pages.trend.context import known_series, trend_context
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
 from analysis.pages.trend.query import parse_trend_query
 from analysis.pages.trend.series import METRICS
+from analysis.permissions import signed_in_user
 from analysis.runs import services
 from analysis.runs.series import SeriesKey
 
@@ -44,6 +45,6 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
     metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
     if metric not in METRICS or not note:
         messages.error(request, "Nothing was noted: say in a few words what the step is.")
-    elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=request.user):
+    elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=signed_in_user(request)):
         messages.error(request, "Nothing was noted: the note there is somebody else’s; she or a manager replaces it.")
     return redirect(reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address)

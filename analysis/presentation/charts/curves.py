@@ -17,16 +17,26 @@ Roles = Mapping[str, int | None]
 
 
 class ProbeRow(Protocol):
-    """What the pages read of a probe: an engine Probe and a stored Measurement both have it."""
+    """What the pages read of a probe: an engine Probe, which is frozen, and a stored Measurement both have it."""
 
-    batch_size: int
-    outcome: str
-    purpose: str
-    peak_allocated_bytes: int | None
-    peak_reserved_bytes: int | None
-    samples_per_second: float | None
-    peak_phase: str | None
-    failed_phase: str | None
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def purpose(self) -> str: ...
+    @property
+    def peak_allocated_bytes(self) -> int | None: ...
+    @property
+    def peak_reserved_bytes(self) -> int | None: ...
+    @property
+    def samples_per_second(self) -> float | None: ...
+    @property
+    def peak_phase(self) -> str | None: ...
+    @property
+    def failed_phase(self) -> str | None: ...
+    @property
+    def wall_seconds(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def memory_curve(probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: 
     main = Series("Peak memory", "line-memory", _points(probes, memory_bytes))
     if not main.points:
         return None
-    others = ()
+    others: tuple[Series, ...] = ()
     if any(probe.peak_reserved_bytes is not None for probe in probes):
         allocated = _points(probes, lambda probe: probe.peak_allocated_bytes)
         main = Series("Reserved from the device", "line-memory", main.points)
