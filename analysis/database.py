@@ -37,7 +37,8 @@ def database_now() -> datetime:
         return timezone.now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT STATEMENT_TIMESTAMP()")
-        return cursor.fetchone()[0]
+        now: datetime = cursor.fetchone()[0]
+        return now
 
 
 def is_locked(exc: Exception) -> bool:

@@ -40,11 +40,13 @@ class TokenForm(forms.Form):
         """`may_start`: whether its owner may change anything; else a token that writes would be of no use."""
         super().__init__(*args, **kwargs)
         if may_start:
-            self.fields["scope"].choices = ((_READS, "read"), (_WRITES, "read, start runs and change mine"))
+            scope = self.fields["scope"]
+            assert isinstance(scope, forms.ChoiceField)
+            scope.choices = ((_READS, "read"), (_WRITES, "read, start runs and change mine"))
 
     @property
     def may_write(self) -> bool:
-        return self.cleaned_data["scope"] == _WRITES
+        return bool(self.cleaned_data["scope"] == _WRITES)
 
     @property
     def expires_at(self) -> datetime | None:

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any
 
 from axes.handlers.database import AxesDatabaseHandler
-from axes.helpers import get_cool_off
+from axes.helpers import get_client_ip_address, get_cool_off
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.db.models import Max, Sum
@@ -26,7 +26,7 @@ from analysis.http.errors import error_body, wants_json
 TOO_MANY = "Too many failed logins from this address."
 
 
-class PerAddressLockoutHandler(AxesDatabaseHandler):
+class PerAddressLockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes has no types
     """The database handler of axes, with a limit of its own for an address as a whole."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
@@ -42,7 +42,7 @@ class PerAddressLockoutHandler(AxesDatabaseHandler):
         was_locked = getattr(request, "axes_locked_out", False)
         super().user_login_failed(sender, credentials, request, **kwargs)
         if getattr(request, "axes_locked_out", False) and not was_locked:
-            record("login.lock", target=("address", str(request.axes_ip_address)))
+            record("login.lock", target=("address", str(get_client_ip_address(request))))
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
         """After a login: those of this name alone, or one account would clear an address for trying all others."""
@@ -53,7 +53,7 @@ class PerAddressLockoutHandler(AxesDatabaseHandler):
 def seconds_locked(request: HttpRequest) -> int:
     """Until the limits let this client try again: at most the whole time, for failures in it do not prolong it."""
     cool_off = get_cool_off(request) or timedelta(0)
-    here = AccessAttempt.objects.filter(ip_address=request.axes_ip_address)
+    here = AccessAttempt.objects.filter(ip_address=get_client_ip_address(request))
     latest: datetime | None = here.aggregate(latest=Max("attempt_time"))["latest"]
     left = (latest + cool_off - timezone.now()) if latest else cool_off
     return max(1, ceil(left.total_seconds()))

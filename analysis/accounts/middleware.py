@@ -15,6 +15,7 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 
 from analysis.permissions import OPERATOR, VIEWER, lacks_role, may_read, may_start
 
@@ -74,7 +75,7 @@ class RightsMiddleware(LoginRequiredMiddleware):
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
-    ) -> HttpResponse | None:
+    ) -> HttpResponseBase | None:
         if not getattr(view_func, "login_required", True) or is_open_to_guest(request, view_func):
             return None
         if (response := super().process_view(request, view_func, view_args, view_kwargs)) is not None:

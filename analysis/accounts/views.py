@@ -20,7 +20,7 @@ from analysis.accounts.middleware import login_required_only
 from analysis.accounts.quotas import Limits, limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
 from analysis.models import ApiToken, Device
-from analysis.permissions import may_start
+from analysis.permissions import may_start, signed_in_user
 from engine.errors import SpecError
 
 TOKENS_SHOWN = 2 * TOKENS_PER_PERSON
@@ -52,7 +52,7 @@ def token_make(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         asked = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
         try:
-            token, secret = token_create(owner=request.user, **asked)
+            token, secret = token_create(owner=signed_in_user(request), **asked)
         except SpecError as error:
             form.add_error("name", str(error).removeprefix(f"{error.field}: "))
         else:
@@ -65,7 +65,7 @@ def token_make(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_end(request: HttpRequest, token_id: int) -> HttpResponseRedirect:
     """Revoke one of mine."""
-    if token_revoke(token_id=token_id, by=request.user):
+    if token_revoke(token_id=token_id, by=signed_in_user(request)):
         messages.success(request, "The token is revoked. Programs that show it are refused from now on.")
     else:
         messages.error(request, "This token is somebody else’s, or revoked already.")
@@ -91,7 +91,7 @@ class Login(LoginView):
 
 
 def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **context: Any) -> HttpResponse:
-    user = request.user
+    user = signed_in_user(request)
     tokens = ApiToken.objects.filter(owner=user, revoked_at=None)[:TOKENS_SHOWN]
     context |= {
         "form": form,

@@ -67,7 +67,7 @@ class ByAction(SelectiveFilter):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnly):
+class AuditEntryAdmin(ReadOnly[AuditEntry]):
     """Who did what to what, newest first."""
 
     list_display = ("moment", "who", "action", "done_to", "change", "request_id")

@@ -96,8 +96,8 @@ def _oldest_waiting() -> Run | None:
 
 
 def _slow() -> CachedStats:
-    kept: CachedStats = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
-    return kept
+    kept: CachedStats | None = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
+    return _compute_stats() if kept is None else kept
 
 
 def _compute_stats() -> CachedStats:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from analysis.admin.lists import Managed, ProtectReferencedAdmin
+from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row
 from analysis.models import Attempt, Device, Host, Quota, Run
 from analysis.presentation.formatting import bytes_text
 from analysis.runs import services
@@ -17,10 +17,10 @@ _UNKNOWN = "not measured"
 UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
 
 
-class FoundByTheirWorkers(Managed):
+class FoundByTheirWorkers(Managed[Row]):
     """Hosts and devices: whatever is there registers itself."""
 
-    actions = ("drain", "undrain")
+    actions: tuple[str, ...] = ("drain", "undrain")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -37,7 +37,7 @@ class FoundByTheirWorkers(Managed):
 
 
 @admin.register(Host)
-class HostAdmin(FoundByTheirWorkers):
+class HostAdmin(FoundByTheirWorkers[Host]):
     """The machines."""
 
     list_display = ("name", "drained", "maintenance_from", "maintenance_until", "maintenance_note", "registered_at")
@@ -46,14 +46,14 @@ class HostAdmin(FoundByTheirWorkers):
     fields = ("name", "registered_at", *UPKEEP)
     readonly_fields = ("name", "registered_at")
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
         """Only what has no devices: what was measured on them names the host."""
         is_empty = obj is None or not Device.objects.filter(host=obj).exists()
         return super().has_delete_permission(request, obj) and is_empty
 
 
 @admin.register(Device)
-class DeviceAdmin(ProtectReferencedAdmin, FoundByTheirWorkers):
+class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
     """The GPU fleet."""
 
     list_display = (
@@ -101,7 +101,7 @@ class DeviceAdmin(ProtectReferencedAdmin, FoundByTheirWorkers):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Device]:
         return Device.objects.select_related("host").order_by("host__name", "device", "pk")
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Device | None = None) -> bool:
         """Only what nothing was ever asked of: to say what else would go, Django would read all its runs."""
         is_unused = obj is None or not (
             Run.all_runs.filter(Q(device=obj)).exists()

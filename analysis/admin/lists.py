@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -23,9 +23,18 @@ PAGES_MAX = 100
 """Further pages would have to walk past all before: a filter finds the rest."""
 
 FEW = 2_000
+Row = TypeVar("Row", bound=Model)
 
 
-class Managed(admin.ModelAdmin):
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin
+else:
+
+    class _ModelAdmin(admin.ModelAdmin, Generic[Row]):
+        """Takes the type of its rows, as Django's own does in the stubs alone."""
+
+
+class Managed(_ModelAdmin[Row]):
     """GPU managers may do all of it; a subject takes away what must not be."""
 
     list_per_page = 50
@@ -38,16 +47,16 @@ class Managed(admin.ModelAdmin):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_manage(request.user)
 
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
         return may_manage(request.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may_manage(request.user)
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
         return may_manage(request.user)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
         return may_manage(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -61,10 +70,14 @@ class Managed(admin.ModelAdmin):
                 widget.attrs["aria-label"] = f"{field.label}, {part}"
         return field
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    # the stubs are of a later Django, which also says where the action was chosen
+    def response_action(  # type: ignore[override]
+        self, request: HttpRequest, queryset: QuerySet[Row]
+    ) -> HttpResponse | None:
         """Of the ticked rows alone: "all that there are" may be a million."""
-        request.POST = request.POST.copy()
-        request.POST["select_across"] = "0"
+        ticked = request.POST.copy()
+        ticked["select_across"] = "0"
+        request.POST = ticked  # type: ignore[assignment]  # Django takes a copy that can be written; the stubs do not
         return super().response_action(request, queryset)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
@@ -72,17 +85,18 @@ class Managed(admin.ModelAdmin):
         address = reverse("admin:analysis_auditentry_changelist")
         return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
 
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:
+    # Django does not look at what the three return
+    def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
         """The audit log has it; Django's own would be a second truth."""
 
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:
+    def log_change(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
         """As above."""
 
-    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:  # type: ignore[override]
         """As above."""
 
 
-class ProtectReferencedAdmin(Managed):
+class ProtectReferencedAdmin(Managed[Row]):
     """Rows that stand in lists of other rows, where an empty list lets everybody through: they leave those first."""
 
     named_by: tuple[tuple[type[Model], str], ...] = ()
@@ -99,24 +113,25 @@ class ProtectReferencedAdmin(Managed):
         return listed, counts, needed, [*protected, *names]
 
 
-class ReadOnly(Managed):
+class ReadOnly(Managed[Row]):
     """Rows that only services write."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
         return False
 
 
-class RunChildAdmin(ReadOnly):
+class RunChildAdmin(ReadOnly[Row]):
     """Rows that belong to a run: named by its number, for to read the runs would be to read their results."""
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return self.model._base_manager.order_by("-pk")
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
+        rows: QuerySet[Row] = self.model._base_manager.order_by("-pk")
+        return rows
 
     @admin.display(description="run", ordering="run_id")
     def of_run(self, row: Any) -> SafeString:
@@ -128,11 +143,13 @@ class NamedList(ChangeList):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = capfirst(self.opts.verbose_name_plural)
+        self.title = str(capfirst(self.opts.verbose_name_plural))
 
 
 class UncountedList(NamedList):
     """Reads one row more than it shows, and so knows whether there is a next page: no COUNT(*) over a million."""
+
+    model_admin: Managed[Any]
 
     def get_results(self, request: HttpRequest) -> None:
         if not 1 <= self.page_num <= PAGES_MAX:

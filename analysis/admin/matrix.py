@@ -11,7 +11,7 @@ from analysis.models import MatrixCell, Tag, TrendAcknowledgement
 
 
 @admin.register(Tag)
-class TagAdmin(ReadOnly):
+class TagAdmin(ReadOnly[Tag]):
     """The words people put on runs. One that no run has any more goes by itself."""
 
     list_display = ("name",)
@@ -19,7 +19,7 @@ class TagAdmin(ReadOnly):
 
 
 @admin.register(MatrixCell)
-class MatrixCellAdmin(RunChildAdmin):
+class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
     """The newest answer per card, workload and settings; written when a run ends."""
 
     list_display = (
@@ -39,7 +39,7 @@ class MatrixCellAdmin(RunChildAdmin):
 
 
 @admin.register(TrendAcknowledgement)
-class TrendAcknowledgementAdmin(RunChildAdmin):
+class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
     """What people said of the steps in a trend."""
 
     list_display = ("of_run", "metric", "note", "acknowledged_by", "acknowledged_at")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import django.contrib.auth.admin as django_admin
 from django.contrib import admin
@@ -10,16 +10,22 @@ from django.contrib.auth.forms import ReadOnlyPasswordHashField, ReadOnlyPasswor
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from analysis.admin.lists import ProtectReferencedAdmin
 from analysis.models import Device, Quota
-from analysis.permissions import MANAGER, ROLES
+from analysis.permissions import MANAGER, ROLES, signed_in_user
 from analysis.runs import services
 
 for _model in (User, Group):
     admin.site.unregister(_model)  # as Django shows them, for whom it is enough to be staff
+
+if TYPE_CHECKING:  # the stubs alone let both name their model
+    _UserAdmin: TypeAlias = django_admin.UserAdmin[User]
+    _UserChangeForm: TypeAlias = UserChangeForm[User]
+else:
+    _UserAdmin, _UserChangeForm = django_admin.UserAdmin, UserChangeForm
 
 _FOR_SUPERUSERS = ("is_superuser", "user_permissions")
 _OWN = "Nobody closes her own account or takes her own rights away: somebody else has to."
@@ -33,7 +39,7 @@ class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
         return {**context, "summary": [{"label": "A password is set." if value else "There is no password."}]}
 
 
-class PersonForm(UserChangeForm):
+class PersonForm(_UserChangeForm):
     """Keeps whoever changes her own account in it: so there is always somebody left who may manage."""
 
     request: HttpRequest
@@ -49,11 +55,11 @@ class PersonForm(UserChangeForm):
         before = self.request.user
         stays_superuser = not before.is_superuser or data.get("is_superuser", True)
         manages = before.is_superuser or "groups" not in data or any(group.name == MANAGER for group in data["groups"])
-        return data.get("is_active", True) and stays_superuser and manages
+        return bool(data.get("is_active", True)) and stays_superuser and manages
 
 
 @admin.register(User)
-class PersonAdmin(ProtectReferencedAdmin, django_admin.UserAdmin):
+class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
     """Accounts. They are closed rather than deleted, so that what somebody did keeps her name.
 
     Either way what she has waiting is cancelled: nobody would look at the results.
@@ -133,7 +139,7 @@ class PersonAdmin(ProtectReferencedAdmin, django_admin.UserAdmin):
 
     def _set_active(self, request: HttpRequest, people: QuerySet[User], is_active: bool) -> int:
         """One by one: each is seen by the audit log. Nobody's own, and no superuser's unless by one."""
-        changed = people.exclude(pk=request.user.pk).exclude(is_active=is_active)
+        changed = people.exclude(pk=signed_in_user(request).pk).exclude(is_active=is_active)
         chosen = [person for person in changed if self.has_change_permission(request, person)]
         with transaction.atomic():
             for person in chosen:
@@ -145,7 +151,7 @@ class PersonAdmin(ProtectReferencedAdmin, django_admin.UserAdmin):
 
 
 @admin.register(Group)
-class GroupAdmin(ProtectReferencedAdmin):
+class GroupAdmin(ProtectReferencedAdmin[Group]):
     """Groups carry allow-lists and quotas; three of them are the roles, whose names and rights stand fast."""
 
     named_by = ((Device, "allowed_groups"), (Quota, "group"))
@@ -163,7 +169,7 @@ class GroupAdmin(ProtectReferencedAdmin):
             return ("name", "permissions")
         return () if request.user.is_superuser else ("permissions",)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return super().has_delete_permission(request, obj) and (obj is None or obj.name not in ROLES)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

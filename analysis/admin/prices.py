@@ -10,11 +10,12 @@ from django.http import HttpRequest
 
 from analysis.admin.lists import Managed
 from analysis.models import GpuPrice
+from analysis.permissions import signed_in_user
 from analysis.runs.gpu_catalog import gpu_choices, gpu_name, validate_gpu
 
 
 @admin.register(GpuPrice)
-class GpuPriceAdmin(Managed):
+class GpuPriceAdmin(Managed[GpuPrice]):
     """It stands in for the catalogue's first value in every estimate."""
 
     list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")
@@ -31,6 +32,6 @@ class GpuPriceAdmin(Managed):
         cards = [group for group in gpu_choices() if not isinstance(group[1], str)]
         return ChoiceField(label=db_field.verbose_name, choices=cards, validators=[validate_gpu])
 
-    def save_model(self, request: HttpRequest, obj: GpuPrice, form: ModelForm, change: bool) -> None:
-        obj.updated_by = request.user
+    def save_model(self, request: HttpRequest, obj: GpuPrice, form: ModelForm[GpuPrice], change: bool) -> None:
+        obj.updated_by = signed_in_user(request)
         super().save_model(request, obj, form, change)

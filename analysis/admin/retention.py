@@ -11,7 +11,7 @@ from analysis.models import RetentionRule
 
 
 @admin.register(RetentionRule)
-class RetentionRuleAdmin(Managed):
+class RetentionRuleAdmin(Managed[RetentionRule]):
     """`manage.py retain --dry-run` says what a change would throw away."""
 
     list_display = ("__str__", "days", "applied_at")

@@ -13,12 +13,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ReadOnly, RunChildAdmin, SelectiveFilter
+from analysis.admin.lists import ReadOnly, Row, RunChildAdmin, SelectiveFilter
 from analysis.http.query_string import is_row_id
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.keyset import Part
+from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs import services
 from analysis.runs.services import BulkResult
@@ -105,7 +106,7 @@ class Deleted(SelectiveFilter):
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnly):
+class RunAdmin(ReadOnly[Run]):
     """Newest first. The list loads no result and no spec."""
 
     list_display = (
@@ -243,14 +244,14 @@ class RunAdmin(ReadOnly):
     def _do(
         self, request: HttpRequest, runs: QuerySet[Run], service: Callable[..., BulkResult], done: str, **options: Any
     ) -> None:
-        answer = service(run_ids=_ids(runs), by=request.user, **options)
+        answer = service(run_ids=_ids(runs), by=signed_in_user(request), **options)
         told = f"{answer.done} {done}"
         if answer.not_possible:
             told += f"; {answer.not_possible} not: {answer.reason}"
         self.message_user(request, f"{told}.", messages.SUCCESS if answer.done else messages.WARNING)
 
 
-class PartOfRun(RunChildAdmin):
+class PartOfRun(RunChildAdmin[Row]):
     """Rows of runs, found by the run's number."""
 
     search_fields = ("run_id",)
@@ -258,8 +259,8 @@ class PartOfRun(RunChildAdmin):
     sortable_by = ()
 
     def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+        self, request: HttpRequest, queryset: QuerySet[Row], search_term: str
+    ) -> tuple[QuerySet[Row], bool]:
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -267,7 +268,7 @@ class PartOfRun(RunChildAdmin):
 
 
 @admin.register(Attempt)
-class AttemptAdmin(PartOfRun):
+class AttemptAdmin(PartOfRun[Attempt]):
     """Every execution of a run, and why it gave no result if it gave none."""
 
     list_display = (
@@ -290,7 +291,7 @@ class AttemptAdmin(PartOfRun):
 
 
 @admin.register(Measurement)
-class MeasurementAdmin(PartOfRun):
+class MeasurementAdmin(PartOfRun[Measurement]):
     """Probes as they were measured."""
 
     list_display = ("id", "of_run", "attempt", "sequence", "batch_size", "outcome", "purpose", "peak_allocated_bytes")
@@ -299,7 +300,7 @@ class MeasurementAdmin(PartOfRun):
 
 
 @admin.register(RunLog)
-class RunLogAdmin(PartOfRun):
+class RunLogAdmin(PartOfRun[RunLog]):
     """What engines and supervisors said."""
 
     list_display = ("id", "of_run", "attempt", "sequence", "recorded_at", "level", "message")

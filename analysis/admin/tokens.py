@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from analysis.accounts.tokens import token_revoke
 from analysis.admin.lists import Managed, ReadOnly
 from analysis.models import ApiToken, Quota, SavedView
+from analysis.permissions import signed_in_user
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ReadOnly):
+class ApiTokenAdmin(ReadOnly[ApiToken]):
     """A token is made by its owner, on her own page; here it is found and revoked."""
 
     list_display = ("prefix", "name", "owner", "may_write", "created_at", "expires_at", "last_used_at", "revoked_at")
@@ -32,12 +33,12 @@ class ApiTokenAdmin(ReadOnly):
     @admin.action(description="Revoke: refuse it from now on", permissions=["revoke"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         ids = list(tokens.values_list("pk", flat=True))
-        count = sum(token_revoke(token_id=pk, by=request.user) for pk in ids)
+        count = sum(token_revoke(token_id=pk, by=signed_in_user(request)) for pk in ids)
         self.message_user(request, f"{count} revoked; {len(ids) - count} were already.")
 
 
 @admin.register(Quota)
-class QuotaAdmin(Managed):
+class QuotaAdmin(Managed[Quota]):
     """How much of the queue a person, or each person of a group, may take."""
 
     list_display = ("of", "runs_waiting_max", "runs_per_day_max", "time_budget_max_seconds", "device_count")
@@ -59,13 +60,13 @@ class QuotaAdmin(Managed):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_manytomany(db_field, request, **kwargs)
-        if db_field.name == "devices" and field is not None:
+        if db_field.name == "devices" and field is not None and field.queryset is not None:
             field.queryset = field.queryset.select_related("host")
         return field
 
 
 @admin.register(SavedView)
-class SavedViewAdmin(ReadOnly):
+class SavedViewAdmin(ReadOnly[SavedView]):
     """Views of the history that people keep. Whoever manages tidies up after people who left."""
 
     list_display = ("name", "owner", "is_shared", "query", "created_at")
@@ -73,5 +74,5 @@ class SavedViewAdmin(ReadOnly):
     list_select_related = ("owner",)
     search_fields = ("name", "owner__username")
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: SavedView | None = None) -> bool:
         return Managed.has_delete_permission(self, request, obj)

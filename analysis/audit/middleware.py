@@ -23,8 +23,10 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
-        request.request_id = given if _WELL_FORMED.fullmatch(given) else uuid4().hex
-        with caused_by(Cause(request.request_id, client_address(request), request)):
+        request_id = given if _WELL_FORMED.fullmatch(given) else uuid4().hex
+        # middleware may add to a request; the stubs know only what Django's own adds
+        request.request_id = request_id  # type: ignore[attr-defined]
+        with caused_by(Cause(request_id, client_address(request), request)):
             response = self.get_response(request)
-        response.headers[HEADER] = request.request_id
+        response.headers[HEADER] = request_id
         return response

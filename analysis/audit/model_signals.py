@@ -129,7 +129,8 @@ def _sides(name: str, verb: str, members: list[str]) -> tuple[dict[str, Any] | N
 
 
 def _values(instance: Model, columns: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(instance, instance._meta.get_field(name).attname) for name in columns}
+    attributes = {field.name: field.attname for field in instance._meta.concrete_fields}
+    return {name: getattr(instance, attributes[name]) for name in columns}
 
 
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
