@@ -22,7 +22,8 @@ _CALIBRATE_SECONDS = 300
 def calibrations(gpu: str) -> list[dict[str, Any]]:
     """The newest of each class of cards, measured on whatever host; of one card of the catalogue, or of all."""
     calibrated = Device.objects.filter(calibration__isnull=False).order_by("calibrated_at", "pk")
-    newest = {calibration["gpu_id"]: calibration for calibration in calibrated.values_list("calibration", flat=True)}
+    measured = calibrated.values_list("calibration", flat=True)
+    newest = {calibration["gpu_id"]: calibration for calibration in measured if calibration is not None}
     return [found for gpu_id, found in newest.items() if gpu_id is not None and gpu in (gpu_id, ALL_GPUS)]
 
 

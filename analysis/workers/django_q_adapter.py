@@ -93,7 +93,7 @@ def _own(task: Any) -> dict[str, Any]:
     return task
 
 
-class FailFastSentinel(q2.Sentinel):
+class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no types
     """Replaces processes that left in order; ends everything when one died or ran out of time."""
 
     def start(self) -> None:
@@ -104,7 +104,8 @@ class FailFastSentinel(q2.Sentinel):
     def reincarnate(self, process: BaseProcess) -> None:
         left_in_order = process.exitcode is not None and process.exitcode >= 0
         if left_in_order:
-            return super().reincarnate(process)
+            super().reincarnate(process)
+            return
         logger.error("worker process %s died or ran out of time: ending the cluster", process.pid)
         os._exit(DIED_EXIT_STATUS)
 
@@ -121,4 +122,5 @@ def start_cluster(stop: Callable[[int, FrameType | None], None]) -> BaseProcess:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)  # after Cluster(), which sets its own
     cluster.start()
-    return cluster.sentinel
+    sentinel: BaseProcess = cluster.sentinel
+    return sentinel

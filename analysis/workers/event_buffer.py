@@ -59,8 +59,8 @@ class EventBuffer:
             self._facts_wait = False
         while self._probes:
             first = self._probes[0]
-            told = {"sequence": first.sequence, "is_carried": first.is_carried}
-            if not services.measurement_add(**self._lease, probe=first.probe, **told):
+            number, is_carried = first.sequence, first.is_carried
+            if not services.measurement_add(**self._lease, probe=first.probe, sequence=number, is_carried=is_carried):
                 return False
             self._probes.pop(0)
         return self._store_lines()

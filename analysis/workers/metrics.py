@@ -94,7 +94,8 @@ def _durations_seconds() -> dict[str, list[float | None]]:
     rows = Run.objects.measuring().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
     durations: dict[str, list[float | None]] = defaultdict(list)
     for state, started_at, finished_at in rows.values_list("state", "started_at", "finished_at")[:_MOST_ENDED_RUNS]:
-        durations[state].append((finished_at - started_at).total_seconds() if started_at else None)
+        took = finished_at - started_at if started_at and finished_at else None
+        durations[state].append(took.total_seconds() if took is not None else None)
     return durations
 
 

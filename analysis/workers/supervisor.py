@@ -111,6 +111,7 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     if run.is_estimate:  # runs without a card's lock, beside whoever has it: it must find no card
         return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
     device = run.device
+    assert device is not None  # whoever claims a measurement names one
     spec, environment = dict(run.spec), dict[str, str]()
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}

@@ -66,7 +66,7 @@ class Worker:
 
     def work(self) -> int:
         """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
-        set_worker_context(WorkerContext(self.device and self.device.pk, self._stop_pipe, self._heartbeat))
+        set_worker_context(WorkerContext(self.device.pk if self.device else None, self._stop_pipe, self._heartbeat))
         self._recover(wait_seconds=5)
         OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
         connections.close_all()  # no connection may cross a fork

@@ -79,7 +79,8 @@ class Command(BaseCommand):
         """A server that is not up yet is waited for: after a power cut everything starts at once."""
         while not self._stops:
             try:
-                return call_command("migrate", interactive=False, verbosity=0)
+                call_command("migrate", interactive=False, verbosity=0)
+                return
             except DATABASE_AWAY as exc:
                 if connection.vendor == "sqlite":
                     raise CommandError(f"the database cannot be used: {exc}") from exc
