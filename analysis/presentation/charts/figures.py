@@ -139,14 +139,14 @@ def _layout(curve: Curve, drawing: Drawing) -> dict[str, Any]:
     }
     if curve.limit is not None:
         layout["shapes"] = [_limit_line(curve.limit)]
-        layout["annotations"].append(_limit_label(curve))
+        layout["annotations"].append(_limit_label(curve, curve.limit))
     return layout
 
 
 def _label(text: Text) -> dict[str, Any]:
     """A label where the SVG has it: as far from its point, in pixels."""
     dx, dy = text.offset
-    where = {"showarrow": False, "xshift": dx, "yshift": -dy - BASELINE_PIXELS}
+    where: dict[str, Any] = {"showarrow": False, "xshift": dx, "yshift": -dy - BASELINE_PIXELS}
     if text.leader:
         where = {**_LEADER, "ax": dx, "ay": dy}
     return {
@@ -165,12 +165,12 @@ def _limit_line(limit: float) -> dict[str, Any]:
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": limit, "line": line}
 
 
-def _limit_label(curve: Curve) -> dict[str, Any]:
+def _limit_label(curve: Curve, limit: float) -> dict[str, Any]:
     return {
         "xref": "paper",
         "x": 0,
-        "y": curve.limit,
-        "text": f"limit {curve.tick_text(curve.limit)}",
+        "y": limit,
+        "text": f"limit {curve.tick_text(limit)}",
         "showarrow": False,
         "xanchor": "left",
         "yanchor": "bottom",
