@@ -23,6 +23,7 @@ import sys
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -65,8 +66,10 @@ CSRF_TRUSTED_ORIGINS = env_list("MEMORYMARK_CSRF_TRUSTED_ORIGINS")
 CORS_ALLOW_ALL_ORIGINS, CORS_ALLOWED_ORIGINS = env_origins("MEMORYMARK_CORS_ORIGINS")
 CORS_ALLOW_CREDENTIALS = False
 CORS_URLS_REGEX = r"^/api/"
-CORS_ALLOW_HEADERS = ("accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match")
-CORS_ALLOW_HEADERS += ("x-request-id",)
+CORS_ALLOW_HEADERS = (
+    *("accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match"),
+    "x-request-id",
+)
 CORS_EXPOSE_HEADERS = ("ETag", "Location", "Retry-After", "X-Request-ID", "Idempotent-Replayed")
 
 INSTALLED_APPS = [
@@ -296,7 +299,7 @@ ANALYZE_WAIT_SECONDS = env_number("MEMORYMARK_ANALYZE_WAIT_SECONDS", 90, minimum
 ANALYZE_WAITING_REQUESTS = int(env_number("MEMORYMARK_ANALYZE_WAITING_REQUESTS", 4, minimum=0, maximum=1000))
 
 _QUEUE_TIMEOUT_SECONDS = int(RUN_TIME_BUDGET_MAX_SECONDS + RUN_GRACE_SECONDS + 60)
-Q_CLUSTER = {
+Q_CLUSTER: dict[str, Any] = {
     "name": "memorymark",
     "orm": "default",
     "workers": 1,
