@@ -161,25 +161,25 @@ class DeviceFacts:
     @property
     def is_shared(self) -> bool:
         """Whether others held memory, by the driver's list, its count, or more than a context beside the run."""
-        is_told = bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > FOREIGN_NOTABLE_BYTES
-        return is_told or (self.beside_bytes or 0) > CONTEXT_MOST_BYTES
+        is_reported = bool(self.foreign_processes) or (self.foreign_used_bytes or 0) > FOREIGN_NOTABLE_BYTES
+        return is_reported or (self.beside_bytes or 0) > CONTEXT_MOST_BYTES
 
     @property
     def others_bytes(self) -> int | None:
         """What others held when the run began; None where the driver's count does not explain what was held."""
-        told_bytes = self.foreign_used_bytes
+        reported_bytes = self.foreign_used_bytes
         if not self.is_shared:
-            return told_bytes or 0
-        is_explained = told_bytes is not None and (self.beside_bytes or 0) - told_bytes <= CONTEXT_MOST_BYTES
-        return told_bytes if is_explained else None
+            return reported_bytes or 0
+        is_explained = reported_bytes is not None and (self.beside_bytes or 0) - reported_bytes <= CONTEXT_MOST_BYTES
+        return reported_bytes if is_explained else None
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "is_shared": self.is_shared}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> DeviceFacts:
-        kept = {k: v for k, v in data.items() if k != "is_shared"}
-        return cls(**{**kept, "foreign_processes": tuple(kept.get("foreign_processes", ()))})
+        known = {k: v for k, v in data.items() if k != "is_shared"}
+        return cls(**{**known, "foreign_processes": tuple(known.get("foreign_processes", ()))})
 
 
 CPU_COUNTS_TENSORS = (

@@ -303,8 +303,8 @@ class _Sweep:
         for probe in comparison.probes(found):
             self.probes.append(probe)
             self.say("probe", probe=probe.to_dict())
-        for said in comparison_lines(found):
-            self.log(said, "info" if found.is_measurable else "warning")
+        for line in comparison_lines(found):
+            self.log(line, "info" if found.is_measurable else "warning")
         return found
 
     def _run_block(self, batch_size: int, block_seconds: float) -> TimedBlock:

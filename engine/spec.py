@@ -214,8 +214,8 @@ class RunSpec:
     @property
     def input_size(self) -> int:
         """Tokens per sample, or the side of the square image in pixels."""
-        asked = self.sequence_length if self.workload.is_text else self.image_size
-        return self.workload.default_input_size if asked is None else asked
+        size = self.sequence_length if self.workload.is_text else self.image_size
+        return self.workload.default_input_size if size is None else size
 
     @property
     def fixed_bytes(self) -> int:

@@ -48,10 +48,10 @@ def env_list(name: str, default: tuple[str, ...] = (), *, environ: Mapping[str, 
     """Words between commas; blanks are dropped. A `*` is refused: what is meant must be named."""
     if name not in environ:
         return list(default)
-    words = [word.strip() for word in environ[name].split(",") if word.strip()]
-    if "*" in words:
+    names = [word.strip() for word in environ[name].split(",") if word.strip()]
+    if "*" in names:
         raise ImproperlyConfigured(f"{name}: '*' is not allowed; name each one")
-    return words
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def writable_file(name: str | Path, *, remedy: str) -> None:
         raise ImproperlyConfigured(f"{path}: the database cannot be written (read-only, or not ours); {remedy}")
 
 
-def kept_secret(path: Path) -> str:
+def stored_secret(path: Path) -> str:
     """The secret in `path`, made on first use. Two processes that start together end up with the same one."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ from memorymark_site.env import (
     env_path,
     env_rate,
     env_text,
-    kept_secret,
+    stored_secret,
     writable_file,
     writable_folder,
 )
@@ -58,7 +58,7 @@ SECRET_KEY = env_text("SECRET_KEY")
 if PRODUCTION and not SECRET_KEY:
     raise ImproperlyConfigured("SECRET_KEY must be given when MEMORYMARK_PRODUCTION=1")
 SECRET_KEY_IS_GIVEN = bool(SECRET_KEY)
-SECRET_KEY = SECRET_KEY or kept_secret(DATA_DIR / "secret_key")
+SECRET_KEY = SECRET_KEY or stored_secret(DATA_DIR / "secret_key")
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env_list("MEMORYMARK_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = env_list("MEMORYMARK_CSRF_TRUSTED_ORIGINS")

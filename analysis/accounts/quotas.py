@@ -123,8 +123,8 @@ def _too_many_today(person: User, most: int) -> QuotaExceededError:
         message = "Your quota allows no measurements. An estimate needs no device."
         day = int(DAY.total_seconds())
         return QuotaExceededError("runs_per_day_max", message, frees_at=None, retry_after_seconds=day)
-    (oldest, asked_at) = last[0]
-    frees_at = asked_at + DAY
+    (oldest, created_at) = last[0]
+    frees_at = created_at + DAY
     wait_seconds = max(1, ceil((frees_at - timezone.now()).total_seconds()))
     message = (
         f"Your quota of measurements in 24 hours is used up: {_of(most)}. "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CREATE, EXPORT = "create", "export"
-_WORDS = {CREATE: "runs were asked for", EXPORT: "exports were made"}
+_WORDS = {CREATE: "runs were started", EXPORT: "exports were made"}
 
 
 class RateLimited(Exception):

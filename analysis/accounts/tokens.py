@@ -47,7 +47,7 @@ def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetim
             may_write=may_write,
             expires_at=expires_at,
         )
-        record("token.create", target=token, after=_told(token))
+        record("token.create", target=token, after=_audit_details(token))
     return token, secret
 
 
@@ -60,7 +60,7 @@ def token_revoke(*, token_id: int, by: User) -> bool:
         token = tokens.select_related("owner").first()
         if token is None or not tokens.update(revoked_at=Now()):
             return False
-        record("token.revoke", target=token, before=_told(token))
+        record("token.revoke", target=token, before=_audit_details(token))
     return True
 
 
@@ -88,8 +88,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _told(token: ApiToken) -> dict[str, object]:
+def _audit_details(token: ApiToken) -> dict[str, object]:
     """What the audit log keeps: never the digest."""
     expires_at = token.expires_at.isoformat() if token.expires_at else None
-    told = {"owner": token.owner.get_username(), "name": token.name, "prefix": token.prefix}
-    return {**told, "may_write": token.may_write, "expires_at": expires_at}
+    details = {"owner": token.owner.get_username(), "name": token.name, "prefix": token.prefix}
+    return {**details, "may_write": token.may_write, "expires_at": expires_at}

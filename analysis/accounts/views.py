@@ -50,9 +50,9 @@ def token_make(request: HttpRequest) -> HttpResponse:
     """Make a token. This answer alone shows its secret: it is kept in no session and no message."""
     form = TokenForm(request.POST, may_start=may_start(request.user))
     if form.is_valid():
-        asked = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
+        fields = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
         try:
-            token, secret = token_create(owner=signed_in_user(request), **asked)
+            token, secret = token_create(owner=signed_in_user(request), **fields)
         except SpecError as error:
             form.add_error("name", str(error).removeprefix(f"{error.field}: "))
         else:
@@ -109,7 +109,7 @@ def _quota_lines(user: User) -> list[QuotaLine]:
     budget = limits.time_budget_max_seconds or settings.RUN_TIME_BUDGET_MAX_SECONDS
     return [
         QuotaLine("Runs waiting", use.runs_waiting, _most(limits.runs_waiting_max)),
-        QuotaLine("Measurements asked for in 24 hours", use.runs_today, _most(limits.runs_per_day_max)),
+        QuotaLine("Measurements started in 24 hours", use.runs_today, _most(limits.runs_per_day_max)),
         QuotaLine("Longest time budget", None, f"{min(budget, settings.RUN_TIME_BUDGET_MAX_SECONDS):,.0f} s"),
         QuotaLine("Devices", None, _devices(limits)),
     ]

@@ -100,16 +100,16 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
 
     @admin.display(description="done to")
     def done_to(self, entry: AuditEntry) -> SafeString | str:
-        told = entry.target_text or f"{entry.target_kind} {entry.target_id}".strip()
+        text = entry.target_text or f"{entry.target_kind} {entry.target_id}".strip()
         try:
             page = _ADMIN_OF.get(entry.target_kind, f"analysis_{entry.target_kind}")
-            return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=[entry.target_id]), told)
+            return format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=[entry.target_id]), text)
         except NoReverseMatch:
-            return told
+            return text
 
     @admin.display(description="change")
     def change(self, entry: AuditEntry) -> str:
-        sides = [_told(side) for side in (entry.before, entry.after)]
+        sides = [_values_text(side) for side in (entry.before, entry.after)]
         text = " → ".join(side for side in sides if side) if all(sides) else "".join(sides)
         return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]} …"
 
@@ -129,7 +129,7 @@ def _meant(term: str) -> Q:
     return Q(request_id=term) if person is None else Q(actor=person)
 
 
-def _told(values: dict[str, Any] | None) -> str:
+def _values_text(values: dict[str, Any] | None) -> str:
     return ", ".join(f"{name}: {_value(value)}" for name, value in (values or {}).items())
 
 

@@ -96,8 +96,8 @@ def _oldest_waiting() -> Run | None:
 
 
 def _slow() -> CachedStats:
-    kept: CachedStats | None = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
-    return _compute_stats() if kept is None else kept
+    stats: CachedStats | None = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
+    return _compute_stats() if stats is None else stats
 
 
 def _compute_stats() -> CachedStats:

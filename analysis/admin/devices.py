@@ -156,8 +156,8 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
         if not device.calibration or device.calibrated_at is None:
             return "none: estimates for such cards use the usual figures"
         context = device.calibration.get("context_bytes")
-        told = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
-        return f"{told}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"
+        text = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
+        return f"{text}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _ids(rows: QuerySet[Any]) -> list[int]:

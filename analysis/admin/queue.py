@@ -53,7 +53,7 @@ class Failed:
     name: str
     queue: str
     ended_at: datetime
-    told: str
+    message: str
 
 
 def queue_page(request: HttpRequest) -> HttpResponse:

@@ -84,7 +84,7 @@ class Marked(SelectiveFilter):
     marks = {"baseline": ("baselines", Q(is_baseline=True)), "shared": ("on a shared card", Q(is_shared=True))}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, words) for key, (words, _) in self.marks.items()]
+        return [(key, label) for key, (label, _) in self.marks.items()]
 
     def condition(self, value: str) -> Q:
         return self.marks[value][1] if value in self.marks else Q(pk=None)
@@ -245,10 +245,10 @@ class RunAdmin(ReadOnly[Run]):
         self, request: HttpRequest, runs: QuerySet[Run], service: Callable[..., BulkResult], done: str, **options: Any
     ) -> None:
         answer = service(run_ids=_ids(runs), by=signed_in_user(request), **options)
-        told = f"{answer.done} {done}"
+        message = f"{answer.done} {done}"
         if answer.not_possible:
-            told += f"; {answer.not_possible} not: {answer.reason}"
-        self.message_user(request, f"{told}.", messages.SUCCESS if answer.done else messages.WARNING)
+            message += f"; {answer.not_possible} not: {answer.reason}"
+        self.message_user(request, f"{message}.", messages.SUCCESS if answer.done else messages.WARNING)
 
 
 class PartOfRun(RunChildAdmin[Row]):

@@ -54,8 +54,8 @@ def _as_problem(exc: Exception) -> Exception:
         )
     if isinstance(exc, SpecError):
         field = exc.field or ""
-        words = str(exc).removeprefix(f"{field}: ")
-        return Problem(400, detail=str(exc), errors=[part(pointer_to(field), words, exc.code)])
+        message = str(exc).removeprefix(f"{field}: ")
+        return Problem(400, detail=str(exc), errors=[part(pointer_to(field), message, exc.code)])
     if isinstance(exc, ValidationError):
         return Problem(400, detail=" ".join(exc.messages), errors=_of_model(exc))
     if isinstance(exc, RequestDataTooBig):

@@ -102,8 +102,8 @@ def with_problems(result: Schema, generator: Any, request: Any, public: bool) ->
     for path, operations in result["paths"].items():
         if path.startswith(VERSIONED):
             for operation in operations.values():
-                for status, words in _problems(path, operation).items():
-                    operation["responses"].setdefault(status, _answer(status, words))
+                for status, description in _problems(path, operation).items():
+                    operation["responses"].setdefault(status, _answer(status, description))
     return result
 
 
@@ -112,9 +112,9 @@ def _problems(path: str, operation: Schema) -> dict[str, str]:
     return {**_ALWAYS, **body, **(_OF_A_ROW if "{" in path else {})}
 
 
-def _answer(status: str, words: str) -> Schema:
+def _answer(status: str, description: str) -> Schema:
     answer: Schema = {
-        "description": words,
+        "description": description,
         "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     if status == "429":

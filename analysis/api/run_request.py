@@ -42,83 +42,83 @@ def json_object(request: HttpRequest) -> dict[str, Any]:
 def run_stored(body: dict[str, Any], user: User) -> Run:
     """A new run, of the kind that the body says. Raises SpecError."""
     is_estimate = is_for_estimate(body)
-    asked = {name: value for name, value in body.items() if name != "kind"}
+    values = {name: value for name, value in body.items() if name != "kind"}
     if is_estimate:
-        return estimate_create(**estimate_submission(asked, user))
-    return run_create(**submission(asked, user))
+        return estimate_create(**estimate_submission(values, user))
+    return run_create(**submission(values, user))
 
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """A new run as that one was asked for, but for these changes; also the one kind of the other. Raises SpecError."""
-    asked = {**_asked_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
+    values = {**_values_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
-    if asked["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
-        return run_stored(asked, user)
+    if values["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
+        return run_stored(values, user)
     # the very device, not one that is called the same on another host
-    del asked["kind"]
-    return run_create(**{**submission(asked, user), "place": placement_of(run)})
+    del values["kind"]
+    return run_create(**{**submission(values, user), "place": placement_of(run)})
 
 
-def _asked_of(run: Run, is_estimate: bool) -> dict[str, Any]:
+def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
     """What a request would have held that asks for this run, as a measurement or as an estimate."""
-    asked = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
-    del asked["device"]
+    values = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
+    del values["device"]
     if run.uses_device_price and not (run.is_estimate and is_estimate):
-        del asked["price_per_hour_usd"]
+        del values["price_per_hour_usd"]
     if run.is_estimate or is_estimate:
-        del asked["time_budget_seconds"]
+        del values["time_budget_seconds"]
     if is_estimate:
-        return {**asked, "kind": Run.Kind.ESTIMATE, **({"gpu": run.gpu} if run.is_estimate else {})}
-    asked["kind"] = Run.Kind.MEASUREMENT
+        return {**values, "kind": Run.Kind.ESTIMATE, **({"gpu": run.gpu} if run.is_estimate else {})}
+    values["kind"] = Run.Kind.MEASUREMENT
     if not run.is_estimate:
-        asked["accepts_shared_device"] = run.accepts_shared_device
-        asked["device"] = run.requested_device.device if run.requested_device else run.requested_kind
-    return asked
+        values["accepts_shared_device"] = run.accepts_shared_device
+        values["device"] = run.requested_device.device if run.requested_device else run.requested_kind
+    return values
 
 
-def submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """The arguments of `run_create`: the keys of a RunSpec and those about its place in the queue.
 
     Raises SpecError. The device's own price stands in where the request names none.
     """
-    device_class = _checked(asked, "device_class", str, "")
-    spec = RunSpec.from_dict({name: value for name, value in asked.items() if name not in QUEUE_KEYS})
+    device_class = _checked(values, "device_class", str, "")
+    spec = RunSpec.from_dict({name: value for name, value in values.items() if name not in QUEUE_KEYS})
     return {
         "spec": spec,
         "place": placement_find(spec.device, device_class, user),
         "requested_by": user if user.is_authenticated else None,
-        "priority": _checked(asked, "priority", int, Run.Priority.NORMAL),
-        "accepts_shared_device": _checked(asked, "accepts_shared_device", bool, False),
-        "uses_device_price": "price_per_hour_usd" not in asked,
+        "priority": _checked(values, "priority", int, Run.Priority.NORMAL),
+        "accepts_shared_device": _checked(values, "accepts_shared_device", bool, False),
+        "uses_device_price": "price_per_hour_usd" not in values,
     }
 
 
-def estimate_submission(asked: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """The arguments of `estimate_create`. Raises SpecError, also for what only a measurement has."""
     for name in NOT_OF_ESTIMATES:
-        if name in asked:
+        if name in values:
             raise SpecError(name, "an estimate uses no device here; leave it out, or ask for kind measurement")
-    spec = RunSpec.from_dict({name: value for name, value in asked.items() if name not in ESTIMATE_KEYS})
+    spec = RunSpec.from_dict({name: value for name, value in values.items() if name not in ESTIMATE_KEYS})
     return {
         "spec": spec,
-        "gpu": _checked(asked, "gpu", str, ALL_GPUS),
+        "gpu": _checked(values, "gpu", str, ALL_GPUS),
         "requested_by": user if user.is_authenticated else None,
-        "priority": _checked(asked, "priority", int, Run.Priority.NORMAL),
+        "priority": _checked(values, "priority", int, Run.Priority.NORMAL),
     }
 
 
-def is_for_estimate(asked: dict[str, Any]) -> bool:
+def is_for_estimate(values: dict[str, Any]) -> bool:
     """What `kind` says; without it a run is a measurement. Raises SpecError."""
-    kind = _checked(asked, "kind", str, Run.Kind.MEASUREMENT)
+    kind = _checked(values, "kind", str, Run.Kind.MEASUREMENT)
     if kind not in Run.Kind.values:
         raise SpecError("kind", f"must be one of {', '.join(Run.Kind.values)}")
-    if kind == Run.Kind.MEASUREMENT and "gpu" in asked:
+    if kind == Run.Kind.MEASUREMENT and "gpu" in values:
         raise SpecError("gpu", "is for estimates: add kind estimate, or name a device to measure on")
     return kind == Run.Kind.ESTIMATE
 
 
-def _checked(asked: dict[str, Any], name: str, kind: type[T], default: T) -> T:
-    value = asked.get(name, default)
+def _checked(values: dict[str, Any], name: str, kind: type[T], default: T) -> T:
+    value = values.get(name, default)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise SpecError(name, f"must be {_KINDS[kind]}")
     return value

@@ -81,8 +81,8 @@ def _record_saved(sender: type[Model], instance: Model, created: bool, raw: bool
     after = _values(instance, before)
     changed = [name for name in before if before[name] != after[name]]
     if changed:
-        told = [_shown({name: values[name] for name in changed}) for values in (before, after)]
-        record(f"{kind}.change", target=instance, before=told[0], after=told[1])
+        details = [_shown({name: values[name] for name in changed}) for values in (before, after)]
+        record(f"{kind}.change", target=instance, before=details[0], after=details[1])
 
 
 def _record_deleted(sender: type[Model], instance: Model, **kwargs: Any) -> None:
@@ -124,8 +124,8 @@ def _record_lists(changes: Iterable[tuple[Model, Iterable[Model]]], name: str, v
 
 def _sides(name: str, verb: str, members: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """What was taken off a list stands before, what was put on it after."""
-    told = {name: sorted(members)}
-    return (None, told) if verb == "added" else (told, None)
+    details = {name: sorted(members)}
+    return (None, details) if verb == "added" else (details, None)
 
 
 def _values(instance: Model, columns: Iterable[str]) -> dict[str, Any]:

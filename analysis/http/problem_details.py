@@ -78,8 +78,8 @@ def _problem_of_drf(exc: Exception, response: Response) -> Problem:
     if isinstance(exc, ValidationError):
         errors = list(_flat(exc.detail))
         return Problem(status, detail="; ".join(_line(error) for error in errors), errors=errors)
-    said = response.data.get("detail") if isinstance(response.data, dict) else None
-    return Problem(status, detail=str(said or ""), code=getattr(said, "code", ""))
+    detail = response.data.get("detail") if isinstance(response.data, dict) else None
+    return Problem(status, detail=str(detail or ""), code=getattr(detail, "code", ""))
 
 
 def _flat(detail: Any, *path: object) -> Iterator[dict[str, str]]:

@@ -40,17 +40,17 @@ def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
         "hours": f"{own.hours_per_run:.10g}",
         "runs": str(own.runs_per_year),
     }
-    asked = {name: query[name] for name in stored if query.get(name)}
-    form = AssumptionsForm(stored | asked)
-    if not asked or not form.is_valid():
+    given = {name: query[name] for name in stored if query.get(name)}
+    form = AssumptionsForm(stored | given)
+    if not given or not form.is_valid():
         return Assumptions(form, own, is_changed=False)
-    given = form.cleaned_data
+    assumed = form.cleaned_data
     savings = savings_assuming(
         result.speedup,
         speedup_low=result.speedup_low,
         speedup_high=result.speedup_high,
-        price_per_hour_usd=given["price"],
-        hours_per_run=given["hours"],
-        runs_per_year=given["runs"],
+        price_per_hour_usd=assumed["price"],
+        hours_per_run=assumed["hours"],
+        runs_per_year=assumed["runs"],
     )
     return Assumptions(form, savings, is_changed=savings != own)

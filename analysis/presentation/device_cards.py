@@ -37,11 +37,11 @@ def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mappi
 
 
 def _card(device: DeviceWithActivity, waiting: int) -> DeviceCard:
-    chip = _chip(device.running_id, waiting, _kept_back(device))
+    chip = _chip(device.running_id, waiting, _maintenance(device))
     return DeviceCard(device, chip, device.running_id, _is_stale(device), _note(device))
 
 
-def _kept_back(device: DeviceWithActivity) -> str:
+def _maintenance(device: DeviceWithActivity) -> str:
     """Why it takes no new run; empty when it does."""
     if device.takes_runs:
         return ""
@@ -54,15 +54,15 @@ def _note(device: DeviceWithActivity) -> str:
     foreign = device.foreign_used_bytes
     is_shared = slot_of(device).is_shared and foreign is not None
     shared = f"other processes hold {bytes_text(foreign)}: only runs that accept this start" if is_shared else ""
-    return "; ".join(words for words in (maintenance, shared) if words)
+    return "; ".join(text for text in (maintenance, shared) if text)
 
 
-def _chip(running: int | None, waiting: int, kept_back: str) -> Chip:
-    queue = "".join(f", {part}" for part in (f"{waiting} waiting" if waiting else "", kept_back) if part)
+def _chip(running: int | None, waiting: int, maintenance: str) -> Chip:
+    queue = "".join(f", {part}" for part in (f"{waiting} waiting" if waiting else "", maintenance) if part)
     if running is not None:
         return Chip("◐", f"run {running}{queue}", "chip-run")
-    if kept_back:
-        return Chip("⊘", f"{kept_back}{f', {waiting} waiting' if waiting else ''}", "chip-plain")
+    if maintenance:
+        return Chip("⊘", f"{maintenance}{f', {waiting} waiting' if waiting else ''}", "chip-plain")
     return Chip("○", f"{waiting} waiting", "chip-plain") if waiting else Chip("●", "idle", "chip-ok")
 
 

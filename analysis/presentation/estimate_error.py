@@ -68,7 +68,7 @@ class Group:
         return max((grade.peak_error for grade in self.grades), key=abs)
 
     @property
-    def worst_words(self) -> str:
+    def worst_text(self) -> str:
         return describe_difference(self.worst_peak_error)
 
     @property

@@ -118,13 +118,13 @@ def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack |
     point = estimate.at(estimate.safe_batch_size) or estimate.at(current_batch_size)
     if point is None or not point.by_kind:
         return None
-    kinds = [(key, words, point.by_kind.get(key, 0)) for key, words in KINDS]
+    kinds = [(key, label, point.by_kind.get(key, 0)) for key, label in KINDS]
     return stack_of(point.batch_size, kinds, peak_phase=point.phase)
 
 
 def kind_rows(points: Sequence[EstimatedPoint]) -> list[KindRow]:
     """The table beside the stack; kinds that nothing holds are left out."""
-    rows = [KindRow(f"kind-{key}", words, tuple(point.by_kind.get(key) for point in points)) for key, words in KINDS]
+    rows = [KindRow(f"kind-{key}", label, tuple(point.by_kind.get(key) for point in points)) for key, label in KINDS]
     return [row for row in rows if any(row.sizes)]
 
 
@@ -187,11 +187,11 @@ def describe_error(known_error: Mapping[str, Any]) -> str:
         "" if typical is None else f"typically {percent(typical)}",
         "" if worst is None else f"at worst {percent(worst)}",
     ]
-    said = ", ".join(part for part in parts if part)
+    text = ", ".join(part for part in parts if part)
     source = known_error.get("source")
-    if not said:
+    if not text:
         return "not known for this model: measure it"
-    return f"{said} ({source})" if source else said
+    return f"{text} ({source})" if source else text
 
 
 def _describe_peak(estimate: StoredEstimate) -> str:

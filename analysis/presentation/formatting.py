@@ -140,8 +140,8 @@ def utc(moment: dt.datetime | None) -> SafeString | str:
     if moment is None:
         return ""
     exact = moment.astimezone(dt.UTC)
-    words = f"{exact:%Y-%m-%d %H:%M} UTC"
-    return format_html('<time datetime="{}">{}</time>', exact.isoformat(timespec="seconds"), words)
+    text = f"{exact:%Y-%m-%d %H:%M} UTC"
+    return format_html('<time datetime="{}">{}</time>', exact.isoformat(timespec="seconds"), text)
 
 
 def clock(moment: dt.datetime) -> str:
@@ -154,8 +154,8 @@ def ago(moment: dt.datetime | None) -> SafeString | str:
     if moment is None:
         return "never"
     exact = moment.astimezone(dt.UTC).isoformat(timespec="seconds")
-    words = describe_elapsed((timezone.now() - moment).total_seconds())
-    return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, words)
+    text = describe_elapsed((timezone.now() - moment).total_seconds())
+    return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, text)
 
 
 def since(moment: dt.datetime | None) -> str:

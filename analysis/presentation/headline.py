@@ -54,8 +54,8 @@ def _nothing_fits(result: StoredResult, where: str, name: str) -> str:
 
 
 def _opening(result: StoredResult) -> str:
-    is_kept = result.recommended and result.recommended.batch_size == result.current_batch_size
-    return "Keep your " if is_kept else "Use "
+    is_unchanged = result.recommended and result.recommended.batch_size == result.current_batch_size
+    return "Keep your " if is_unchanged else "Use "
 
 
 def _comparison(result: StoredResult, savings: Savings) -> str:

@@ -51,11 +51,11 @@ def levels(result: StoredResult) -> list[Level]:
     probe = stack_probe(result)
     if probe is None:
         return []
-    told = (
+    rows = (
         ("allocated", "by tensors", probe.peak_allocated_bytes),
         ("reserved", "by PyTorch's allocator", probe.peak_reserved_bytes),
         ("device used", "all processes, the context too", probe.device_used_bytes),
         ("limit", "what this run was allowed", result.limit_bytes),
     )
-    whole = max(size for *_, size in told if size is not None)
-    return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in told if size is not None]
+    whole = max(size for *_, size in rows if size is not None)
+    return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]

@@ -66,7 +66,7 @@ def _line(
     probe: ProbeRow, roles: Mapping[str, int | None], is_carried: bool, estimated: Mapping[int, int]
 ) -> ProbeLine:
     icon, word, css_class = _OUTCOMES[Outcome(probe.outcome)]
-    held = [words for role, words in _ROLES.items() if roles.get(role) == probe.batch_size]
+    held = [label for role, label in _ROLES.items() if roles.get(role) == probe.batch_size]
     purpose = _PURPOSES.get(Purpose(probe.purpose))
     is_recommended = roles.get("recommended") == probe.batch_size
     notes = (*held, *([purpose] if purpose else []), *(["carried over"] if is_carried else []))

@@ -119,8 +119,8 @@ def describe_reserve(result: StoredResult) -> str:
         return ""
     share = percent(result.free_bytes / result.limit_bytes)
     left = f"{result.recommended.batch_size:,} leaves {bytes_text(result.free_bytes)} free, {share}"
-    asked = f"this run asked for at least {round_percent(result.speed.reserve_fraction)}"
-    return f"{left}; {asked}{'' if result.keeps_reserve else ', which no measured size leaves'}."
+    wish = f"this run asked for at least {round_percent(result.speed.reserve_fraction)}"
+    return f"{left}; {wish}{'' if result.keeps_reserve else ', which no measured size leaves'}."
 
 
 def describe_timing(result: StoredResult) -> str:
@@ -244,8 +244,8 @@ def paste_note(result: StoredResult) -> str | None:
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:
     """What was predicted before the run, as a line under the certificate."""
-    said, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
-    size = "no size fits" if not said else f"up to {said:,}"
+    largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
+    size = "no size fits" if not largest else f"up to {largest:,}"
     return Evidence("estimate", "estimate", f"Said {size} before anything was run: {row.difference}.")
 
 

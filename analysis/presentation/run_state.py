@@ -79,7 +79,7 @@ def chip(run: Run) -> Chip:
     return _CHIPS[State(run.state)]
 
 
-def phase_words(run: Run, turn: QueuePosition | None = None) -> str:
+def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
     """What happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
     if run.state == State.QUEUED and run.is_estimate:
         return "Waiting for a free worker; an estimate needs no device."

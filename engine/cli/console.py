@@ -67,8 +67,8 @@ def probe_line(probe: Probe) -> str:
     """``batch 16   fits            506.1 MiB      11.3 samples/s  (search)``"""
     if not probe.fits:
         where = f" in {probe.failed_phase}" if probe.failed_phase else ""
-        words = str(probe.outcome).replace("_", " ")
-        return f"batch {probe.batch_size:<6} {words}{where}  ({probe.purpose})"
+        outcome = str(probe.outcome).replace("_", " ")
+        return f"batch {probe.batch_size:<6} {outcome}{where}  ({probe.purpose})"
     if probe.purpose is Purpose.TIMING:  # its memory was measured by an earlier probe
         return f"batch {probe.batch_size:<6} timed {'':>13} {probe.samples_per_second or 0:10.1f} samples/s"
     memory = "not measured" if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
@@ -190,9 +190,9 @@ def _estimated(result: RunResult) -> list[str]:
     if result.estimate is None:
         return []
     measured = result.boundary.largest_batch_size
-    said = f"Estimated: largest {result.estimate['largest_batch_size']}; measured {measured or 'none'}"
+    text = f"Estimated: largest {result.estimate['largest_batch_size']}; measured {measured or 'none'}"
     error = result.estimate_error.peak if result.estimate_error else None
-    return [f"{said}." if error is None else f"{said}. Its memory was estimated {error:+.1%} off."]
+    return [f"{text}." if error is None else f"{text}. Its memory was estimated {error:+.1%} off."]
 
 
 def _point_line(name: str, point: Point) -> str:
@@ -225,11 +225,11 @@ def _speedup_line(result: RunResult) -> str:
     assert result.speed is not None
     if result.recommended is not None and result.recommended.batch_size == result.spec.current_batch_size:
         return f"Speed-up: none, {result.spec.current_batch_size} is the recommended size already."
-    said = "the same speed, " if is_same_speed(result) else ""
+    text = "the same speed, " if is_same_speed(result) else ""
     interval = f"{result.speedup:.2f}x [{result.speedup_low:.2f}, {result.speedup_high:.2f}]"
     over = f"over {result.spec.current_batch_size}"
     return (
-        f"Speed-up: {said}{interval} {over} ({result.speed.confidence:.0%} interval of {result.speed.rounds} rounds)."
+        f"Speed-up: {text}{interval} {over} ({result.speed.confidence:.0%} interval of {result.speed.rounds} rounds)."
     )
 
 

@@ -148,8 +148,8 @@ def _validate(options: argparse.Namespace) -> int:
     if options.json or options.events or options.spec:
         raise SpecError("validate", "prints rows; it takes no --json, --events or --spec")
     _refuse_tools_options(options)
-    asked = (options.validate_backward if is_backward else options.validate) or options.model
-    specs = [RunSpec(**{**_given(options), "model": model}) for model in ((asked,) if asked else VALIDATED_MODELS)]
+    model = (options.validate_backward if is_backward else options.validate) or options.model
+    specs = [RunSpec(**{**_given(options), "model": each}) for each in ((model,) if model else VALIDATED_MODELS)]
     check = validate.backward if is_backward else validate.compiled
     hold = _hold(options, Console(sys.stderr))
     with nullcontext() if hold is None else hold(facts_of(specs[0].device)):

@@ -47,9 +47,9 @@ _GAP_BYTES = 2 * MIB  # between segments, so that blocks of two segments are nev
 class OutOfMemory(Exception):
     """The limit is reached, also after everything that is cached was given back."""
 
-    def __init__(self, asked_bytes: int, allocator: Allocator) -> None:
+    def __init__(self, requested_bytes: int, allocator: Allocator) -> None:
         super().__init__(
-            f"tried to allocate {asked_bytes} bytes; {allocator.reserved_bytes} are reserved, "
+            f"tried to allocate {requested_bytes} bytes; {allocator.reserved_bytes} are reserved, "
             f"{allocator.allocated_bytes} of them allocated; the limit is {allocator.limit_bytes}"
         )
 
@@ -126,13 +126,13 @@ class _Pool:
 
     def grow(self, size: int, room_bytes: int | None) -> int:
         """Reserve memory that can hold `size`; the bytes reserved, 0 if the room is too small."""
-        asked = segment_bytes(size)
-        if room_bytes is not None and asked > room_bytes:
+        wanted_bytes = segment_bytes(size)
+        if room_bytes is not None and wanted_bytes > room_bytes:
             return 0
-        self.segments[self.next_address] = asked
-        self.give(self.next_address, asked)
-        self.next_address += asked + _GAP_BYTES
-        return asked
+        self.segments[self.next_address] = wanted_bytes
+        self.give(self.next_address, wanted_bytes)
+        self.next_address += wanted_bytes + _GAP_BYTES
+        return wanted_bytes
 
     def release(self) -> int:
         """Give every wholly free segment back; the bytes."""

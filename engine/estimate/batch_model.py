@@ -238,5 +238,5 @@ def agrees(model: BatchModel, recording: Recording) -> bool:
     """Whether the model gives what was traced at a size it was not made from."""
     if model.skeleton != recording.skeleton or model.at(recording.batch_size).counts != recording.counts:
         return False
-    traced, said = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()
-    return abs(said - traced) <= TOLERANCE * traced
+    traced, predicted = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()
+    return abs(predicted - traced) <= TOLERANCE * traced

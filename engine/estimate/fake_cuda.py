@@ -39,7 +39,7 @@ _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 
 _answer = ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p)
 _answer_for_device = ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p, ctypes.c_int8)
-_kept: list[Any] = []  # C++ keeps pointers into these for the life of the process
+_alive: list[Any] = []  # C++ keeps pointers into these for the life of the process
 
 
 def obstacle() -> str | None:
@@ -145,7 +145,7 @@ def _guard_without_devices() -> int:
     none = _answer(lambda _: 0)
     functions = (ctypes.c_void_p * _SLOTS)(*[ctypes.cast(none, ctypes.c_void_p).value] * _SLOTS)
     planted = (ctypes.c_void_p * 2)(ctypes.addressof(functions))
-    _kept.extend([none, functions, planted])
+    _alive.extend([none, functions, planted])
     return ctypes.addressof(planted)
 
 
@@ -177,5 +177,5 @@ def _table_that_says_built(original: int | None) -> int:
     yes, no = _answer(lambda _: 1), _answer_for_device(lambda *_: 0)
     table[_SLOTS_BEFORE + _IS_BUILT] = ctypes.cast(yes, ctypes.c_void_p).value
     table[_SLOTS_BEFORE + _HAS_PRIMARY_CONTEXT] = ctypes.cast(no, ctypes.c_void_p).value
-    _kept.extend([yes, no, table])
+    _alive.extend([yes, no, table])
     return ctypes.addressof(table) + _SLOTS_BEFORE * _POINTER_BYTES

@@ -113,12 +113,12 @@ def _workspaces(device: torch.device) -> dict[str, int]:
     product.backward(ones)
     backward = allocated_bytes()
     with torch.no_grad():
-        kept = nn.functional.linear(ones, ones, bias)
+        output = nn.functional.linear(ones, ones, bias)
     last = allocated_bytes()
     return {
         "cublas_workspace_bytes": forward - start - tensor_bytes,
         "autograd_workspace_bytes": backward - forward - tensor_bytes,  # the gradient stays
-        "cublaslt_workspace_bytes": last - backward - kept.numel() * kept.element_size(),
+        "cublaslt_workspace_bytes": last - backward - output.numel() * output.element_size(),
     }
 
 

@@ -73,9 +73,9 @@ class PriorEstimate:
         card = card_of(device, calibration)
         is_expandable = "expandable_segments:True" in (environment.get("allocator_settings") or "")
         replays = Replays(model, expandable_segments=is_expandable)
-        asked = spec if card else replace(spec, memory_limit_bytes=device.limit_bytes)  # a small host has less
+        limited = spec if card else replace(spec, memory_limit_bytes=device.limit_bytes)  # a small host has less
         made = estimate(
-            asked,
+            limited,
             card,
             model,
             seconds=seconds,

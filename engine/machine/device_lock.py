@@ -119,7 +119,7 @@ def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -
     import fcntl  # Windows has none, and no worker of the engine either
 
     killed: set[int] = set()
-    has_told = False
+    has_reported = False
     while True:
         descriptor = _open(path)
         try:
@@ -136,9 +136,9 @@ def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -
             if time.monotonic() >= until:
                 os.close(descriptor)
                 raise DeviceBusy(busy) from exc
-            if not has_told:
+            if not has_reported:
                 on_wait(busy)
-                has_told = True
+                has_reported = True
         os.close(descriptor)
         time.sleep(_RETRY_SECONDS)
 

@@ -32,11 +32,11 @@ def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
         _answer(work, writing, seconds)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
+        answer_text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if status != 0:
         raise ForkFailed(_how_it_ended(status, seconds))
-    answer = json.loads(said)
+    answer = json.loads(answer_text)
     if "engine_error" in answer:
         raise EngineError.from_dict(answer["engine_error"])
     if "error" in answer:
@@ -51,13 +51,13 @@ def _answer(work: Callable[[], Any], writing: int, seconds: int) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(seconds)
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(json.dumps(_said_of(work)).encode())
+            pipe.write(json.dumps(_result_of(work)).encode())
         status = 0
     finally:
         os._exit(status)
 
 
-def _said_of(work: Callable[[], Any]) -> dict[str, Any]:
+def _result_of(work: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {"result": work()}
     except EngineError as exc:

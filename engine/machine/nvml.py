@@ -22,8 +22,8 @@ SEEN_ALONE = "cuda:0"
 
 def mig_uuid(visible_devices: str | None) -> str | None:
     """The MIG instance a process is confined to; None unless CUDA_VISIBLE_DEVICES names one and nothing else."""
-    words = _words(visible_devices or "")
-    return words[0] if len(words) == 1 and words[0].startswith("MIG-") else None
+    names_given = _split_names(visible_devices or "")
+    return names_given[0] if len(names_given) == 1 and names_given[0].startswith("MIG-") else None
 
 
 def keep_driver_loaded(nvml: Any) -> None:
@@ -152,13 +152,13 @@ def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[Devic
     cards = list(_cards(nvml))
     if not any(_is_cut_up(nvml, card) for _, card in cards):
         return None
-    words = None if visible_devices is None else _words(visible_devices)
+    names_given = None if visible_devices is None else _split_names(visible_devices)
     found: list[DeviceFacts] = []
     for index, card in cards:
         with suppress(nvml.NVMLError):  # a card that fell off the bus must not hide the others
             names = (str(index), nvml.nvmlDeviceGetUUID(card))
             facts = [_facts(nvml, card, handle) for handle in _devices_of(nvml, card)]
-            found += [f for f in facts if words is None or _is_named(words, (*names, f.uuid or ""))]
+            found += [f for f in facts if names_given is None or _is_named(names_given, (*names, f.uuid or ""))]
     return found
 
 
@@ -206,11 +206,11 @@ def _facts(nvml: Any, card: Any, handle: Any) -> DeviceFacts:
     )
 
 
-def _words(visible_devices: str) -> list[str]:
+def _split_names(visible_devices: str) -> list[str]:
     return [word for part in visible_devices.split(",") if (word := part.strip())]
 
 
-def _is_named(words: Sequence[str], names: Sequence[str]) -> bool:
+def _is_named(names_given: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a word is one of the names, or the beginning of a uuid, as CUDA allows."""
-    beginnings = tuple(word for word in words if word.startswith(("GPU-", "MIG-")))
-    return any(name in words or name.startswith(beginnings) for name in names)
+    beginnings = tuple(word for word in names_given if word.startswith(("GPU-", "MIG-")))
+    return any(name in names_given or name.startswith(beginnings) for name in names)

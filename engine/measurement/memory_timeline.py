@@ -47,7 +47,7 @@ def replay(
     *,
     parameters_bytes: int,
     optimizer_state_bytes: int,
-    kept_bytes: Mapping[int, int] | None = None,
+    carried_bytes: Mapping[int, int] | None = None,
     gradient_addresses: frozenset[int] = frozenset(),
     state_addresses: frozenset[int] = frozenset(),
 ) -> Peak:
@@ -60,10 +60,10 @@ def replay(
     spans = list(phases)
     ordered = sorted(events, key=lambda event: event.at_ns)
     last_use = _last_allocation(ordered, gradient_addresses | state_addresses)
-    live = {address: ("activations", size) for address, size in (kept_bytes or {}).items()}
-    kept = sum(size for _, size in live.values())
-    totals = {"gradients": 0, "optimizer_state": 0, "activations": kept, "other": 0}
-    base = parameters_bytes + optimizer_state_bytes + kept
+    live = {address: ("activations", size) for address, size in (carried_bytes or {}).items()}
+    carried = sum(size for _, size in live.values())
+    totals = {"gradients": 0, "optimizer_state": 0, "activations": carried, "other": 0}
+    base = parameters_bytes + optimizer_state_bytes + carried
     now = peak = base
     at_peak, peak_phase = dict(totals), None
     for index, event in enumerate(ordered):

@@ -203,7 +203,7 @@ def profiled_step(
     step.clear_gradients()
     state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
     had_state = state_bytes > 0
-    kept_bytes = _bytes_by_address(step.kept_tensors())
+    carried_bytes = _bytes_by_address(step.carried_tensors())
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, marked)
     events, phases = read_trace(trace, bench.device.torch_device.type)
@@ -215,7 +215,7 @@ def profiled_step(
         phases,
         parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
         optimizer_state_bytes=state_bytes,
-        kept_bytes=kept_bytes,
+        carried_bytes=carried_bytes,
         gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
         state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
     )

@@ -102,7 +102,7 @@ class TrainingStep:
     def gradients(self) -> list[Tensor]:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]
 
-    def kept_tensors(self) -> list[Tensor]:
+    def carried_tensors(self) -> list[Tensor]:
         """What the last step returned and the next one will replace: logits, caches, the loss."""
         return _tensors_in([self.outputs, self.loss])
 

@@ -17,11 +17,11 @@ _SCHEMAS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
-_kept: list[torch.library.Library] = []  # a Library un-declares its operators when it is collected
+_alive: list[torch.library.Library] = []  # a Library un-declares its operators when it is collected
 
 
 def was_needed() -> bool:
-    return bool(_kept)
+    return bool(_alive)
 
 
 def import_torchvision() -> None:
@@ -41,4 +41,4 @@ def _declare() -> None:
     library = torch.library.Library("torchvision", "DEF")
     for schema in _SCHEMAS:
         library.define(schema)
-    _kept.append(library)
+    _alive.append(library)

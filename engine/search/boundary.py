@@ -34,7 +34,7 @@ def boundary_of_soak(
     refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
     moved = _refused(survived, refusal, soaks, device)
     note = f"{largest} trained {MEMORY_STEPS} steps{when}, but not {steps} in a row: the boundary moved down"
-    notes = [said for said in (moved.note, note) if said]
+    notes = [part for part in (moved.note, note) if part]
     return replace(moved, soak_steps=steps if survived else 0, note="; ".join(notes))
 
 

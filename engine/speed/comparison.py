@@ -132,8 +132,8 @@ class SpeedComparison:
     def _leave_out(self, size: int) -> None:
         """Go on without a size, with what was measured of the others."""
         self.left_out.append(size)
-        kept = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size != size)) for r in self.rounds]
-        self.rounds = [r for r in kept if r.blocks]
+        remaining = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size != size)) for r in self.rounds]
+        self.rounds = [r for r in remaining if r.blocks]
         sizes = tuple(s for s in self.candidates.sizes if s != size)
         keeping = self.candidates.with_reserve - {size}
         current = None if self.candidates.current == size else self.candidates.current
@@ -187,14 +187,14 @@ def reason(verdict: Verdict) -> str:
 def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], current: int, cores: int) -> Candidates:
     """What to compare: today's size, the largest, the largest with reserve, and what lies well apart from those."""
     fixed = {max(points), max(with_reserve)} | ({current} & points.keys())
-    kept: list[int] = []
+    remaining: list[int] = []
     for size in sorted(points, reverse=True):
-        if size in fixed or all(max(size, other) >= APART * min(size, other) for other in {*kept, *fixed}):
-            kept.append(size)
+        if size in fixed or all(max(size, other) >= APART * min(size, other) for other in {*remaining, *fixed}):
+            remaining.append(size)
     return Candidates(
-        sizes=tuple(sorted(kept)),
+        sizes=tuple(sorted(remaining)),
         current=current if current in points else None,
-        with_reserve=with_reserve & frozenset(kept),
+        with_reserve=with_reserve & frozenset(remaining),
         cores=cores,
     )
 

@@ -93,7 +93,7 @@ def test_an_operator_cancels_her_own_run_and_no_other(alice, alice_client):
     device = make_device()
     own, other = make_run(device, requested_by=alice), make_run(device, requested_by=make_user("bob"))
     answer = alice_client.post(f"/runs/{other.pk}/cancel/", follow=True)
-    assert "Only whoever asked for a run, and GPU managers, may cancel it." in words(answer.content.decode())
+    assert "Only the person who started a run, or a GPU manager, may cancel it." in words(answer.content.decode())
     alice_client.post(f"/runs/{own.pk}/cancel/")
     assert dict(Run.objects.values_list("pk", "state")) == {own.pk: State.CANCELLED, other.pk: State.QUEUED}
 

@@ -117,10 +117,10 @@ class HealthDescribed(OpenApiViewExtension):
 
     def view_replacement(self) -> type:
         answers = {200: HealthSerializer, **_errors(406)}
-        words = "State of this server and its first device."
+        description = "State of this server and its first device."
         return _described(
             self.target,
-            get=extend_schema(tags=_TAGS, operation_id="health", description=words, auth=[], responses=answers),
+            get=extend_schema(tags=_TAGS, operation_id="health", description=description, auth=[], responses=answers),
         )
 
 

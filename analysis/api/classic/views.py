@@ -85,13 +85,13 @@ class Analyze(APIView):
     throttle_scope = "create"
 
     def post(self, request: Request) -> Response:
-        run = services.run_create(**submission(_asked(json_object(request)), request.user))
+        run = services.run_create(**submission(_spec_keys(json_object(request)), request.user))
         if not _prefers_not_to_wait(request):
             run = _wait_for(run)
         return _answer(run, request)
 
 
-def _asked(body: dict[str, Any]) -> dict[str, Any]:
+def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
     """The contract's body -> keys of RunSpec; `model_name` is refused in the contract's exact words."""
     name = body.get("model_name")
     if name is None or name == "":

@@ -68,7 +68,7 @@ class AuditList(StrictView, ListAPIView[AuditEntry]):
     request: Request
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
-        asked: dict[str, Any] = AuditQuery.of(self.request)
-        if "target_id" in asked and "target_kind" not in asked:
+        parameters: dict[str, Any] = AuditQuery.of(self.request)
+        if "target_id" in parameters and "target_kind" not in parameters:
             raise _kind_missing()
-        return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in asked.items()})
+        return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in parameters.items()})

@@ -156,11 +156,11 @@ class Compare(StrictView):
         return Response(ComparisonSerializer(_table(runs, query)).data)
 
 
-def _query(asked: Mapping[str, Any]) -> CompareQuery:
-    ids = tuple(dict.fromkeys(asked["ids"]))
+def _query(values: Mapping[str, Any]) -> CompareQuery:
+    ids = tuple(dict.fromkeys(values["ids"]))
     if len(ids) < 2:
         raise BadQuery("ids", "name at least two different runs")
-    baseline = asked.get("baseline")
+    baseline = values.get("baseline")
     if baseline is not None and baseline not in ids:
         raise BadQuery("baseline", f"{baseline} is not one of the runs compared")
     return CompareQuery(ids, baseline)

@@ -107,9 +107,9 @@ class DeviceList(_Devices, ListAPIView[Device]):
     query_parameters = DeviceQuery.names()
 
     def get_queryset(self) -> QuerySet[DeviceWithActivity]:
-        asked = DeviceQuery.of(self.request)
+        parameters = DeviceQuery.of(self.request)
         names = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
-        return super().get_queryset().filter(**{names[name]: value for name, value in asked.items()})
+        return super().get_queryset().filter(**{names[name]: value for name, value in parameters.items()})
 
 
 @extend_schema_view(get=extend_schema(tags=["fleet"], operation_id="devices_retrieve"))

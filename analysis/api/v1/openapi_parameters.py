@@ -67,8 +67,8 @@ def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, _SAID[status]) for status in statuses}
 
 
-def _header(name: str, words: str, *, status: list[int], kind: Any = str) -> OpenApiParameter:
-    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=words, response=status)
+def _header(name: str, description: str, *, status: list[int], kind: Any = str) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=description, response=status)
 
 
 LOCATION = _header("Location", "Where the run is.", status=[202])
@@ -94,14 +94,14 @@ ANY_OBJECT = {"type": "object", "additionalProperties": True}
 ANY_OBJECTS = {"type": "array", "items": ANY_OBJECT}
 
 
-def int_parameter(name: str, words: str, minimum: int, maximum: int) -> OpenApiParameter:
+def int_parameter(name: str, description: str, minimum: int, maximum: int) -> OpenApiParameter:
     """A whole number in the address."""
-    return OpenApiParameter(name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=words)
+    return OpenApiParameter(name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=description)
 
 
 def page_parameters() -> list[OpenApiParameter]:
     """Of a list that comes in pages."""
-    return [int_parameter(name, *told) for name, told in PARAMETERS.items()]
+    return [int_parameter(name, *bounds) for name, bounds in PARAMETERS.items()]
 
 
 def page_of(name: str, row: Any) -> Any:
@@ -125,10 +125,10 @@ def run_filters() -> list[OpenApiParameter]:
 
 
 def _filter(name: str, each: Filter) -> OpenApiParameter:
-    words = " ".join(filter(None, (f"{each.label}.", each.extra.get("help_text"))))
+    description = " ".join(filter(None, (f"{each.label}.", each.extra.get("help_text"))))
     if "choices" in each.extra:
         choices = [value for value, _ in each.extra["choices"]]
-        return OpenApiParameter(name, str, many=name == "state", enum=choices, description=words)
+        return OpenApiParameter(name, str, many=name == "state", enum=choices, description=description)
     kinds: dict[type[Filter], OpenApiTypes] = {
         BooleanFilter: OpenApiTypes.BOOL,
         DateFilter: OpenApiTypes.DATE,
@@ -136,7 +136,7 @@ def _filter(name: str, each: Filter) -> OpenApiParameter:
     }
     otherwise = OpenApiTypes.INT if name == "device" else OpenApiTypes.STR
     kind = next((kind for base, kind in kinds.items() if isinstance(each, base)), otherwise)
-    return OpenApiParameter(name, kind, description=words)
+    return OpenApiParameter(name, kind, description=description)
 
 
 def run_body(name: str, *, needs_model: bool = True) -> Any:

@@ -63,10 +63,10 @@ class Pages(BasePagination):
                 "name": name,
                 "in": "query",
                 "required": False,
-                "description": words,
+                "description": description,
                 "schema": {"type": "integer", "minimum": minimum, "maximum": maximum},
             }
-            for name, (words, minimum, maximum) in PARAMETERS.items()
+            for name, (description, minimum, maximum) in PARAMETERS.items()
         ]
 
 

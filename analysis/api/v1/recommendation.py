@@ -62,7 +62,7 @@ def _parameters() -> list[OpenApiParameter]:
     """The settings of a run that change what is measured, as the schema of a run describes them."""
     described = spec_properties()
     card = {"type": "string"}
-    asked = [
+    parameters = [
         OpenApiParameter(
             field.name,
             {name: value for name, value in described[field.name].items() if name not in ("description", "x-unit")},
@@ -71,7 +71,7 @@ def _parameters() -> list[OpenApiParameter]:
         )
         for field in _FIELDS
     ]
-    return [*asked, OpenApiParameter("gpu", card, description="In place of device: any card of this class here.")]
+    return [*parameters, OpenApiParameter("gpu", card, description="In place of device: any card of this class here.")]
 
 
 class Recommendation(StrictView):
@@ -87,19 +87,19 @@ class Recommendation(StrictView):
     )
     def get(self, request: Request) -> Response:
         """The batch size to use, of the newest certified run that was asked for alike. 404 where there is none."""
-        asked = request.query_params.dict()
-        gpu_id = asked.pop("gpu", None)
-        spec = _spec(asked)
-        found = earlier_result(spec, _devices(spec, gpu_id, "device" in asked, request.user))
+        parameters = request.query_params.dict()
+        gpu_id = parameters.pop("gpu", None)
+        spec = _spec(parameters)
+        found = earlier_result(spec, _devices(spec, gpu_id, "device" in parameters, request.user))
         if found is None:
             raise Problem(404, detail=f"{spec.model}: {_NONE_YET}", code="not_measured")
         return Response(RecommendationSerializer(found).data)
 
 
-def _spec(asked: dict[str, str]) -> RunSpec:
+def _spec(parameters: dict[str, str]) -> RunSpec:
     try:
         return RunSpec.from_dict(
-            {field.name: _value(field, asked[field.name]) for field in _FIELDS if field.name in asked}
+            {field.name: _value(field, parameters[field.name]) for field in _FIELDS if field.name in parameters}
         )
     except SpecError as error:
         raise _refusal(error) from error

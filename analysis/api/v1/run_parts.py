@@ -112,13 +112,13 @@ class RunEvents(StrictView):
         # the state is read first: a run that is over by then has said everything that is read after it
         run = run_or_404(pk)
         lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
-        told = {
+        payload = {
             **{name: getattr(run, name) for name in ("state", "phase", "attempt", "is_over")},
             "run": run.pk,
             "events": lines,
             "last_sequence": lines[-1].pk if lines else _last_before(run, after),
         }
-        return Response(EventsSerializer(told).data, headers=_poll(run))
+        return Response(EventsSerializer(payload).data, headers=_poll(run))
 
 
 class CurvePointSerializer(serializers.Serializer[Any]):
@@ -160,8 +160,8 @@ class RunPoints(StrictView):
         Of a size that was run several times it is the latest, but not a long run under other conditions.
         """
         run = run_or_404(pk)
-        told = {"run": run.pk, "evidence": "estimated" if run.is_estimate else "measured", "curves": curves_of(run)}
-        return Response(PointsSerializer(told).data, headers=_poll(run))
+        payload = {"run": run.pk, "evidence": "estimated" if run.is_estimate else "measured", "curves": curves_of(run)}
+        return Response(PointsSerializer(payload).data, headers=_poll(run))
 
 
 class RunResult(StrictView):

@@ -246,7 +246,7 @@ def refuse_unless_done(answer: BulkResult) -> None:
 
 
 def not_yours() -> Problem:
-    return Problem(403, detail="Only whoever asked for this run, and GPU managers, may do that.", code="not_yours")
+    return Problem(403, detail="Only the person who started this run, or a GPU manager, may do that.", code="not_yours")
 
 
 def _etag(run: Run) -> str:
@@ -282,15 +282,15 @@ def _lock(request: Request, pk: int) -> None:
         refuse_if_changed(request, _etag(run))
 
 
-def _change(run: Run, told: dict[str, Any], user: Any) -> None:
+def _change(run: Run, values: dict[str, Any], user: Any) -> None:
     if not Run.objects.changeable_by(user).filter(pk=run.pk).exists():
         raise not_yours()
-    written = {name: told.get(name, getattr(run, name)) for name in ("name", "note")}
-    tags = told["tags"] if "tags" in told else [tag.name for tag in run.tags.all()]
-    if told.keys() & {"name", "note", "tags"}:
+    written = {name: values.get(name, getattr(run, name)) for name in ("name", "note")}
+    tags = values["tags"] if "tags" in values else [tag.name for tag in run.tags.all()]
+    if values.keys() & {"name", "note", "tags"}:
         try:
             refuse_unless_done(services.run_annotate(run_id=run.pk, by=user, tags=tags, **written))
         except ValidationError as error:
             raise bad_field("tags", " ".join(error.messages)) from error
-    if "is_baseline" in told:
-        refuse_unless_done(services.runs_set_baseline(run_ids={run.pk}, by=user, is_baseline=told["is_baseline"]))
+    if "is_baseline" in values:
+        refuse_unless_done(services.runs_set_baseline(run_ids={run.pk}, by=user, is_baseline=values["is_baseline"]))

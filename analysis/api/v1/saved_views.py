@@ -76,15 +76,15 @@ class SavedViewList(_SavedViews, ListAPIView[SavedView]):
         """Keep a view under a name, in place of an earlier one of it."""
         body = SavedViewBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        told = body.validated_data
-        query = _checked_query(told["query"])
-        kept = services.saved_view_set(
-            owner=signed_in_user(request), name=told["name"], query=query, is_shared=told["is_shared"]
+        values = body.validated_data
+        query = _checked_query(values["query"])
+        view = services.saved_view_set(
+            owner=signed_in_user(request), name=values["name"], query=query, is_shared=values["is_shared"]
         )
-        if kept is None:
+        if view is None:
             raise bad_field("name", f"it needs a name, and nobody keeps more than {VIEWS_PER_PERSON} views")
-        location = reverse("api-saved-view", args=[kept.pk], request=request)
-        return Response(self.get_serializer(kept).data, status=201, headers={"Location": location})
+        location = reverse("api-saved-view", args=[view.pk], request=request)
+        return Response(self.get_serializer(view).data, status=201, headers={"Location": location})
 
 
 @extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_retrieve"))

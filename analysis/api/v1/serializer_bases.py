@@ -21,15 +21,15 @@ class Query(Serializer[Any]):
     def of(cls, request: Request) -> dict[str, Any]:
         """The checked values of those that were given. Raises Problem, naming the parameter."""
         given = {name: value for name, value in request.query_params.items() if name in cls.names()}
-        asked = cls(data=given)
-        if not asked.is_valid():
+        query = cls(data=given)
+        if not query.is_valid():
             errors = [
                 {"parameter": name, "detail": str(detail), "code": detail.code}
-                for name, details in asked.errors.items()
+                for name, details in query.errors.items()
                 for detail in details
             ]
             raise Problem(400, detail="; ".join(f"{e['parameter']}: {e['detail']}" for e in errors), errors=errors)
-        return dict(asked.validated_data)
+        return dict(query.validated_data)
 
 
 class StrictBody(Serializer[Any]):

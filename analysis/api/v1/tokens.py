@@ -115,10 +115,10 @@ class TokenList(_Tokens, ListAPIView[ApiToken]):
         """Make a token for oneself. Not with a token: sign in, or send name and password with HTTP Basic."""
         body = TokenBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        told = body.validated_data
-        if told["may_write"] and not may_start(request.user):
+        values = body.validated_data
+        if values["may_write"] and not may_start(request.user):
             raise bad_field("may_write", "a viewer's token only reads", "role")
-        token, secret = token_create(owner=signed_in_user(request), **told)
+        token, secret = token_create(owner=signed_in_user(request), **values)
         answer = NewTokenSerializer(token, context={"secret": secret}).data
         headers = {"Location": reverse("api-token", args=[token.pk], request=request), "Cache-Control": "no-store"}
         return Response(answer, status=201, headers=headers)

@@ -116,8 +116,8 @@ def _parameters() -> list[OpenApiParameter]:
     }
     parameters = []
     for name in PARAMETERS:
-        schema, words = own.get(name) or (_bare(described[name]), described[name]["description"])
-        parameters.append(OpenApiParameter(name, schema, required=name in ("model", "gpu"), description=words))
+        schema, description = own.get(name) or (_bare(described[name]), described[name]["description"])
+        parameters.append(OpenApiParameter(name, schema, required=name in ("model", "gpu"), description=description))
     return parameters
 
 
@@ -166,16 +166,16 @@ class TrendNotes(StrictView):
         """Say what the step is that begins with a run, in place of one's own earlier note; managers, of any."""
         body = AcknowledgeBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        run = measured_runs().filter(pk=asked["run"]).first()
+        values = body.validated_data
+        run = measured_runs().filter(pk=values["run"]).first()
         if run is None:
-            raise bad_field("run", f"there is no finished measurement {asked['run']}", "does_not_exist")
+            raise bad_field("run", f"there is no finished measurement {values['run']}", "does_not_exist")
         if not services.step_acknowledge(
-            run=run, metric=asked["metric"], note=asked["note"], acknowledged_by=signed_in_user(request)
+            run=run, metric=values["metric"], note=values["note"], acknowledged_by=signed_in_user(request)
         ):
             raise Problem(403, detail="The note on this step is somebody else's: she or a GPU manager replaces it.")
-        kept = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=asked["metric"])
-        return Response(AcknowledgementSerializer(kept).data)
+        note = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=values["metric"])
+        return Response(AcknowledgementSerializer(note).data)
 
 
 def _series(samples: Sequence[Sample], acknowledgements: Acknowledgements) -> list[dict[str, Any]]:

@@ -42,9 +42,9 @@ class Command(BaseCommand):
                 _add_option(parser, field)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        asked = {f.name: options[f.name] for f in fields(RunSpec) if options[f.name] is not None}
+        given = {f.name: options[f.name] for f in fields(RunSpec) if options[f.name] is not None}
         try:
-            spec = RunSpec.from_dict(asked)
+            spec = RunSpec.from_dict(given)
             refuse_unmigrated()
             device = _chosen_device(spec.device)
             with device_lock(device) as descriptor:

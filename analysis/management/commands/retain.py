@@ -31,10 +31,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unmigrated()
         for applied in would_retain() if options["dry_run"] else retain():
-            self.stdout.write(f"{applied.rule}: {_told(applied, options['dry_run'])}")
+            self.stdout.write(f"{applied.rule}: {_as_text(applied, options['dry_run'])}")
 
 
-def _told(applied: Applied, is_dry: bool) -> str:
+def _as_text(applied: Applied, is_dry: bool) -> str:
     what = RetentionRule.What(applied.rule.what)
     if applied.count is None:
         return "kept for ever"

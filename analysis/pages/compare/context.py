@@ -81,14 +81,14 @@ def baseline_of(subjects: Sequence[ComparedRun], query: CompareQuery) -> Compare
 def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuery) -> dict[str, Any]:
     """A run's name, its swatch, and where its two links lead. Two runs are the least: then none can be left out."""
     rest = tuple(run_id for run_id in query.ids if run_id != subject.run_id)
-    kept = query.baseline if query.baseline in rest else None
+    still_baseline = query.baseline if query.baseline in rest else None
     return {
         "subject": subject,
         "is_baseline": subject is baseline,
         "swatch_class": css_class(subject.look, is_estimate=subject.is_estimate),
         "marker_path": MARKER_PATHS[subject.look.marker],
         "as_baseline": query.address(baseline=subject.run_id),
-        "without": query.address(ids=rest, baseline=kept) if len(rest) > 1 else "",
+        "without": query.address(ids=rest, baseline=still_baseline) if len(rest) > 1 else "",
     }
 
 

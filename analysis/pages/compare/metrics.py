@@ -143,12 +143,12 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, ba
         return Cell(_why_unknown(subject), None, None)
     text = f"{_bound(metric, subject)}{metric.text(value)}"
     interval = _interval(metric, subject)
-    told = " to ".join(map(metric.text, interval)) if interval else ""
+    range_text = " to ".join(map(metric.text, interval)) if interval else ""
     if base is None or baseline is None or subject is baseline:
-        return Cell(text, None, value, interval, told)
+        return Cell(text, None, value, interval, range_text)
     is_within = _meet(interval, _interval(metric, baseline))
     found = delta(_judged(metric, subject, baseline), value, base, is_within_intervals=is_within)
-    return Cell(text, found, value, interval, told)
+    return Cell(text, found, value, interval, range_text)
 
 
 def _judged(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Metric:

@@ -37,11 +37,11 @@ class CompareQuery:
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    wrong = next((word for word in words if not is_row_id(word)), None)
+    parts = [word.strip() for word in text.split(",") if word.strip()]
+    wrong = next((word for word in parts if not is_row_id(word)), None)
     if wrong is not None:
         raise BadQuery("ids", f"{wrong[:40]!r} is not the number of a run")
-    ids = tuple(dict.fromkeys(map(int, words)))
+    ids = tuple(dict.fromkeys(map(int, parts)))
     if len(ids) < 2:
         raise BadQuery("ids", "name at least two different runs, such as ids=3,8")
     if len(ids) > COMPARED_MAX:

@@ -21,7 +21,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         query = CompareQuery.of(request.GET)
         runs = compared_runs(query)
     except BadQuery as error:
-        context = {"error": error, "asked": ", ".join(request.GET.getlist("ids"))[:400]}
+        context = {"error": error, "ids_text": ", ".join(request.GET.getlist("ids"))[:400]}
         limits = {"charted_max": CHARTED_MAX, "compared_max": COMPARED_MAX}
         return render(request, "analysis/compare_refused.html", context | limits, status=400)
     return render(request, "analysis/compare.html", compare_context(runs, carried_probe_counts(query.ids), query))

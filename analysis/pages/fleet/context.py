@@ -33,7 +33,7 @@ class Part:
     """One stretch of a memory bar, in percent of the device's memory."""
 
     css_class: str
-    words: str
+    label: str
     size_bytes: int
     start_percent: str
     width_percent: str
@@ -139,9 +139,9 @@ def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
 
 def _bar(device: Device, stretches: Iterable[tuple[str, str, int]]) -> tuple[Part, ...]:
     parts, start_bytes = [], 0
-    for css_class, words, size_bytes in (stretch for stretch in stretches if stretch[2]):
+    for css_class, label, size_bytes in (stretch for stretch in stretches if stretch[2]):
         start, width = _percent(start_bytes, device), _percent(size_bytes, device)
-        parts.append(Part(css_class, words, size_bytes, start, width))
+        parts.append(Part(css_class, label, size_bytes, start, width))
         start_bytes += size_bytes
     return tuple(parts)
 
@@ -181,17 +181,17 @@ def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> C
     return Chip("●", "idle", "chip-ok")
 
 
-def _describe_maintenance(kept: Host | Device, now: datetime) -> str:
+def _describe_maintenance(row: Host | Device, now: datetime) -> str:
     """Why it takes no new runs, and until when; empty where it does."""
-    begins, ends = kept.maintenance_from, kept.maintenance_until
+    begins, ends = row.maintenance_from, row.maintenance_until
     is_in_maintenance = (begins or ends) and (begins is None or begins <= now) and (ends is None or ends > now)
-    words = []
-    if kept.drained:
-        words.append("drained: takes no new run")
+    parts = []
+    if row.drained:
+        parts.append("drained: takes no new run")
     if is_in_maintenance:
         until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
-        words.append(f"maintenance {until}{f': {kept.maintenance_note}' if kept.maintenance_note else ''}")
-    return "; ".join(words)
+        parts.append(f"maintenance {until}{f': {row.maintenance_note}' if row.maintenance_note else ''}")
+    return "; ".join(parts)
 
 
 def _describe_sharing(device: Device) -> str:

@@ -97,8 +97,8 @@ class RunFilter(FilterSet):
     optimizer = ChoiceFilter(choices=tuple(OPTIMIZERS.items()), label="Optimizer", empty_label="any")
     largest_min = NumberFilter(field_name="largest_batch_size", lookup_expr="gte", label="Largest, from", min_value=0)
     largest_max = NumberFilter(field_name="largest_batch_size", lookup_expr="lte", label="Largest, to", min_value=0)
-    created_after = DateFilter(method="asked_after", label="Asked on or after", widget=_DAY, help_text="Days are UTC.")
-    created_before = DateFilter(method="asked_before", label="Asked before", widget=_DAY)
+    created_after = DateFilter(method="created_on_or_after", label="Started on or after", widget=_DAY, help_text="Days are UTC.")
+    created_before = DateFilter(method="created_before_day", label="Started before", widget=_DAY)
     baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=_YES)
     shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=_YES)
     deleted = YesOrNoFilter(method="with_deleted", label="Deleted", widget=_ONLY)
@@ -167,10 +167,10 @@ class RunFilter(FilterSet):
     def with_deleted(self, runs: QuerySet[Run], name: str, value: bool) -> QuerySet[Run]:
         return runs.filter(deleted_at__isnull=False) if value else runs
 
-    def asked_after(self, runs: QuerySet[Run], name: str, value: date) -> QuerySet[Run]:
+    def created_on_or_after(self, runs: QuerySet[Run], name: str, value: date) -> QuerySet[Run]:
         return runs.filter(created_at__gte=datetime.combine(value, time.min, UTC))
 
-    def asked_before(self, runs: QuerySet[Run], name: str, value: date) -> QuerySet[Run]:
+    def created_before_day(self, runs: QuerySet[Run], name: str, value: date) -> QuerySet[Run]:
         return runs.filter(created_at__lt=datetime.combine(value, time.min, UTC))
 
     def with_tag(self, runs: QuerySet[Run], name: str, value: Tag) -> QuerySet[Run]:
@@ -199,9 +199,9 @@ class RunFilter(FilterSet):
 
     def _offered(self, name: str, values: Iterable[str], label: Callable[[str], str]) -> list[tuple[str, str]]:
         """With the value that is asked for, also where it is no longer offered."""
-        asked: str | None = self.form[name].value()
+        chosen: str | None = self.form[name].value()
         known = list(values)
-        also = [asked] if asked and asked not in known else []
+        also = [chosen] if chosen and chosen not in known else []
         return [("", "any"), *((value, label(value)) for value in [*known, *also])]
 
 

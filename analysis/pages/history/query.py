@@ -30,7 +30,7 @@ MANY = ("state",)
 class Chosen:
     """One filter that is set, in words, and the address without it."""
 
-    words: str
+    label: str
     without: str
 
 
@@ -57,7 +57,7 @@ class HistoryQuery:
     @cached_property
     def chosen(self) -> list[Chosen]:
         return [
-            Chosen(_words(self.filters, name, self.data.getlist(name)), self.query(**{name: None}))
+            Chosen(_label(self.filters, name, self.data.getlist(name)), self.query(**{name: None}))
             for name in self.filters_set
         ]
 
@@ -74,7 +74,7 @@ class HistoryQuery:
         return tuple(column.key for column in self.columns)
 
     @property
-    def kept(self) -> list[tuple[str, str]]:
+    def hidden(self) -> list[tuple[str, str]]:
         """What the filter form passes on as it is: the columns stay when filters or order change."""
         return [("columns", value) for value in self.data.getlist("columns")[-1:] if value]
 
@@ -139,11 +139,11 @@ def parse_query(data: QueryDict) -> HistoryQuery:
 
 def without_empty(data: QueryDict) -> QueryDict:
     """What a form leaves empty says nothing, and makes the address long."""
-    kept = QueryDict(mutable=True)
+    hidden = QueryDict(mutable=True)
     for name, values in data.lists():
         if given := [value for value in values if value != ""]:
-            kept.setlist(name, given)
-    return kept
+            hidden.setlist(name, given)
+    return hidden
 
 
 def _unknown(data: QueryDict) -> Iterator[str]:
@@ -174,7 +174,7 @@ def row_number(text: str) -> int | None:
     return int(text) if is_row_id(text) else None
 
 
-def _words(filters: RunFilter, name: str, given: list[str]) -> str:
+def _label(filters: RunFilter, name: str, given: list[str]) -> str:
     """ "State: failed or cancelled"."""
     field = filters.form.fields[name]
     if isinstance(field, ModelChoiceField):  # its choices are all rows there are

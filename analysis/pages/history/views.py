@@ -95,7 +95,7 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     try:
         answer = services.run_annotate(run_id=run.pk, by=signed_in_user(request), name=name, note=note, tags=tags)
         if not answer.done:
-            messages.error(request, "Only whoever asked for a run, and GPU managers, may write on it.")
+            messages.error(request, "Only the person who started a run, or a GPU manager, may write on it.")
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect(run)
@@ -129,8 +129,8 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
     given = without_empty(QueryDict(request.POST.get("view", "")))
     query = parse_query(given).query()
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
-    kept = services.saved_view_set(owner=signed_in_user(request), name=name, query=query, is_shared=is_shared)
-    if kept is None:
+    view = services.saved_view_set(owner=signed_in_user(request), name=name, query=query, is_shared=is_shared)
+    if view is None:
         messages.error(request, "The view was not saved: it needs a name, and nobody keeps more than a hundred.")
     return redirect(_address(query))
 
@@ -184,7 +184,7 @@ _ACTIONS = {
 def _context(request: HttpRequest, wanted: HistoryQuery, page: Page) -> dict[str, Any]:
     are_deleted = bool(wanted.data.get("deleted"))
     return {
-        "asked": wanted,
+        "history": wanted,
         "form": wanted.filters.form,
         "page": page,
         "heads": _heads(wanted),

@@ -95,8 +95,8 @@ class RunForm(forms.Form):
         self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
         self._offer("gpu", gpu_choices())
         self._offer("model", _models_by_type())
-        for name, words in self.SEARCHED.items():
-            self.fields[name].widget.attrs["data-search"] = words  # home.js puts a search box above it
+        for name, label in self.SEARCHED.items():
+            self.fields[name].widget.attrs["data-search"] = label  # home.js puts a search box above it
         for name in ("sequence_length", "image_size"):
             self.fields[name].help_text = _input_hint(name)
             # home.js shows the field only for the models that take it
@@ -116,7 +116,7 @@ class RunForm(forms.Form):
         cleaned["kind"] = cleaned.get("kind") or Run.Kind.MEASUREMENT
         if not self.is_estimate and not cleaned.get("device") and "device" not in self.errors:
             self.add_error("device", "Choose the device to measure on.")
-        self.spec = self._checked_spec(self._asked(cleaned))
+        self.spec = self._checked_spec(self._given(cleaned))
         return cleaned
 
     def add_spec_error(self, error: SpecError) -> None:
@@ -175,27 +175,27 @@ class RunForm(forms.Form):
             **{name: self.cleaned_data[name] for name in self.QUEUE if name in self.cleaned_data},
         }
 
-    def _asked(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """The spec's keys that were filled in."""
-        asked = {
+        given = {
             name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
         }
         if self.is_estimate:
-            return {name: value for name, value in asked.items() if name not in self.ONLY_MEASURED}
-        if "reserve_percent" in asked:
-            asked["reserve_fraction"] = round(asked.pop("reserve_percent") / 100, 6)
+            return {name: value for name, value in given.items() if name not in self.ONLY_MEASURED}
+        if "reserve_percent" in given:
+            given["reserve_fraction"] = round(given.pop("reserve_percent") / 100, 6)
         if "device" not in cleaned:
-            return asked
-        return asked | {"device": self.place.device.device if self.place.device else self.place.kind}
+            return given
+        return given | {"device": self.place.device.device if self.place.device else self.place.kind}
 
-    def _checked_spec(self, asked: dict[str, Any]) -> RunSpec | None:
+    def _checked_spec(self, given: dict[str, Any]) -> RunSpec | None:
         """What was asked, with the default in place of each field that the spec objects to; None where none helps."""
-        while "model" in asked:
+        while "model" in given:
             try:
-                return RunSpec.from_dict(asked)
+                return RunSpec.from_dict(given)
             except SpecError as error:
                 self.add_spec_error(error)
-                if error.field is None or asked.pop(error.field, None) is None:
+                if error.field is None or given.pop(error.field, None) is None:
                     return None
         return None
 
@@ -257,7 +257,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     }
 
 
-def values_asked(query: Mapping[str, str]) -> dict[str, Any]:
+def values_in_query(query: Mapping[str, str]) -> dict[str, Any]:
     """The fields that an address names, as the form's first values; what is wrong with them is said when it is sent."""
     return {name: query[name] for name in RunForm.base_fields if query.get(name)}
 

@@ -40,8 +40,8 @@ class LabTotals:
 
 def lab_totals() -> LabTotals:
     """Those that this process read last, while they are fresh enough."""
-    kept: LabTotals | None = cache.get_or_set(CACHE_KEY, lab_totals_read, KEPT_SECONDS)
-    return lab_totals_read() if kept is None else kept
+    totals: LabTotals | None = cache.get_or_set(CACHE_KEY, lab_totals_read, KEPT_SECONDS)
+    return lab_totals_read() if totals is None else totals
 
 
 def lab_totals_read() -> LabTotals:

@@ -15,7 +15,7 @@ from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.http.query_string import is_row_id
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet
-from analysis.pages.home.forms import RunForm, first_values, values_asked, values_of
+from analysis.pages.home.forms import RunForm, first_values, values_in_query, values_of
 from analysis.pages.home.queue import Queue, queue_of
 from analysis.pages.home.totals import lab_totals
 from analysis.presentation.device_cards import device_cards
@@ -47,8 +47,8 @@ def home(request: HttpRequest) -> HttpResponse:
         return _guests_page(request)
     devices = list(_devices_offered(request))
     run = _run_named(request)
-    asked = values_asked(request.GET)
-    filled = values_of(run, request.GET.get("kind", ""), devices) | asked if run else asked
+    given = values_in_query(request.GET)
+    filled = values_of(run, request.GET.get("kind", ""), devices) | given if run else given
     return _home_page(request, RunForm(devices=devices, initial=filled or first_values(devices)), source=run)
 
 

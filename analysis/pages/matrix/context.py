@@ -84,10 +84,10 @@ def matrix_context(
     workloads = sorted(by_workload, key=lambda workload: (order.index(workload[0]), workload[1]))
     rows = [_row(form, model, size, by_workload[model, size], cards) for model, size in workloads]
     shown = [cell for row in rows for cell in row.cells]
-    told = {"model": "", **form.settings}
+    spec = {"model": "", **form.settings}
     return {
         "form": form,
-        "settings": describe_settings(told),
+        "settings": describe_settings(spec),
         "rows": [row for row in rows if any(cell.cell for cell in row.cells)],
         "cards": cards,
         "without": [_without(form, model) for model in order if model not in {row.model for row in rows}],

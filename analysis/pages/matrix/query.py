@@ -58,11 +58,11 @@ class MatrixForm(forms.Form):
     def address(self, **changed: str) -> str:
         """The same page with something changed, as the query of an address."""
         given = {**self.settings, "cards": self.cleaned_data["cards"], **changed}
-        told = {name: value for name, value in given.items() if value and value != self.DEFAULTS.get(name)}
-        return "?" + urlencode({name: 1 if value is True else value for name, value in told.items()})
+        changes = {name: value for name, value in given.items() if value and value != self.DEFAULTS.get(name)}
+        return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
 
     def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:
         """The start form filled in for an estimate of this model with these settings, for a card or `all`."""
         field = {WORKLOADS[model].input_field: input_size} if input_size else {}
-        asked = {"kind": "estimate", "model": model, "gpu": card, **self.settings, **field}
-        return "?" + urlencode({name: 1 if value is True else value for name, value in asked.items() if value})
+        settings = {"kind": "estimate", "model": model, "gpu": card, **self.settings, **field}
+        return "?" + urlencode({name: 1 if value is True else value for name, value in settings.items() if value})

@@ -111,7 +111,7 @@ def live_context(live: Live) -> dict[str, Any]:
         "live": live,
         "seen": str(live.seen),
         "every_seconds": live.seen.every_seconds,
-        "phase_words": run_state.phase_words(run, live.turn),
+        "phase_text": run_state.describe_phase(run, live.turn),
         "silence": run_state.describe_silence(run),
         "time_left": run_state.describe_remaining_time(left) if left else None,
         "estimate": estimate,

@@ -64,7 +64,7 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     run = _run(run_id)
     answer = services.runs_cancel_by(run_ids={run.pk}, by=signed_in_user(request))
     if answer.not_allowed:
-        messages.error(request, "Only whoever asked for a run, and GPU managers, may cancel it.")
+        messages.error(request, "Only the person who started a run, or a GPU manager, may cancel it.")
     elif not answer.done:
         messages.info(request, "This run was already over.")
     return redirect(run)
@@ -93,7 +93,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     is_baseline = request.POST.get("pin") == "1"
     done = services.runs_set_baseline(run_ids={run.pk}, by=signed_in_user(request), is_baseline=is_baseline)
     if done.not_allowed:
-        messages.error(request, "Only whoever asked for a run, and GPU managers, may pin it.")
+        messages.error(request, "Only the person who started a run, or a GPU manager, may pin it.")
     elif not done.done:
         messages.error(request, f"This run was not pinned: it is {done.reason}.")
     return redirect(run)

@@ -36,11 +36,11 @@ def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
 
 def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[ReferenceLine, ...]:
     """A line over each stretch; the first and those that are a step have their figure beside it."""
-    told = {0, *(step.index for step in series.steps)}
+    labelled = {0, *(step.index for step in series.steps)}
     return tuple(
         ReferenceLine(
             stretch.median / base - 1,
-            series.text(stretch.median) if stretch.start in told else "",
+            series.text(stretch.median) if stretch.start in labelled else "",
             is_limit=False,
             start=dots[stretch.start].x,
             end=dots[stretch.stop - 1].x,
@@ -73,8 +73,8 @@ def _sentence(series: Series) -> str:
     first, last = series.values[0], series.values[-1]
     runs = f"{len(series.values)} runs" if len(series.values) > 1 else "one run"
     steps = ", ".join(f"{describe_percent(step)} with run {series.samples[step.index].run_id}" for step in series.steps)
-    words = f"{series.title} over {runs}: from {series.text(first)} to {series.text(last)}."
-    return f"{words} Steps: {steps}." if steps else f"{words} No step."
+    sentence = f"{series.title} over {runs}: from {series.text(first)} to {series.text(last)}."
+    return f"{sentence} Steps: {steps}." if steps else f"{sentence} No step."
 
 
 def _table(series: Series) -> Table:

@@ -128,11 +128,11 @@ def _moved_to_the_edge(cuts: list[int], values: Sequence[float]) -> list[int]:
 
 def _far_enough_apart(cuts: list[int]) -> list[int]:
     """Without those that turned out to have too few points before or behind them."""
-    kept = [0]
+    chosen = [0]
     for cut in cuts[1:-1]:
-        if min(cut - kept[-1], cuts[-1] - cut) >= POINTS_PER_SIDE_MIN:
-            kept.append(cut)
-    return [*kept, cuts[-1]]
+        if min(cut - chosen[-1], cuts[-1] - cut) >= POINTS_PER_SIDE_MIN:
+            chosen.append(cut)
+    return [*chosen, cuts[-1]]
 
 
 def _distance(values: Sequence[float], height: float) -> float:

@@ -114,7 +114,7 @@ def test_what_is_not_understood_is_said(query, said):
 
 
 def test_a_view_is_told_in_words():
-    words = [chosen.words for chosen in parse_query(QueryDict("state=failed&state=cancelled&model=bert")).chosen]
+    words = [chosen.label for chosen in parse_query(QueryDict("state=failed&state=cancelled&model=bert")).chosen]
     assert words == ["Model: BERT base", "State: Failed or Cancelled"]
 
 

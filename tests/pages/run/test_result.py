@@ -149,7 +149,7 @@ def test_somebody_elses_run_is_not_pinned(alice_client: Client) -> None:
     run = finished(make_result())
     assert "Pin as baseline" not in words(page(alice_client, run))
     answer = alice_client.post(f"/runs/{run.pk}/pin/", {"pin": "1"}, follow=True)
-    assert "Only whoever asked for a run" in words(answer.content.decode())
+    assert "Only the person who started a run" in words(answer.content.decode())
     assert not Run.objects.get().is_baseline
 
 
