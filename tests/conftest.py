@@ -105,6 +105,8 @@ def run_on_postgres(
         "0",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "not fault_full and not cuda_stand_in",
         "-c",
         str(request.config.inipath),
     ]

@@ -32,6 +32,6 @@ FILES = (
 
 def test_rows_are_written_there_as_on_sqlite(run_on_postgres):
     here = Path(__file__).parent
-    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=240)
+    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=1800)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert " skipped" not in done.stdout

@@ -79,6 +79,7 @@ def pages(client: Client) -> Iterator[str]:
             yield reverse(f"{name}_add")
 
 
+@pytest.mark.slow
 def test_no_page_needs_more_than_twelve_statements_or_counts_what_may_be_a_million_rows(root_client, thirty_of_each):
     found = {}
     for url in pages(root_client):

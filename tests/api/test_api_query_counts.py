@@ -33,6 +33,7 @@ def more_cells() -> None:
     estimated(*gpus)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "more"),
     [

@@ -132,6 +132,7 @@ def said(text: str) -> Any:
         return text
 
 
+@pytest.mark.slow
 def test_every_command_of_the_tour_is_answered_as_the_page_says(shell: Shell) -> None:
     for command, written in steps():
         if command.startswith("until "):

@@ -39,6 +39,7 @@ def addresses(resolver: URLResolver, prefix: str = "") -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_it_is_valid_and_has_no_warning(tmp_path, capsys) -> None:
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))
     assert "openapi: 3.1.0" in (tmp_path / "schema.yaml").read_text()

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import torch
 
 from engine.cli.console import Console, live_line
@@ -31,6 +32,7 @@ def test_a_probe_shorter_than_a_second_says_nothing():
     assert paced([5.0, 5.1, 5.2, 5.9]) == []
 
 
+@pytest.mark.slow
 def test_a_probe_tells_its_stages_in_order_and_the_kinds_only_where_a_step_of_their_own_finds_them():
     spec = RunSpec("bert-tiny", device="cpu", sequence_length=8)
     device = Cpu(torch.device("cpu"))

@@ -41,6 +41,7 @@ def is_proved_now(result: RunResult, carried: int) -> bool:
     return (refused, False) in fresh and (largest == 0 or (largest, True) in fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sweep_cut_anywhere_ends_as_if_undisturbed_with_two_more_probes_of_the_search_at_most(kind):
     rng = random.Random(20_261_121)

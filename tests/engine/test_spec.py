@@ -91,6 +91,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(list(RunSpec.__dataclass_fields__)) | st.text(max_size=10), json_values))
 def test_any_json_object_is_a_spec_or_a_named_error(data):
     spec = None

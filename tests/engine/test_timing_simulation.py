@@ -5,6 +5,7 @@ import pytest
 from benchmarks.timing_simulation import simulate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["quiet", "bursts"])
 def test_the_interval_holds_the_truth_and_the_recommendation_is_good(machine):
     """The same 60 runs every time; 4,000 of each kind are in the benchmark's results."""

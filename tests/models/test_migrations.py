@@ -19,6 +19,7 @@ def test_no_model_change_is_without_its_migration():
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_first_migration_can_be_taken_back_and_applied_again():
     call_command("migrate", "analysis", "zero", verbosity=0)

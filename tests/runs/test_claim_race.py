@@ -43,6 +43,7 @@ def test_of_many_claimers_of_one_run_exactly_one_wins():
     assert Run.objects.get(pk=run.pk).attempt == 1
 
 
+@pytest.mark.slow
 def test_twenty_runs_are_each_done_once_by_four_workers_of_one_device():
     device = make_device()
     runs = [make_run(device) for _ in range(20)]

@@ -139,6 +139,7 @@ def names_called() -> set[str]:
     return {ast.unparse(func) for func in plain}
 
 
+@pytest.mark.slow
 def test_no_process_is_started_through_a_shell_and_no_text_is_run_as_code():
     assert not {"eval", "exec", "os.system", "os.popen", "subprocess.getoutput"} & names_called()
     assert not [name for name, node in nodes_of_our_code() if isinstance(node, ast.keyword) and node.arg == "shell"]

@@ -144,6 +144,7 @@ def asker() -> Asker:
     return Asker(Portal())
 
 
+@pytest.mark.slow
 def test_no_input_breaks_a_page(asker):
     for asked in ASKED:
         try_inputs(asker, asked)
@@ -160,6 +161,7 @@ def try_inputs(asker: Asker, asked: str) -> None:
     is_answered()
 
 
+@pytest.mark.slow
 def test_no_nasty_value_breaks_a_page(asker):
     """Each field takes them in turn, together with the next ones in the others; when asked for more, all of them."""
     for asked, fields in FIELDS.items():
@@ -172,6 +174,7 @@ def test_no_nasty_value_breaks_a_page(asker):
 NUMBERS = (0, 2**31, 2**63 - 1, 2**63, 2**64, 10**25, "9" * 4_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: f"{number}"[:12])
 def test_a_row_that_cannot_be_there_is_not_found(number, asker):
     numbered = [line for line in PAGES_AND_API.strip().splitlines()[1:] if "<int:" in line]
@@ -230,6 +233,7 @@ BODIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_no_body_breaks_the_api(body, asker):
     lines = [line.split()[:2] for line in PAGES_AND_API.strip().splitlines()[1:] if "api/" in line or "analyze" in line]

@@ -19,7 +19,7 @@ from analysis.pages.history.export import FIELDS, csv_chunks
 from analysis.pages.history.keyset import Part
 from analysis.runs import services
 from memorymark_site import wsgi
-from memorymark_site.env import kept_secret
+from memorymark_site.env import stored_secret
 from tests.factories import make_claimed_run, make_probe, make_run
 from tests.site.test_settings_modes import SECRET, python
 
@@ -62,7 +62,7 @@ def test_production_refuses_to_show_debug_pages(tmp_path):
 
 def test_the_secret_that_a_host_makes_for_itself_is_its_owners_alone(tmp_path):
     path = tmp_path / "made" / "secret_key"
-    assert len(kept_secret(path)) >= 50
+    assert len(stored_secret(path)) >= 50
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

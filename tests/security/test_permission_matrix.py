@@ -46,6 +46,7 @@ def test_every_address_is_in_the_table_and_nothing_else():
     assert {found["kind"] for found in rows_of_admin().values()} == set(KINDS)
 
 
+@pytest.mark.slow
 def test_every_person_is_answered_as_the_table_says(portal):
     wrong = []
     for (method, route), expected in EXPECTED.items():
@@ -55,6 +56,7 @@ def test_every_person_is_answered_as_the_table_says(portal):
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_a_method_that_is_not_in_the_table_is_known_to_no_address(portal):
     """Asked for by whoever may do most."""
     tried = [(method, route) for route in addresses(of_admin=False) for method in ("GET", *UNSAFE)]
@@ -62,6 +64,7 @@ def test_a_method_that_is_not_in_the_table_is_known_to_no_address(portal):
     assert {asked: status for asked, status in got.items() if status != "405"} == {}
 
 
+@pytest.mark.slow
 def test_the_admin_panel_lets_nobody_in_but_managers(portal):
     asked = (("anonymous", "GET"), ("viewer", "POST"), ("operator", "GET"), ("other", "POST"))
     got = {(*who, route): portal.ask(*who, route) for route in addresses(of_admin=True) for who in asked}
@@ -69,6 +72,7 @@ def test_the_admin_panel_lets_nobody_in_but_managers(portal):
     assert {status for (person, *_), status in got.items() if person != "anonymous"} == {"403"}
 
 
+@pytest.mark.slow
 def test_a_manager_is_answered_by_the_admin_panel_as_the_table_says(portal):
     asked = {"list": ("GET", ""), "add": ("GET", "add/"), "view": ("GET", "<path:object_id>/change/")}
     asked |= {"save": ("POST", "<path:object_id>/change/"), "delete": ("GET", "<path:object_id>/delete/")}

@@ -15,7 +15,7 @@ from memorymark_site.env import (
     env_number,
     env_path,
     env_text,
-    kept_secret,
+    stored_secret,
     writable_file,
     writable_folder,
 )
@@ -71,8 +71,8 @@ def test_an_absolute_path_is_read():
 
 def test_a_secret_is_made_once_and_kept_to_its_owner(tmp_path):
     path = tmp_path / "new" / "secret_key"
-    first = kept_secret(path)
-    assert kept_secret(path) == first
+    first = stored_secret(path)
+    assert stored_secret(path) == first
     assert len(first) > 50
     assert path.stat().st_mode & 0o777 == 0o600
     assert [file.name for file in path.parent.iterdir()] == ["secret_key"]
@@ -80,7 +80,7 @@ def test_a_secret_is_made_once_and_kept_to_its_owner(tmp_path):
 
 def test_processes_that_start_together_share_one_secret(tmp_path):
     with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(kept_secret, [tmp_path / "secret_key"] * 8))) == 1
+        assert len(set(pool.map(stored_secret, [tmp_path / "secret_key"] * 8))) == 1
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def test_a_database_url_names_a_postgresql(tmp_path):
     assert done.stdout == "django.db.backends.postgresql runs\n", done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_that_django_loads_imports_torch_or_plotly(tmp_path):
     """torch takes seconds and hundreds of megabytes per process; the engine's child alone pays that."""
     look = (

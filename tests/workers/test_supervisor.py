@@ -117,6 +117,7 @@ def test_a_result_that_lacks_its_parts_fails_the_run():
     assert "'device'" in run.error_message
 
 
+@pytest.mark.slow
 def test_a_flood_of_lines_fills_the_log_and_loses_no_probe():
     run = watch("flood")
     assert (run.state, Measurement.objects.of(run).count()) == (State.FINISHED, 3)

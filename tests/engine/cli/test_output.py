@@ -50,6 +50,7 @@ def end_of_a_command_whose_reader_leaves(*arguments: str) -> tuple[int, bytes, i
         return engine.wait(), engine.stderr.read(), engine.pid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
 def test_a_result_is_printed_whole_where_its_heading_cannot_be_encoded(encoding):
     code = (

@@ -223,14 +223,14 @@ def test_replaying_7000_events_takes_milliseconds():
     sizes = random.Random(7).choices([512, 12 * KIB, MIB, 3 * MIB, 12 * MIB, 48 * MIB], k=3500)
 
     def replay_seconds() -> float:
-        allocator, started = Allocator(), time.perf_counter()
+        allocator, started = Allocator(), time.process_time()
         for key, size in enumerate(sizes):
             allocator.allocate(key, size)
             if key >= 300:
                 allocator.free(key - 300)
         for key in range(len(sizes) - 300, len(sizes)):
             allocator.free(key)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert min(replay_seconds() for _ in range(5)) < 0.05  # 0.015 is asked for; the machine may be busy
 

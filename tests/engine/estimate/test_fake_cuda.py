@@ -29,11 +29,13 @@ def in_a_new_process(code):
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
 
 
+@pytest.mark.slow
 @needs_linux
 def test_it_works_with_the_torch_that_is_required_here_and_the_process_ends_well():
     assert in_a_new_process("assert fake_cuda.obstacle() is None; fake_cuda.enabled().__enter__()").returncode == 0
 
 
+@pytest.mark.slow
 @needs_linux
 def test_it_says_no_where_autograd_has_started_its_threads_before():
     backward = "torch.ones(2, requires_grad=True).sum().backward()"
@@ -50,6 +52,7 @@ def test_a_step_runs_the_operators_of_cuda_only_while_it_is_enabled():
     assert weight.grad.device.type == "cpu"
 
 
+@pytest.mark.slow
 @needs_linux
 def test_a_real_backward_pass_between_two_traces_is_in_nobody_s_way():
     backward = "torch.ones(2, requires_grad=True).sum().backward()"

@@ -45,6 +45,7 @@ def real_peak(spec, batch_size):
     return max(profiled_step(bench, step, batch_size, recorded).allocated_bytes for _ in range(MEMORY_STEPS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{}, {"precision": "bf16"}, {"precision": "fp16", "mode": "eval"}, {"optimizer": "momentum"}],
@@ -62,6 +63,7 @@ def test_checkpointing_lacks_only_the_random_state_that_it_keeps():
     assert 0 <= real_peak(spec, 16) - traced < 20_000
 
 
+@pytest.mark.slow
 def test_a_convolutional_network_s_trace_has_the_copies_that_onednn_makes():
     spec = RunSpec("resnet18", image_size=64, optimizer="none")
     traced = trace.record(trace.step_maker(spec), 8, ON_CPU).peak_live_bytes()
@@ -73,6 +75,7 @@ def on_a_card():
     return trace.memory_model(tiny(), find("a100-40gb"))
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 def test_the_line_through_two_sizes_is_what_a_third_traced(on_a_card):
     traced = trace.record(trace.step_maker(tiny()), 13, ON_A_CARD)
@@ -88,12 +91,14 @@ def test_the_buffers_of_sums_grow_with_the_batch_and_then_no_more(on_a_card):
     assert BatchModel.from_dict(on_a_card.to_dict()).at(256) == on_a_card.at(256)
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_is_a_straight_line_too(precision):
     assert trace.memory_model(tiny(precision=precision), find("h100-80gb")).is_affine
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 def test_one_trace_tells_which_families_would_have_run_other_kernels():
     alike = {mode: set(attention.FAMILIES) for mode in ("train", "eval")}
@@ -123,6 +128,7 @@ def test_two_threads_multiply_and_each_has_its_workspace(on_a_card):
     assert workspaces == ["forward", "backward"]
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 @settings(max_examples=30, deadline=None)
 @given(sizes=st.tuples(st.integers(1, 8000), st.integers(1, 8000)))
@@ -136,6 +142,7 @@ def test_a_larger_batch_never_needs_less(on_a_card, sizes):
     assert peaks[0] <= peaks[1] * 1.02
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 @pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
 def test_every_precision_is_traced_as_on_a_card(precision):
@@ -150,6 +157,7 @@ def activations(recording):
     return sum(size for block, size in pairs if block.kind == ACTIVATIONS and block.operator == "addmm")
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 @pytest.mark.parametrize(("optimizer", "states"), [("none", 0), ("sgd", 0), ("momentum", 1), ("adamw", 2)])
 def test_each_optimizer_keeps_its_own_state(optimizer, states):
@@ -164,12 +172,14 @@ def test_adamw_takes_its_foreach_path_as_on_a_card(on_a_card):
     assert any(block.operator.startswith("_foreach") for block in on_a_card.at(8).skeleton.blocks)
 
 
+@pytest.mark.slow
 @needs_fake_cuda
 def test_pretrained_weights_have_the_shapes_of_random_ones():
     traced = [trace.record(trace.step_maker(tiny(pretrained=p)), 2, ON_A_CARD).sizes_bytes for p in (True, False)]
     assert traced[0] == traced[1]
 
 
+@pytest.mark.slow
 def test_everything_changed_for_a_trace_is_as_it_was_afterwards():
     before = (nn.Module.to, functional.scaled_dot_product_attention, nn.init.trunc_normal_)
     trace.record(trace.step_maker(tiny()), 2, ON_CPU)

@@ -65,6 +65,7 @@ def traced_peak_bytes() -> int:
     return trace.record(make, BATCH_SIZE, trace.Conditions("fake_cpu", None)).peak_live_bytes()
 
 
+@pytest.mark.slow
 def test_a_language_model_s_outputs_are_kept_to_the_byte_as_in_the_loop_that_people_write():
     usual = usual_loop_peak_bytes()
     assert measured_peak_bytes(language_model(CPU)) == pytest.approx(usual, abs=100)

@@ -50,8 +50,8 @@ def test_freeing_a_block_made_before_the_trace_changes_nothing():
 
 
 def test_what_the_step_before_left_is_live_until_it_is_freed():
-    freed_at_once = step_peak([Event(1, 7, -1000), *STEP], kept_bytes={7: 1000})
-    freed_in_forward = step_peak([*STEP, Event(12, 7, -1000)], kept_bytes={7: 1000})
+    freed_at_once = step_peak([Event(1, 7, -1000), *STEP], carried_bytes={7: 1000})
+    freed_in_forward = step_peak([*STEP, Event(12, 7, -1000)], carried_bytes={7: 1000})
     assert freed_at_once.allocated_bytes == 30 + 1000
     assert (freed_in_forward.allocated_bytes, freed_in_forward.phase) == (30 + 1000 + 4 + 100, "forward")
     assert freed_in_forward.by_kind == MemoryByKind(30, 0, 0, 1000 + 100, 4)

@@ -86,6 +86,7 @@ def test_an_estimate_within_two_percent_takes_a_median_of_four_probes_and_one_re
     assert median(refusals(searches)) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("within", [0.02, 0.08])
 def test_a_fair_estimate_saves_a_probe_on_every_kind_of_curve_for_no_more_refusals(devices, kind, within):
@@ -96,6 +97,7 @@ def test_a_fair_estimate_saves_a_probe_on_every_kind_of_curve_for_no_more_refusa
     assert mean(refusals(searches)) < mean(refusals(before)) + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_an_estimate_wrong_by_a_factor_of_two_costs_no_probe_and_at_most_a_refusal(devices, kind, factor):
@@ -106,6 +108,7 @@ def test_an_estimate_wrong_by_a_factor_of_two_costs_no_probe_and_at_most_a_refus
     assert mean(refusals(searches)) <= mean(refusals(before)) + (1 if factor > 1 else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factor", [0.1, 0.4, 0.9, 1.1, 2.5, 10.0])
 def test_no_estimate_takes_the_search_past_its_bound_by_more_than_six(devices, kind, factor):
