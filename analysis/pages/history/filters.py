@@ -97,7 +97,9 @@ class RunFilter(FilterSet):
     optimizer = ChoiceFilter(choices=tuple(OPTIMIZERS.items()), label="Optimizer", empty_label="any")
     largest_min = NumberFilter(field_name="largest_batch_size", lookup_expr="gte", label="Largest, from", min_value=0)
     largest_max = NumberFilter(field_name="largest_batch_size", lookup_expr="lte", label="Largest, to", min_value=0)
-    created_after = DateFilter(method="created_on_or_after", label="Started on or after", widget=_DAY, help_text="Days are UTC.")
+    created_after = DateFilter(
+        method="created_on_or_after", label="Started on or after", widget=_DAY, help_text="Days are UTC."
+    )
     created_before = DateFilter(method="created_before_day", label="Started before", widget=_DAY)
     baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=_YES)
     shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=_YES)
