@@ -93,7 +93,7 @@ def file_system_of(path: Path, mounts: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """The kernel writes a blank in a mount point as \\040, and so on."""
+    r"""Undo how the kernel writes a mount point: a blank as \040, and so on."""
     for code in ("040", "011", "012", "134"):
         text = text.replace(f"\\{code}", chr(int(code, 8)))
     return text

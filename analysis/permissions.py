@@ -46,5 +46,5 @@ def may_manage(user: User | AnonymousUser | None) -> bool:
 
 
 def lacks_role(role: str) -> str:
-    """What somebody without a right is told."""
+    """Return what somebody without a right is told."""
     return f"Your account lacks the role {role}. A GPU manager can give it to you."

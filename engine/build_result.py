@@ -30,7 +30,7 @@ def answer(
     environment: dict[str, Any],
     timings: Timings,
 ) -> RunResult:
-    """The result of a run whose search is over. Only sizes that trained appear as points of the answer.
+    """Return the result of a run whose search is over. Only sizes that trained appear as points of the answer.
 
     By speed where the speeds could be compared; else the largest size that keeps the reserve, and neither a
     fastest size nor a speed-up nor money.

@@ -41,7 +41,7 @@ class Interval:
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """The centre of symmetry of `values` (Hodges-Lehmann) with its signed-rank interval.
+    """Compute the centre of symmetry of `values` (Hodges-Lehmann) with its signed-rank interval.
 
     With fewer values than the confidence asks for, the interval is their whole range.
     """

@@ -64,7 +64,7 @@ class EarlierAttempt:
         ]
 
     def carried(self) -> list[Probe]:
-        """The probes that need not be run again, each once, in their order."""
+        """Return the probes that need not be run again, each once, in their order."""
         reusable = (p for p in self.probes if p.purpose not in _DONE_ANEW)
         return list(dict.fromkeys(p if p.fits else replace(p, fresh_process=False) for p in reusable))
 

@@ -150,7 +150,7 @@ class _Sweep:
         return self.spec.time_budget_seconds - (time.monotonic() - self.started)
 
     def _traced(self) -> BatchModel | None:
-        """What the steps allocate, for an estimate; None where there can be none."""
+        """Return what the steps allocate, for an estimate; None where there can be none."""
         imports_before = self.worker.import_seconds
         model: BatchModel | None = self._timed("estimating", self._trace)
         self.seconds["estimating"] -= self.worker.import_seconds - imports_before  # a run needs those in any case
@@ -210,7 +210,7 @@ class _Sweep:
         return [p for p in self.probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
 
     def _search(self) -> Boundary:
-        """The largest size that trains, and the next one refused in a fresh process."""
+        """Find the largest size that trains, and the next one refused in a fresh process."""
         limits = Limits(
             memory_bytes=self._limit_bytes,
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
@@ -240,7 +240,7 @@ class _Sweep:
         return decide(trials, limits, None)
 
     def _with_overhead(self, limits: Limits) -> Limits:
-        """The limit less what the device holds beside the allocator's reserve (context, other processes)."""
+        """Return the limit less what the device holds beside the allocator's reserve (context, other processes)."""
         last = next((p for p in reversed(self._searched) if p.fits and p.device_used_bytes is not None), None)
         if last is None or last.device_used_bytes is None or self.spec.memory_limit_bytes is not None:
             return limits
@@ -317,7 +317,7 @@ class _Sweep:
         self.say("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
 
     def _probe_again_if_spoiled(self, batch_size: int, purpose: Purpose, largest: int) -> None:
-        """A size known to fit that a used process refuses gets one fresh process: what ran before was in its way."""
+        """Give a size known to fit that a used process refuses one fresh process: what ran before was in its way."""
         probe = self._probe(batch_size, purpose)
         if not probe.fits and not probe.fresh_process and batch_size <= largest:
             self._probe(batch_size, purpose)

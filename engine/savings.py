@@ -35,7 +35,7 @@ def cost_per_million_samples_usd(price_per_hour_usd: float | None, samples_per_s
 
 
 def savings(spec: RunSpec, speedup: Interval | None) -> Savings:
-    """The money of a run, under its own assumptions."""
+    """Compute the money of a run, under its own assumptions."""
     return savings_assuming(
         speedup.value if speedup else None,
         speedup_low=speedup.low if speedup else None,
@@ -55,7 +55,7 @@ def savings_assuming(
     hours_per_run: float,
     runs_per_year: int,
 ) -> Savings:
-    """hours x price x (1 - 1/speedup) a run, times runs a year, with the same at the ends of the interval.
+    """Compute hours x price x (1 - 1/speedup) a run, times runs a year, and the same at the interval's ends.
 
     Negative where the recommended size is slower than today's (by up to the 3 % it is allowed).
     """

@@ -34,7 +34,7 @@ def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> b
 
 
 def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:
-    """The probe that counts for each batch size: the latest verdict on its memory, with the latest timing.
+    """Return the probe that counts for each batch size: the latest verdict on its memory, with the latest timing.
 
     A soak repeats the boundary without timing it, and a timing says nothing of memory. A fit stands against a later
     refusal in a used process: what ran before fragmented its memory.

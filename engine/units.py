@@ -27,7 +27,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(size: float) -> str:
-    """The largest binary unit that keeps a figure above one, with one decimal: ``1.5 GiB``."""
+    """Write a size in the largest binary unit that keeps the figure above one, with one decimal: ``1.5 GiB``."""
     for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if abs(size) >= factor:
             return f"{size / factor:.1f} {name}"

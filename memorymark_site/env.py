@@ -33,7 +33,7 @@ def env_bool(name: str, default: bool = False, *, environ: Mapping[str, str] = o
 def env_number(
     name: str, default: float, *, minimum: float, maximum: float, environ: Mapping[str, str] = os.environ
 ) -> float:
-    """A finite number between `minimum` and `maximum`, both allowed."""
+    """Read a finite number between `minimum` and `maximum`, both allowed."""
     text = env_text(name, environ=environ)
     try:
         value = float(text) if text else default
@@ -83,7 +83,7 @@ def env_origins(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[
 
 
 def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.environ) -> Path:
-    """An absolute path; a relative one is refused, for it would move with the working directory."""
+    """Read an absolute path; a relative one is refused, for it would move with the working directory."""
     text = env_text(name, environ=environ)
     path = Path(text).expanduser() if text else default
     if not path.is_absolute():
@@ -92,7 +92,7 @@ def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.enviro
 
 
 def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """A command line, its words quoted as for a shell; no shell ever sees it."""
+    """Read a command line, its words quoted as for a shell; no shell ever sees it."""
     try:
         return shlex.split(env_text(name, environ=environ)) or list(default)
     except ValueError as exc:
@@ -100,7 +100,7 @@ def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str]
 
 
 def writable_folder(path: Path, *, remedy: str) -> Path:
-    """The folder, made if it is missing. One that cannot be written is refused with a sentence."""
+    """Make the folder if it is missing. One that cannot be written is refused with a sentence."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
@@ -122,7 +122,7 @@ def writable_file(name: str | Path, *, remedy: str) -> None:
 
 
 def stored_secret(path: Path) -> str:
-    """The secret in `path`, made on first use. Two processes that start together end up with the same one."""
+    """Read the secret in `path`, made on first use. Two processes that start together end up with the same one."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

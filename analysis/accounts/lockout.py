@@ -38,7 +38,7 @@ class PerAddressLockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]  # ax
     def user_login_failed(
         self, sender: str, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
     ) -> None:
-        """The audit log keeps when an address was locked; not for which name, where people type passwords."""
+        """Record when an address was locked; not for which name, where people type passwords."""
         was_locked = getattr(request, "axes_locked_out", False)
         super().user_login_failed(sender, credentials, request, **kwargs)
         if getattr(request, "axes_locked_out", False) and not was_locked:
@@ -62,7 +62,7 @@ def seconds_locked(request: HttpRequest) -> int:
 def locked_out(
     request: HttpRequest, response: HttpResponse | None = None, credentials: dict[str, Any] | None = None
 ) -> HttpResponse:
-    """What axes answers in place of the login page. The API said it already, in its own form."""
+    """Return what axes answers in place of the login page. The API said it already, in its own form."""
     if response is not None and response.status_code == 429:
         return response
     wait_seconds = seconds_locked(request)

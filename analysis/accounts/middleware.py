@@ -39,12 +39,12 @@ def for_readers(view: View) -> View:
 
 
 def may_be_public(view: View) -> View:
-    """A page that MEMORYMARK_PUBLIC_READ_ONLY opens to everybody: it names no people and shows none of their notes."""
+    """Mark a page that MEMORYMARK_PUBLIC_READ_ONLY opens to all: it names no people and shows none of their notes."""
     return _marked(view, _PUBLIC, True)
 
 
 def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
-    """Raises PermissionDenied with the role that is missing. For somebody who is signed in."""
+    """Raise PermissionDenied with the role that is missing. For somebody who is signed in."""
     is_safe = request.method in _SAFE
     wanted = getattr(view, _MARK, VIEWER if is_safe else OPERATOR)
     if wanted != _SIGNED_IN and not _RIGHTS[wanted](request.user):

@@ -116,7 +116,7 @@ def _too_many_wait(person: User, most: int) -> QuotaExceededError:
 
 
 def _too_many_today(person: User, most: int) -> QuotaExceededError:
-    """The run that leaves the 24 hours next is the oldest of the last `most`: older ones are over the limit already."""
+    """Say when the next run may be asked for: when the oldest of the last `most` leaves the 24 hours."""
     newest = _measured_lately(person).order_by("-created_at", "-id").values_list("pk", "created_at")
     last = list(newest[max(0, most - 1) : most])
     if not last:
@@ -142,7 +142,7 @@ def _waiting(person: User) -> Any:
 
 
 def _measured_lately(person: User) -> Any:
-    """Deleted ones count: to delete a run gives no other one."""
+    """Select the runs that count. Deleted ones do: to delete a run gives no other one."""
     return Run.all_runs.measuring().filter(requested_by=person, created_at__gt=timezone.now() - DAY).order_by()
 
 

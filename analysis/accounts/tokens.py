@@ -30,7 +30,7 @@ _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetime | None) -> tuple[ApiToken, str]:
-    """The row and the secret, which nobody sees again. Raises SpecError, naming the field."""
+    """Make a token. Returns its row and the secret, which nobody sees again. Raises SpecError, naming the field."""
     name = _checked_name(name)
     if expires_at is not None and expires_at <= timezone.now():
         raise SpecError("expires_at", "must be in the future")
@@ -65,7 +65,7 @@ def token_revoke(*, token_id: int, by: User) -> bool:
 
 
 def token_of(secret: str) -> ApiToken | None:
-    """The live token with this secret, with its owner. One look into a unique index, whatever was sent."""
+    """Find the live token with this secret, and its owner. One look into a unique index, whatever was sent."""
     return ApiToken.objects.live().select_related("owner").filter(digest=_digest(secret)).first()
 
 
@@ -89,7 +89,7 @@ def _checked_name(name: str) -> str:
 
 
 def _audit_details(token: ApiToken) -> dict[str, object]:
-    """What the audit log keeps: never the digest."""
+    """Return what the audit log keeps: never the digest."""
     expires_at = token.expires_at.isoformat() if token.expires_at else None
     details = {"owner": token.owner.get_username(), "name": token.name, "prefix": token.prefix}
     return {**details, "may_write": token.may_write, "expires_at": expires_at}

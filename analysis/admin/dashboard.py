@@ -109,7 +109,7 @@ def _compute_stats() -> CachedStats:
 
 
 def _seconds_by_device(attempts: QuerySet[Attempt]) -> Mapping[int, float]:
-    """Added up here: to group by the device, SQLite would walk past every attempt there ever was."""
+    """Add up the seconds here: to group by the device, SQLite would walk past every attempt there ever was."""
     ended = attempts.filter(ended_at__isnull=False, device__isnull=False).exclude(device__kind="cpu").order_by()
     seconds: dict[int, float] = {}
     columns = ended.values_list("device", Day("ended_at") - Day("started_at"))

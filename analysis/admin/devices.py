@@ -122,7 +122,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
 
     @admin.action(description="Calibrate: how to", permissions=["change"])
     def calibrate(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
-        """A card is measured on its own host, while nothing else uses it; from here it cannot be."""
+        """Tell how to: a card is measured on its own host, while nothing else uses it; from here it cannot be."""
         for device in devices.select_related("host"):
             if device.kind == "cuda":
                 command = f"python manage.py calibrate --device {device.uuid or device.device}"
@@ -152,7 +152,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
 
     @admin.display(description="calibration")
     def calibrated(self, device: Device) -> str:
-        """The context is what matters in it; the rest is constants of single libraries."""
+        """Name the context, which is what matters in it; the rest is constants of single libraries."""
         if not device.calibration or device.calibrated_at is None:
             return "none: estimates for such cards use the usual figures"
         context = device.calibration.get("context_bytes")

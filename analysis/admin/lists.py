@@ -63,7 +63,7 @@ class Managed(_ModelAdmin[Row]):
         return UncountedList
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A moment has two fields, which Django leaves without a label of their own."""
+        """Label the two fields of a moment, which Django leaves without labels of their own."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and isinstance(field.widget, AdminSplitDateTime):
             for widget, part in zip(field.widget.widgets, ("date", "time"), strict=True):
@@ -81,19 +81,19 @@ class Managed(_ModelAdmin[Row]):
         return super().response_action(request, queryset)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """What was done to it stands in the audit log."""
+        """Send them to the audit log, where what was done to it stands."""
         address = reverse("admin:analysis_auditentry_changelist")
         return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
 
     # Django does not look at what the three return
     def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
-        """The audit log has it; Django's own would be a second truth."""
+        """Write nothing: the audit log has it; Django's own would be a second truth."""
 
     def log_change(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
-        """As above."""
+        """Write nothing, as above."""
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:  # type: ignore[override]
-        """As above."""
+        """Write nothing, as above."""
 
 
 class ProtectReferencedAdmin(Managed[Row]):

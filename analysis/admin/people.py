@@ -98,7 +98,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
         return (*super().get_readonly_fields(request, obj), *locked)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The form to set a password asks this, too."""
+        """Keep others away from superusers. The form to set a password asks this, too."""
         is_above = obj is not None and obj.is_superuser and not request.user.is_superuser
         return super().has_change_permission(request, obj) and not is_above
 
@@ -106,7 +106,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
         return request.user.is_superuser and (obj is None or obj.pk != request.user.pk)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What belongs to an account goes with it: her tokens and saved views need no right of their own."""
+        """Let what belongs to an account go with it: its tokens and saved views need no right of their own."""
         listed, counts, _needed, protected = super().get_deleted_objects(objs, request)
         return listed, counts, set(), protected
 

@@ -57,7 +57,7 @@ class Failed:
 
 
 def queue_page(request: HttpRequest) -> HttpResponse:
-    """Wrapped by the panel's site, which asks who it is."""
+    """Show the queue. The panel's site, which wraps this, asks who it is."""
     context = {
         **admin.site.each_context(request),
         "title": "Queue and workers",

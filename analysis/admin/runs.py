@@ -318,7 +318,7 @@ def _ids(runs: QuerySet[Run]) -> Collection[int]:
 
 
 def _file(runs: QuerySet[Run], chunks: Any, form: str, content_type: str) -> StreamingHttpResponse:
-    """The ticked runs as the history exports them."""
+    """Export the ticked runs as the history does."""
     chosen = Run.all_runs.filter(pk__in=_ids(runs)).order_by(*_NEWEST)
     file = StreamingHttpResponse(chunks([Part(chosen, _NEWEST)]), content_type=content_type)
     file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'

@@ -84,7 +84,7 @@ class PortalAdminSite(AdminSite):
 
 
 def _queue() -> dict[str, Any]:
-    """A page that is no list of rows, as the list of lists names it."""
+    """Describe a page that is no list of rows as the list of lists names it."""
     perms = {"add": False, "change": False, "delete": False, "view": True}
     address = {"admin_url": reverse("admin:queue"), "add_url": None, "view_only": True}
     return {"name": "Queue and workers", "object_name": "Queue", "perms": perms, **address}

@@ -19,7 +19,7 @@ from engine.errors import SpecError
 
 
 def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """The answer to what a view raised. None: a bug, which Django logs and answers as a 500."""
+    """Answer what a view raised. None: a bug, which Django logs and answers as a 500."""
     request = context["request"]
     if request.path.startswith(VERSIONED):
         exc = _as_problem(exc)

@@ -124,7 +124,7 @@ def _answer(status: str, description: str) -> Schema:
 
 @cache
 def schema() -> Schema:
-    """The same for everybody, and as long as this process lives."""
+    """Describe the API, the same for everybody and as long as this process lives."""
     return dict(SchemaGenerator().get_schema(request=None, public=True))
 
 
@@ -134,7 +134,7 @@ class SchemaFile(SpectacularAPIView):
     permission_classes = (MayRead,)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """What is refused is told in JSON, whatever form the description was asked for in."""
+        """Tell what is refused in JSON, whatever form the description was asked for in."""
         if response.status_code >= 400:
             request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
         return super().finalize_response(request, response, *args, **kwargs)

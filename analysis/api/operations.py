@@ -43,7 +43,7 @@ class ScraperAuthentication(TokenAuthentication):
 
 
 def has_scrape_token(request: HttpRequest) -> bool:
-    """Compared in constant time; with no token in the settings nothing matches."""
+    """Compare the token in constant time; with none in the settings nothing matches."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     token = settings.METRICS_TOKEN
     return bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())

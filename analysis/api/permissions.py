@@ -35,7 +35,7 @@ class _Right(BasePermission):
         raise NotImplementedError
 
     def role(self, is_safe: bool) -> str:
-        """The least role that has the right."""
+        """Name the least role that has the right."""
         raise NotImplementedError
 
 
@@ -82,12 +82,12 @@ def _is_known(request: Any) -> bool:
 
 
 def is_a_program_here(request: HttpRequest) -> bool:
-    """A request from this machine that no page of another site can have made a browser send."""
+    """Tell whether it comes from this machine, and no page of another site can have made a browser send it."""
     return settings.SERVES_THIS_MACHINE_ONLY and _comes_from_here(request) and not _may_be_cross_site(request)
 
 
 def _comes_from_here(request: HttpRequest) -> bool:
-    """A proxy on this machine would make the whole world look local: its headers tell it."""
+    """Tell whether it comes from here. A proxy here would make all the world look local: its headers tell it."""
     try:
         is_loopback = ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
     except ValueError:

@@ -27,7 +27,7 @@ _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def json_object(request: HttpRequest) -> dict[str, Any]:
-    """The body as an object, with the contract's words for what is wrong with it."""
+    """Read the body as an object, with the contract's words for what is wrong with it."""
     if not request.body.strip():
         raise BadRequest("Request body is required")
     try:
@@ -40,7 +40,7 @@ def json_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def run_stored(body: dict[str, Any], user: User) -> Run:
-    """A new run, of the kind that the body says. Raises SpecError."""
+    """Store a run, of the kind that the body says. Raises SpecError."""
     is_estimate = is_for_estimate(body)
     values = {name: value for name, value in body.items() if name != "kind"}
     if is_estimate:
@@ -49,7 +49,7 @@ def run_stored(body: dict[str, Any], user: User) -> Run:
 
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
-    """A new run as that one was asked for, but for these changes; also the one kind of the other. Raises SpecError."""
+    """Store a run as that one was asked for, but for these changes; also of the other kind. Raises SpecError."""
     values = {**_values_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if values["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
@@ -60,7 +60,7 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
 
 
 def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
-    """What a request would have held that asks for this run, as a measurement or as an estimate."""
+    """Write what a request would have held that asks for this run, as a measurement or as an estimate."""
     values = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
     del values["device"]
     if run.uses_device_price and not (run.is_estimate and is_estimate):
@@ -77,7 +77,7 @@ def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
 
 
 def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    """The arguments of `run_create`: the keys of a RunSpec and those about its place in the queue.
+    """Read the arguments of `run_create`: the keys of a RunSpec and those about its place in the queue.
 
     Raises SpecError. The device's own price stands in where the request names none.
     """
@@ -94,7 +94,7 @@ def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, 
 
 
 def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    """The arguments of `estimate_create`. Raises SpecError, also for what only a measurement has."""
+    """Read the arguments of `estimate_create`. Raises SpecError, also for what only a measurement has."""
     for name in NOT_OF_ESTIMATES:
         if name in values:
             raise SpecError(name, "an estimate uses no device here; leave it out, or ask for kind measurement")
@@ -108,7 +108,7 @@ def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> d
 
 
 def is_for_estimate(values: dict[str, Any]) -> bool:
-    """What `kind` says; without it a run is a measurement. Raises SpecError."""
+    """Read what `kind` says; without it a run is a measurement. Raises SpecError."""
     kind = _checked(values, "kind", str, Run.Kind.MEASUREMENT)
     if kind not in Run.Kind.values:
         raise SpecError("kind", f"must be one of {', '.join(Run.Kind.values)}")

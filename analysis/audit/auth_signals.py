@@ -15,7 +15,7 @@ USER = "user"
 
 
 def start_listening() -> None:
-    """Called once, when the application is ready."""
+    """Connect the receivers, once, when the application is ready."""
     signals.user_logged_in.connect(_signed_in, dispatch_uid="audit")
     signals.user_logged_out.connect(_signed_out, dispatch_uid="audit")
     signals.user_login_failed.connect(_failed, dispatch_uid="audit")
@@ -27,7 +27,7 @@ def _signed_in(user: Any, **kwargs: Any) -> None:
 
 
 def _signed_out(user: Any, **kwargs: Any) -> None:
-    """A session that nobody had signed in to ends without a word."""
+    """Record a logout. A session that nobody had signed in to ends without a word."""
     if user is not None:
         with caused_by(replace(cause_now(), actor=user)):
             record("logout", target=user)

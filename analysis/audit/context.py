@@ -51,7 +51,7 @@ def caused_by(cause: Cause) -> Iterator[Cause]:
 
 
 def acting(name: str) -> Any:
-    """`with acting("retention"):` for what the portal does by itself."""
+    """Name a part of the portal as the cause, for what it does by itself."""
     return caused_by(Cause(name=name))
 
 

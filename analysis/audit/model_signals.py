@@ -52,7 +52,7 @@ TRACKED: Mapping[type[Model], Tracked] = {
 
 
 def start_tracking() -> None:
-    """Called once, when the application is ready."""
+    """Connect the receivers, once, when the application is ready."""
     for model, tracked in TRACKED.items():
         pre_save.connect(_remember, sender=model, dispatch_uid="audit")
         post_save.connect(_record_saved, sender=model, dispatch_uid="audit")
@@ -62,7 +62,7 @@ def start_tracking() -> None:
 
 
 def _remember(sender: type[Model], instance: Model, raw: bool, update_fields: Any, **kwargs: Any) -> None:
-    """What is stored now. Nothing is read for a save that touches none of the columns."""
+    """Remember what is stored now. Nothing is read for a save that touches none of the columns."""
     columns = TRACKED[sender].columns
     touched = [name for name in columns if update_fields is None or name in update_fields]
     before = None
@@ -91,7 +91,7 @@ def _record_deleted(sender: type[Model], instance: Model, **kwargs: Any) -> None
 
 
 def _list_changed(owner: type[Model], name: str) -> Any:
-    """A receiver for one many-to-many list, from whichever side it is changed."""
+    """Make a receiver for one many-to-many list, from whichever side it is changed."""
 
     def receive(instance: Model, action: str, reverse: bool, model: type[Model], pk_set: Any, **kwargs: Any) -> None:
         if action == "pre_clear":
@@ -123,7 +123,7 @@ def _record_lists(changes: Iterable[tuple[Model, Iterable[Model]]], name: str, v
 
 
 def _sides(name: str, verb: str, members: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """What was taken off a list stands before, what was put on it after."""
+    """Put what was taken off a list before, and what was put on it after."""
     details = {name: sorted(members)}
     return (None, details) if verb == "added" else (details, None)
 

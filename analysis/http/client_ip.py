@@ -14,7 +14,7 @@ _IPV6_PREFIX_LENGTH = 64
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """The peer; behind so many proxies as MEMORYMARK_TRUSTED_PROXIES says, what the outermost of them saw.
+    """Return the peer; behind so many proxies as MEMORYMARK_TRUSTED_PROXIES says, what the outermost of them saw.
 
     Each proxy writes whom it saw at the end of X-Forwarded-For. Whatever stands before those entries was sent by
     the client, who may write there what it likes. None: no address, as on a Unix socket.
@@ -32,7 +32,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """What failed logins are counted by: of IPv6 the network, for whoever has one address has 2^64 of them."""
+    """Return what failed logins are counted by: of IPv6 the network, for whoever has one address has 2^64 of them."""
     address = client_address(request)
     if address is None or ":" not in address:
         return address

@@ -42,7 +42,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form that was sent without its token: a page of ours, not Django's."""
+    """Answer a form that was sent without its token with a page of ours, not Django's."""
     return permission_denied(request, PermissionDenied(f"This form is no longer valid. {reason}"))
 
 

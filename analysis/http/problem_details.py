@@ -47,7 +47,7 @@ def bad_parameter(name: str, detail: str, code: str = "invalid") -> Problem:
 
 
 def into_problem(response: Response, exc: Exception, request: Any) -> Response:
-    """What DRF's exception handler answered, in the form of a problem."""
+    """Turn what DRF's exception handler answered into a problem."""
     problem = exc if isinstance(exc, Problem) else _problem_of_drf(exc, response)
     response.data = _body(request, problem)
     response.content_type = CONTENT_TYPE
@@ -68,7 +68,7 @@ def part(pointer: str, detail: str, code: str = "invalid") -> dict[str, str]:
 
 
 def pointer_to(*path: object) -> str:
-    """A JSON pointer (RFC 6901)."""
+    """Write a JSON pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 

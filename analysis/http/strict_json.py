@@ -14,7 +14,7 @@ class BadJsonError(ValueError):
 
 
 def strict_json(body: bytes) -> Any:
-    """Raises BadJsonError: for what is no JSON (RFC 8259), a key given twice, and text that no database stores."""
+    """Read JSON (RFC 8259). Raises BadJsonError for any other text, a key given twice, and text no database stores."""
     try:
         value = json.loads(
             body.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded

@@ -26,7 +26,7 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
         raise AuditIsKept("entries of the audit log are deleted by retention alone")
 
     def purge_before(self, moment: datetime, *, limit: int) -> int:
-        """The oldest ones, at most so many at once."""
+        """Delete the oldest ones, at most so many at once."""
         oldest = list(self.filter(recorded_at__lt=moment).order_by("pk").values_list("pk", flat=True)[:limit])
         return models.QuerySet(AuditEntry).filter(pk__in=oldest).delete()[0]
 

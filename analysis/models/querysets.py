@@ -46,7 +46,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.filter(host__name=name)
 
     def taking_runs(self) -> DeviceQuerySet:
-        """Enabled, and neither drained nor in maintenance, itself or its host, by the database's clock."""
+        """Keep those enabled, and neither drained nor in maintenance, they or their hosts, by the database's clock."""
         return self.enabled().exclude(_is_kept_back("")).exclude(_is_kept_back("host__"))
 
     def seen_lately(self) -> DeviceQuerySet:
@@ -81,7 +81,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return listed.exclude(denied_q(person)) if person else listed
 
     def best_first(self) -> DeviceQuerySet:
-        """The order in which `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
+        """Sort as `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
         is_away = models.Case(models.When(last_seen_at__gte=Now() - SEEN_LATELY, then=0), default=1)
         is_cpu = models.Case(models.When(kind="cpu", then=1), default=0)
         return self.order_by(is_away, is_cpu, "-capacity_bytes", "id")
@@ -102,18 +102,18 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state="running").order_by()
 
     def measuring(self) -> RunQuerySet:
-        """Runs that need a device. Estimates are left out: they hold none, wait for none, and measure nothing."""
+        """Keep runs that need a device. Estimates are left out: they hold none, wait for none, and measure nothing."""
         return self.filter(kind="measurement")
 
     def estimating(self) -> RunQuerySet:
         return self.filter(kind="estimate")
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
-        """The run, if this token still owns it. Every write to a running run goes through here."""
+        """Return the run, if this token still owns it. Every write to a running run goes through here."""
         return self.filter(pk=run_id, token=token, state="running")
 
     def waiting_for(self, device: Device) -> RunQuerySet:
-        """What may start on this device, oldest first: `scheduling.may_run` says the same of single runs."""
+        """Return what may start on this device, oldest first: `scheduling.may_run` says the same of single runs."""
         # most runs name no class, and every row that waits is looked at: LIKE would take three times as long
         name = Value(device.name.lower(), output_field=models.TextField())
         is_in_name = Q(requested_device_class="") | Q(class_at__gt=0)
@@ -131,7 +131,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return waiting.of_people_allowed_on(device).order_by("created_at", "id")
 
     def waiting_estimates(self) -> RunQuerySet:
-        """What any default worker may start, oldest first."""
+        """Return what any default worker may start, oldest first."""
         return self.estimating().queued().filter(cancel_requested=False).order_by("created_at", "id")
 
     def grading_estimates(self) -> RunQuerySet:
@@ -140,7 +140,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:
-        """Runs of everybody where the device has no allow-list, else of those on it; not of whom a quota keeps off."""
+        """Keep all runs, or those of the device's allow-list if it has one; not of people whom a quota keeps off."""
         users, groups = device.allowed_users.all(), device.allowed_groups.all()
         listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
         listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
@@ -160,7 +160,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.order_by("-created_at", "-id")
 
     def changeable_by(self, user: User) -> RunQuerySet:
-        """Runs this person may change: her own, of GPU managers all."""
+        """Keep the runs that this person may change: their own, or all for GPU managers."""
         if may_manage(user):
             return self.all()
         return self.filter(requested_by=user) if may_start(user) else self.none()
@@ -201,13 +201,13 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
 
 
 def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
-    """The numbers in this column of these rows; None when there are more than `most`, and no more are read."""
+    """Return the numbers in this column of these rows; None when there are more than `most`, and no more are read."""
     found = list(rows.values_list(column, flat=True)[: most + 1])
     return found if len(found) <= most else None
 
 
 def compute_capability(device: Device) -> float | None:
-    """ "9.0" as a number; None where the vendor has none, or writes it in another way."""
+    """Read "9.0" as a number; None where the vendor has none, or writes it in another way."""
     try:
         return float(device.compute_capability)
     except ValueError:

@@ -33,7 +33,7 @@ class Assumptions:
 
 
 def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
-    """The run's own assumptions, with those that an address names in their place. A wrong one changes nothing."""
+    """Read the run's own assumptions, with those that an address names in their place. A wrong one changes nothing."""
     own = result.savings
     stored = {
         "price": f"{own.price_per_hour_usd:.10g}",

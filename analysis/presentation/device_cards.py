@@ -49,7 +49,7 @@ def _maintenance(device: DeviceWithActivity) -> str:
 
 
 def _note(device: DeviceWithActivity) -> str:
-    """What people wrote about its maintenance, and whether other processes hold too much of it."""
+    """Say what people wrote about its maintenance, and whether other processes hold too much of it."""
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes
     is_shared = slot_of(device).is_shared and foreign is not None

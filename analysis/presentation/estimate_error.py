@@ -100,7 +100,7 @@ def groups_of(grades: Iterable[Grade]) -> list[Group]:
 
 
 def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[Beside]:
-    """The largest batch size, and the memory of each measured size that was estimated too."""
+    """Return the largest batch size, and the memory of each measured size that was estimated too."""
     rows = [_boundary(estimate, result)]
     for size, probe in sorted(decisive_probes(result.probes).items()):
         point = estimate.at(size)
@@ -114,7 +114,7 @@ def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[
 
 
 def _boundary(estimate: StoredEstimate, result: StoredResult) -> Beside:
-    """Compared only where the measured one is certified by memory: any other is a lower bound."""
+    """Compare the boundaries only where the measured one is certified by memory: any other is a lower bound."""
     estimated, measured = estimate.largest_batch_size, result.boundary.largest_batch_size
     is_known = result.boundary.certified and result.boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
     error = estimated / measured - 1 if is_known and estimated is not None and measured else None

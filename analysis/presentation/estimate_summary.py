@@ -60,7 +60,7 @@ class KindRow:
 
 
 def headline(estimate: StoredEstimate, spec: Mapping[str, Any]) -> str:
-    """ "An A100 40GB would train BERT base with up to about 508; keep to 480 to be safe." """
+    """Write "An A100 40GB would train BERT base with up to about 508; keep to 480 to be safe."."""
     card, name = with_article(short_device_name(estimate.gpu_name)), model_name(spec["model"])
     card += f" held to {round_bytes(estimate.held_to_bytes)}" if estimate.held_to_bytes else ""
     verb = "run forward and backward" if spec["optimizer"] == "none" else "train"
@@ -88,7 +88,7 @@ def headline_of_all(estimates: Sequence[StoredEstimate], spec: Mapping[str, Any]
 
 
 def with_article(name: str) -> str:
-    """ "An A100", "A T4", "A Tesla T4": a word in capitals is read letter by letter."""
+    """Write "An A100", "A T4", "A Tesla T4": a word in capitals is read letter by letter."""
     first = name.split(maxsplit=1)[0] if name.strip() else ""
     is_spelt = not any(character.islower() for character in first)
     has_vowel = first[:1].upper() in (_SPOKEN_WITH_VOWEL if is_spelt else "AEIOU")
@@ -114,7 +114,7 @@ def _bar(key: str, title: str, size: int, estimate: StoredEstimate) -> MemoryBar
 
 
 def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack | None:
-    """What would hold the memory at the peak: of the safe size, else of today's."""
+    """Return what would hold the memory at the peak: of the safe size, else of today's."""
     point = estimate.at(estimate.safe_batch_size) or estimate.at(current_batch_size)
     if point is None or not point.by_kind:
         return None
@@ -123,13 +123,13 @@ def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack |
 
 
 def kind_rows(points: Sequence[EstimatedPoint]) -> list[KindRow]:
-    """The table beside the stack; kinds that nothing holds are left out."""
+    """Return the table beside the stack; kinds that nothing holds are left out."""
     rows = [KindRow(f"kind-{key}", label, tuple(point.by_kind.get(key) for point in points)) for key, label in KINDS]
     return [row for row in rows if any(row.sizes)]
 
 
 def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
-    """The card that takes most first; then by memory."""
+    """Put the card that takes most first; then by memory."""
     most = max((estimate.largest_batch_size or 0 for estimate in estimates), default=0)
     ordered = sorted(estimates, key=lambda e: (-(e.largest_batch_size or 0), -e.total_bytes, e.gpu_name))
     return [_gpu_row(estimate, most, current_batch_size, prices.get(estimate.gpu_id)) for estimate in ordered]
@@ -172,7 +172,7 @@ def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple
 
 
 def describe_price(price: Price | None) -> str:
-    """ "$1.29 an hour (lab price, 2026-11-01: offer of the data centre)"."""
+    """Write "$1.29 an hour (lab price, 2026-11-01: offer of the data centre)"."""
     if price is None:
         return "not known"
     whose = "lab's price" if price.is_of_lab else "catalogue's price"
@@ -181,7 +181,7 @@ def describe_price(price: Price | None) -> str:
 
 
 def describe_error(known_error: Mapping[str, Any]) -> str:
-    """ "typically 1.3 %, at worst 7.9 % (10 public runs)"; that it is not known is said."""
+    """Write "typically 1.3 %, at worst 7.9 % (10 public runs)"; that it is not known is said."""
     typical, worst = known_error.get("typical_fraction"), known_error.get("worst_fraction")
     parts = [
         "" if typical is None else f"typically {percent(typical)}",

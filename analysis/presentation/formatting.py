@@ -23,12 +23,12 @@ def bytes_text(size_bytes: float | None) -> str:
 
 
 def round_bytes(size_bytes: float) -> str:
-    """A figure that is round by choice, a limit or a tick: 8589934592 -> "8 GiB"."""
+    """Write a figure that is round by choice, a limit or a tick: 8589934592 -> "8 GiB"."""
     return format_bytes(size_bytes).replace(".0 ", " ") if size_bytes else "0"
 
 
 def exact_bytes_text(size_bytes: int) -> str:
-    """A size for a form field, not rounded: the largest binary unit that divides it, "2GiB", else plain bytes."""
+    """Write a size for a form field, not rounded: the largest binary unit that divides it, "2GiB", else plain bytes."""
     for name, unit_bytes in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if size_bytes % unit_bytes == 0:
             return f"{size_bytes // unit_bytes}{name}"
@@ -57,7 +57,7 @@ def step_time(seconds: float | None) -> str:
 
 
 def rate(samples_per_second: float | None) -> str:
-    """Samples per second with three significant figures, the unit left to the column's head."""
+    """Write samples per second with three significant figures, the unit left to the column's head."""
     return NOT_MEASURED if samples_per_second is None else _significant(samples_per_second)
 
 
@@ -74,19 +74,19 @@ def times(ratio: float) -> str:
 
 
 def factor_range(low: float | None, high: float | None) -> str:
-    """The interval of a ratio: "1.36 to 1.42x"; empty where it is not known."""
+    """Write the interval of a ratio: "1.36 to 1.42x"; empty where it is not known."""
     if low is None or high is None:
         return ""
     return f"{factor(low).removesuffix('x')} to {factor(high)}"
 
 
 def rate_range(low: float | None, high: float | None) -> str:
-    """The interval of a speed: "15.0 to 17.0"; empty where it is not known."""
+    """Write the interval of a speed: "15.0 to 17.0"; empty where it is not known."""
     return "" if low is None or high is None else f"{_significant(low)} to {_significant(high)}"
 
 
 def usd_range(low_usd: float | None, high_usd: float | None) -> str:
-    """The interval of an amount: "$1,190 to $1,270"; empty where it is not known. Cents only where they tell."""
+    """Write the interval of an amount: "$1,190 to $1,270"; empty where it is not known. Cents only where they tell."""
     if low_usd is None or high_usd is None:
         return ""
     decimals = 0 if max(abs(low_usd), abs(high_usd)) >= 1000 else 2
@@ -98,7 +98,7 @@ def _dollars(amount_usd: float, decimals: int) -> str:
 
 
 def round_percent(fraction: float) -> str:
-    """A share that is round by choice: 0.05 -> "5 %"."""
+    """Write a share that is round by choice: 0.05 -> "5 %"."""
     return f"{fraction * 100:.4g} %"
 
 
@@ -119,7 +119,7 @@ def usd(amount_usd: float | None) -> str:
 
 
 def usd_closely(amount_usd: float | None) -> str:
-    """A small cost that is compared with others: 0.1553 -> "$0.155"."""
+    """Write a small cost that is compared with others: 0.1553 -> "$0.155"."""
     return NOT_MEASURED if amount_usd is None else f"${_significant(amount_usd)}"
 
 
@@ -129,14 +129,14 @@ def millions(count: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """A plain figure without a needless ".0": 2.0 -> "2", 1024 -> "1,024"."""
+    """Write a plain figure without a needless ".0": 2.0 -> "2", 1024 -> "1,024"."""
     if value is None:
         return NOT_MEASURED
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,g}"
 
 
 def utc(moment: dt.datetime | None) -> SafeString | str:
-    """A <time> that shows minutes in UTC and carries the exact instant."""
+    """Write a <time> that shows minutes in UTC and carries the exact instant."""
     if moment is None:
         return ""
     exact = moment.astimezone(dt.UTC)
@@ -145,12 +145,12 @@ def utc(moment: dt.datetime | None) -> SafeString | str:
 
 
 def clock(moment: dt.datetime) -> str:
-    """The time of day of a log line, in UTC."""
+    """Write the time of day of a log line, in UTC."""
     return f"{moment.astimezone(dt.UTC):%H:%M:%S}"
 
 
 def ago(moment: dt.datetime | None) -> SafeString | str:
-    """A <time> that says how long ago, with the exact instant in its datetime and title."""
+    """Write a <time> that says how long ago, with the exact instant in its datetime and title."""
     if moment is None:
         return "never"
     exact = moment.astimezone(dt.UTC).isoformat(timespec="seconds")
@@ -164,7 +164,7 @@ def since(moment: dt.datetime | None) -> str:
 
 
 def seconds_after(moment: dt.datetime, start: dt.datetime) -> float:
-    """The span between two moments, for `duration`."""
+    """Return the span between two moments, for `duration`."""
     return (moment - start).total_seconds()
 
 

@@ -30,7 +30,7 @@ class Headline:
 
 
 def headline(result: StoredResult, savings: Savings | None = None) -> Headline:
-    """What the run found and what to do; the money under the run's own assumptions or the reader's."""
+    """Say what the run found and what to do; the money under the run's own assumptions or the reader's."""
     where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
     if result.largest is None:
         return Headline(_nothing_fits(result, where, name))
@@ -59,7 +59,7 @@ def _opening(result: StoredResult) -> str:
 
 
 def _comparison(result: StoredResult, savings: Savings) -> str:
-    """What the recommended size gains over today's."""
+    """Say what the recommended size gains over today's."""
     today, speedup = result.current_batch_size, result.speedup
     recommended = result.recommended.batch_size if result.recommended else None
     if not result.is_speed_measurable:
@@ -97,7 +97,7 @@ def is_slower(result: StoredResult) -> bool:
 
 
 def _by_memory(result: StoredResult) -> str:
-    """What is recommended where speeds could not be compared, and why they could not."""
+    """Say what is recommended where speeds could not be compared, and why they could not."""
     why = (result.speed and result.speed.reason) or "its speed was not compared"
     if result.keeps_reserve:
         chosen = f": the largest measured size that leaves {_reserve(result)} of the memory free"
@@ -115,7 +115,7 @@ def _reserve(result: StoredResult) -> str:
 
 
 def _saving(savings: Savings) -> str:
-    """ ", saving $0.45 a run"; nothing where it may be less than a cent, or is not known."""
+    """Write ", saving $0.45 a run"; nothing where it may be less than a cent, or is not known."""
     per_run, low = savings.per_run_usd, savings.per_run_usd_low
     if per_run is None or min(per_run, per_run if low is None else low) < CENT:
         return ""

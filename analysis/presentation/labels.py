@@ -17,7 +17,7 @@ _FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
 
 
 def model_name(model: str) -> str:
-    """ "bert" -> "BERT base"; a model no longer offered keeps its id."""
+    """Write "bert" as "BERT base"; a model no longer offered keeps its id."""
     return WORKLOADS[model].name if model in WORKLOADS else model
 
 
@@ -37,13 +37,13 @@ def describe_settings(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _describe_setting(name: str, value: Any) -> str:
-    """ "gradient checkpointing", "eval mode"."""
+    """Write "gradient checkpointing", "eval mode"."""
     label = SETTINGS[name].label.lower()
     return label if value is True else f"{value} {label}"
 
 
 def describe_input(spec: Mapping[str, Any]) -> str:
-    """ "128 tokens" or "224 px"."""
+    """Write "128 tokens" or "224 px"."""
     workload = WORKLOADS.get(spec["model"])
     if workload is None:
         return ""
@@ -52,12 +52,12 @@ def describe_input(spec: Mapping[str, Any]) -> str:
 
 
 def trains(spec: Mapping[str, Any]) -> str:
-    """The verb for what was run: without an optimizer it is no training."""
+    """Return the verb for what was run: without an optimizer it is no training."""
     return "runs forward and backward" if spec["optimizer"] == "none" else "trains"
 
 
 def place(device: DeviceFacts, limit_bytes: int) -> str:
-    """ "On this A100-SXM4-40GB,", with the limit where the run was held below the device."""
+    """Write "On this A100-SXM4-40GB,", with the limit where the run was held below the device."""
     name = "CPU" if device.kind == "cpu" else short_device_name(device.name)
     held = f" held to {round_bytes(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
     return f"On this {name},{held}"
@@ -78,7 +78,7 @@ def run_place(run: Run) -> str:
 
 
 def run_place_bytes(run: Run) -> int | None:
-    """The memory of that device; None while any would do."""
+    """Return the memory of that device; None while any would do."""
     if run.is_estimate:
         return gpu_total_bytes(run.gpu)
     device = _device_of(run)
@@ -111,7 +111,7 @@ def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None
 
 
 def describe_unsteady(batch_sizes: list[int]) -> str | None:
-    """What to think of a speed-up whose timings were still moving; None where they were steady."""
+    """Say what to think of a speed-up whose timings were still moving; None where they were steady."""
     if not batch_sizes:
         return None
     which = " and ".join(f"batch {size:,}" for size in batch_sizes)

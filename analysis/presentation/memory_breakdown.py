@@ -28,7 +28,7 @@ def stack_probe(result: StoredResult) -> Probe | None:
 
 
 def stack(result: StoredResult) -> Stack | None:
-    """The kinds at the peak of the recommended size."""
+    """Return the kinds at the peak of the recommended size."""
     probe = stack_probe(result)
     if probe is None or probe.memory_by_kind is None:
         return None
@@ -36,7 +36,7 @@ def stack(result: StoredResult) -> Stack | None:
 
 
 def stacks(result: StoredResult) -> list[Stack]:
-    """The kinds of every size that fits, all on one scale: the limit of the run."""
+    """Return the kinds of every size that fits, all on one scale: the limit of the run."""
     probes = [probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_by_kind]
     drawn = (
         memory_stack(probe.batch_size, kinds, peak_phase=probe.peak_phase, whole_bytes=result.limit_bytes)

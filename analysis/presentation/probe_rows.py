@@ -47,7 +47,7 @@ ProbeKey = tuple[int, str, float]
 
 
 def probe_key(probe: ProbeRow) -> ProbeKey:
-    """What tells a probe from the others, stored as a row or in a result."""
+    """Return what tells a probe from the others, stored as a row or in a result."""
     return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
 
 

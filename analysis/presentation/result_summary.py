@@ -114,7 +114,7 @@ def _saved_per_year(savings: Savings) -> Figure:
 
 
 def describe_reserve(result: StoredResult) -> str:
-    """What the recommended size leaves free, beside what was asked for; empty where either is not known."""
+    """Say what the recommended size leaves free, beside what was asked for; empty where either is not known."""
     if result.recommended is None or result.free_bytes is None or result.speed is None:
         return ""
     share = percent(result.free_bytes / result.limit_bytes)
@@ -147,7 +147,7 @@ def _sentence(text: str) -> str:
 
 
 def certificate(result: StoredResult) -> list[Evidence]:
-    """What ran, what was refused, and what is still open."""
+    """Say what ran, what was refused, and what is still open."""
     boundary, lines = result.boundary, []
     if boundary.largest_batch_size:
         lines.append(Evidence("fits", "fits", _describe_fit(result)))
@@ -191,7 +191,7 @@ def need(result: StoredResult) -> str | None:
 
 
 def suggestions(result: StoredResult) -> list[str]:
-    """What may make a model fit that does not; empty where something fits."""
+    """Say what may make a model fit that does not; empty where something fits."""
     if not _does_not_fit(result):
         return []
     return does_not_fit.suggestions(
@@ -212,7 +212,7 @@ def _refusal(result: StoredResult) -> Probe | None:
 
 
 def paste(result: StoredResult) -> str | None:
-    """The setting to paste, in the words of the library the model comes from."""
+    """Return the setting to paste, in the words of the library the model comes from."""
     if result.recommended is None:
         return None
     size, today = result.recommended.batch_size, result.current_batch_size
@@ -228,7 +228,7 @@ def paste(result: StoredResult) -> str | None:
 
 
 def paste_note(result: StoredResult) -> str | None:
-    """What changes for the optimizer when the setting is pasted."""
+    """Say what changes for the optimizer when the setting is pasted."""
     if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
         return None
     size, today = result.recommended.batch_size, result.current_batch_size
@@ -243,7 +243,7 @@ def paste_note(result: StoredResult) -> str | None:
 
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:
-    """What was predicted before the run, as a line under the certificate."""
+    """Return what was predicted before the run, as a line under the certificate."""
     largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
     size = "no size fits" if not largest else f"up to {largest:,}"
     return Evidence("estimate", "estimate", f"Said {size} before anything was run: {row.difference}.")

@@ -73,14 +73,14 @@ _ESTIMATE_ENDINGS = {
 
 
 def chip(run: Run) -> Chip:
-    """The state's label; a running run that was asked to stop says so."""
+    """Return the state's label; a running run that was asked to stop says so."""
     if run.state == State.RUNNING and run.cancel_requested:
         return _STOPPING
     return _CHIPS[State(run.state)]
 
 
 def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
-    """What happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
+    """Say what happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
     if run.state == State.QUEUED and run.is_estimate:
         return "Waiting for a free worker; an estimate needs no device."
     if run.state == State.QUEUED:
@@ -97,7 +97,7 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
 
 
 def describe_queue_position(turn: QueuePosition) -> str:
-    """ "next, in about 4 min" or "number 3"."""
+    """Write "next, in about 4 min" or "number 3"."""
     number = "next" if turn.position == 1 else f"number {turn.position:,}"
     if turn.start_at is None:
         return number
@@ -106,12 +106,12 @@ def describe_queue_position(turn: QueuePosition) -> str:
 
 
 def is_silent(run: Run) -> bool:
-    """It runs, and its worker has not been heard of for so long that it may be gone."""
+    """Tell whether it runs, and its worker has not been heard of for so long that it may be gone."""
     return run.state == State.RUNNING and (_silent_seconds(run) or 0.0) > settings.RUN_SUSPECT_SECONDS
 
 
 def describe_silence(run: Run) -> str:
-    """That what the page shows may be out of date, and what follows; empty while the worker is heard of."""
+    """Say that what the page shows may be out of date, and what follows; empty while the worker is heard of."""
     if not is_silent(run):
         return ""
     return (
@@ -134,7 +134,7 @@ class RemainingTimeText:
 
 
 def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
-    """ "1 m 10 s to 2 m left", as 4 earlier runs like it took 2 m to 3 m."""
+    """Write "1 m 10 s to 2 m left", as 4 earlier runs like it took 2 m to 3 m."""
     now = timezone.now()
     soonest, latest = ((moment - now).total_seconds() for moment in (left.soonest_at, left.latest_at))
     took = f"{duration(left.shortest_seconds)} to {duration(left.longest_seconds)}"
@@ -157,7 +157,7 @@ def describe_measured(probes: int) -> str:
 
 
 def advice(run: Run) -> list[str]:
-    """What can be done now about a run that ended without a result."""
+    """Say what can be done now about a run that ended without a result."""
     if run.state == State.CANCELLED:
         return ["Start it again: this page stays as it is, and a new run measures anew."]
     if run.state == State.INTERRUPTED:

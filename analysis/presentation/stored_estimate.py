@@ -43,7 +43,7 @@ class EstimatedPoint:
 
     @property
     def where(self) -> str:
-        """ "backward, in scaled_dot_product_attention"; empty where it is not known."""
+        """Write "backward, in scaled_dot_product_attention"; empty where it is not known."""
         phase = self.phase.replace("_", " ")
         return f"{phase}, in {self.operator}" if phase and self.operator else phase
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User) -> bool:
-    """Store the note on the step that begins with this run. An earlier one is replaced by its author and by GPU
-    managers alone: False, it is somebody else's."""
+    """Store the note on the step that begins with this run.
+
+    An earlier one is replaced by its author and by GPU managers alone: False, it is somebody else's.
+    """
     with transaction.atomic():
         list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one at a time says what it is
         earlier = TrendAcknowledgement.objects.select_related("acknowledged_by").filter(run=run, metric=metric).first()

@@ -122,14 +122,14 @@ def runs_restore(*, run_ids: Collection[int], by: User) -> BulkResult:
 
 
 def runs_cancel_by(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Waiting ones at once; running ones are asked to stop."""
+    """Cancel waiting ones at once; running ones are asked to stop."""
     mine = _changeable(run_ids, by)
     done = runs_cancel(run_ids=mine)
     return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "over already")
 
 
 def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """The same again as new runs of this person, as many as her allowance has left.
+    """Ask for the same again as new runs of this person, as many as their allowance has left.
 
     Everybody may: it changes nothing of the run it repeats.
     """
@@ -150,7 +150,7 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
 
 
 def run_again(*, run: Run, requested_by: User | None, is_timing_only: bool = False) -> Run:
-    """The same spec in the same place, as a new run. Raises SpecError when that cannot run any more.
+    """Ask for the same spec in the same place, as a new run. Raises SpecError when that cannot run any more.
 
     With `is_timing_only` it runs on the same device and starts with what this run measured: the speeds are compared
     anew, and the certificate proved anew.
@@ -208,7 +208,7 @@ def _record_written(run: Run, after: dict[str, Any]) -> None:
 
 
 def _tag(name: str) -> Tag:
-    """The row of this tag, made on its first use."""
+    """Find the row of this tag, made on its first use."""
     row = Tag(name=name.strip().lower()[: TAG_LENGTH + 1])
     found = Tag.objects.filter(name=row.name).first()
     if found is None:

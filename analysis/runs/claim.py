@@ -32,7 +32,7 @@ def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run |
 
 
 def estimate_claim(*, owner: str) -> Run | None:
-    """The same for the next estimate, which needs no device: whoever serves the default queue may take it."""
+    """Claim the next estimate, which needs no device: whoever serves the default queue may take it."""
     with transaction.atomic():
         run = _next(Run.objects.waiting_estimates(), Run.objects.estimating())
         if run is None or not _start(run, None, owner[:250]):
@@ -48,7 +48,7 @@ def _next_on(device: Device, run_id: int | None) -> Run | None:
 
 
 def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
-    """The row, locked. One that another claim holds is passed over, not waited for.
+    """Lock the next row. One that another claim holds is passed over, not waited for.
 
     `peers` are the runs that count for whose turn it is: nobody waits longer for a card because of estimates.
     """
@@ -100,7 +100,7 @@ def _start(run: Run, device: Device | None, owner: str) -> bool:
 
 
 def _spec_on(run: Run, device: Device) -> dict[str, Any]:
-    """The spec as it is run: on this device and, where none was asked for, at its price."""
+    """Return the spec as it is run: on this device and, where none was asked for, at its price."""
     spec = {**run.spec, "device": device.device}
     if run.uses_device_price and device.price_per_hour_usd is not None:
         spec["price_per_hour_usd"] = device.price_per_hour_usd

@@ -119,7 +119,7 @@ def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
 
 
 def asked_for(run: Run) -> dict[str, Any]:
-    """What the audit log keeps of a new run; the rest is in the run."""
+    """Return what the audit log keeps of a new run; the rest is in the run."""
     place = run.requested_device_id or run.requested_device_class or run.requested_kind or run.gpu
     told = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
     return {**told, "precision": run.precision, "optimizer": run.optimizer}

@@ -13,7 +13,7 @@ from analysis.runs.create import worker_wake
 
 
 def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:
-    """Returns how many were not so already. Those that take runs again look at the queue at once."""
+    """Set it, and return how many were not so already. Those that take runs again look at the queue at once."""
     return _set(Device, device_ids, "enabled", enabled)
 
 

@@ -21,7 +21,7 @@ _INTERRUPTED = "Its worker or host died {} times. Last: {}"
 
 
 def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
-    """running -> finished, with the figures that lists sort on copied out of the result."""
+    """Move running -> finished, with the figures that lists sort on copied out of the result."""
     columns = result_columns(result)
     with transaction.atomic():
         run = _held(run_id, token)
@@ -33,7 +33,7 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
 
 
 def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:
-    """The attempt gave no result. What becomes of the run follows from `analysis.runs.retry_policy`."""
+    """End an attempt that gave no result. What becomes of the run follows from `analysis.runs.retry_policy`."""
     message = storable_text(message, _MESSAGE_LENGTH)
     with transaction.atomic():
         run = _held(run_id, token)
@@ -52,14 +52,14 @@ def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: i
 
 
 def run_mark_cancelled(*, run_id: int, token: str, message: str = "") -> bool:
-    """running -> cancelled, once its engine is dead."""
+    """Move running -> cancelled, once its engine is dead."""
     with transaction.atomic():
         run = _held(run_id, token)
         return run is not None and _end(run, State.CANCELLED, None, {"message": message}, error_message=message)
 
 
 def run_cancel(*, run_id: int) -> bool:
-    """queued -> cancelled at once; a running one is asked to stop. False: it was over already."""
+    """Move queued -> cancelled at once; a running one is asked to stop. False: it was over already."""
     return bool(runs_cancel(run_ids=[run_id]))
 
 
@@ -89,7 +89,7 @@ def _ago(seconds: float) -> Any:
 
 
 def _held(run_id: int, token: str) -> Run | None:
-    """The running run, its row locked until the transaction ends; None when the lease is lost."""
+    """Lock the running run until the transaction ends; None when the lease is lost."""
     held = Run.objects.held_by(run_id, token)
     return held.defer("result").first() if held.update(token=token) else None
 
@@ -101,7 +101,7 @@ def _end(run: Run, state: State, exit_status: int | None, told: dict[str, Any] |
 
 
 def _give_back(run: Run, exit_status: int | None, told: dict[str, Any]) -> bool:
-    """running -> queued: the next claim is another attempt, with another token."""
+    """Move running -> queued: the next claim is another attempt, with another token."""
     waiting = {"state": State.QUEUED, "token": "", "owner": "", "phase": "", "heartbeat_at": None, "suspect_at": None}
     if not run.is_estimate:
         waiting["device_name"] = ""

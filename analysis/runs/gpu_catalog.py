@@ -46,7 +46,7 @@ def gpu_choices() -> list[tuple[str, object]]:
 
 
 def gpu_of(device: Device) -> Gpu | None:
-    """The catalogue's entry of a device; None where it has none, as for a CPU."""
+    """Find the catalogue's entry of a device; None where it has none, as for a CPU."""
     return match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
 
 

@@ -36,7 +36,7 @@ class FinishedRun(Protocol):
 
 
 def cells_of(run: FinishedRun) -> list[Cell]:
-    """The columns of its cells, without `run` and `answered_at`. Empty where it proves nothing about a card."""
+    """Read the columns of its cells, without `run` and `answered_at`. Empty where it proves nothing about a card."""
     if run.result is None or run.model not in WORKLOADS:
         return []
     if run.kind == "estimate":
@@ -48,7 +48,7 @@ def cells_of(run: FinishedRun) -> list[Cell]:
 
 
 def settings_key(spec: Mapping[str, Any]) -> str:
-    """The settings beside precision and optimizer that are not the default's: "gradient_checkpointing=True".
+    """Return the settings beside precision and optimizer that are not the default's: "gradient_checkpointing=True".
 
     Every field that is no limit, assumption or workload counts, so runs of a setting to come are not mixed with others.
     """
@@ -114,7 +114,7 @@ def _estimated(estimate: Mapping[str, Any], reserve_fraction: float) -> Cell:
 
 
 def _size_with_reserve(estimate: Mapping[str, Any], reserve_fraction: float) -> int | None:
-    """The largest size predicted to leave the reserve, and never above the safe one; None where none is known to.
+    """Find the largest size predicted to leave the reserve, and never above the safe one; None where none is known.
 
     Between two predicted sizes a straight line is read. Peak memory bends upwards, so the line is never below it.
     """
@@ -142,7 +142,7 @@ def _predicted_bytes(at: Mapping[str, Any]) -> int | None:
 
 
 def _card(device: Mapping[str, Any]) -> str:
-    """The catalogue's id, under which estimates stand too; a card it lacks goes by its own name."""
+    """Return the catalogue's id, under which estimates stand too; a card it lacks goes by its own name."""
     gpu = match(device["name"], device["capacity_bytes"]) if device["kind"] == "cuda" else None
     return gpu.id if gpu else device["name"][:CARD_LENGTH]
 

@@ -48,14 +48,14 @@ def placement_find(asked_device: str, device_class: str = "", user: User | Anony
 
 
 def placement_of(run: Run) -> Placement:
-    """What a stored run asked for, to ask for it again."""
+    """Return what a stored run asked for, to ask for it again."""
     if run.requested_device is not None:
         return Placement(device=run.requested_device)
     return Placement(kind=run.requested_kind, device_class=run.requested_device_class)
 
 
 def request_of(run: Run) -> ResourceRequest:
-    """A run's columns as scheduling reads them."""
+    """Read a run's columns as scheduling does."""
     return ResourceRequest(
         device_id=run.requested_device_id,
         kind=run.requested_kind,
@@ -67,7 +67,7 @@ def request_of(run: Run) -> ResourceRequest:
 
 
 def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
-    """A device's columns as scheduling reads them; `allowed` is its allow-list, None where there is none."""
+    """Read a device's columns as scheduling does; `allowed` is its allow-list, None where there is none."""
     return Slot(
         device_id=device.pk,
         kind=device.kind,

@@ -65,7 +65,7 @@ def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence
 
 
 def _held_attempt(run_id: int, token: str) -> int | None:
-    """The attempt this token owns, its row locked until the transaction ends; None when the lease is lost."""
+    """Lock the row of the attempt this token owns until the transaction ends; None when the lease is lost."""
     held = Run.objects.held_by(run_id, token)
     # the UPDATE takes the row's lock on PostgreSQL and moves updated_at, which pollers compare
     return held.values_list("attempt", flat=True).first() if held.update(token=token) else None

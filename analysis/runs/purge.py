@@ -31,7 +31,7 @@ def runs_old(before: datetime) -> RunQuerySet:
 
 
 def runs_deleted(before: datetime) -> RunQuerySet:
-    """Deleted before then: nobody restored them."""
+    """Find those deleted before then: nobody restored them."""
     return Run.all_runs.filter(deleted_at__isnull=False, deleted_at__lt=before, is_baseline=False).order_by()
 
 

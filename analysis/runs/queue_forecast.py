@@ -75,7 +75,7 @@ def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
 
 
 def typical_seconds(model: str) -> float | None:
-    """The median of this model's last finished runs; None when there is none."""
+    """Return the median of this model's last finished runs; None when there is none."""
     finished = Run.objects.measuring().filter(
         model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False
     )

@@ -20,7 +20,7 @@ _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "faile
 
 
 def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a `RunResult.to_dict()` that lists filter and sort on. A missing part gives None."""
+    """Return the figures of a `RunResult.to_dict()` that lists filter and sort on. A missing part gives None."""
     if "estimates" in result:
         return _estimates_columns(result["estimates"])
     device, boundary, waste, savings = (result[name] for name in ("device", "boundary", "waste", "savings"))
@@ -50,7 +50,7 @@ def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def history_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a measured `RunResult.to_dict()`."""
+    """Return the columns of a measured `RunResult.to_dict()`."""
     recommended = result["recommended"] or {}
     return {
         "limit_bytes": result["waste"]["capacity_bytes"],
@@ -114,7 +114,7 @@ def _finite(value: object) -> float | None:
 
 
 def probe_columns(probe: Probe) -> dict[str, Any]:
-    """The columns of a `Measurement`. Text that the engine has not got is stored empty."""
+    """Return the columns of a `Measurement`. Text that the engine has not got is stored empty."""
     stored = probe.to_dict()
     columns = {field.name: stored[field.name] for field in fields(Probe)}
     columns["timed_step_seconds"] = list(probe.timed_step_seconds)

@@ -38,7 +38,7 @@ class EarlierResult:
 
 
 def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | None:
-    """The newest among what these devices, or others of their classes, measured."""
+    """Find the newest among what these devices, or others of their classes, measured."""
     ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
     of_classes = [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
     found = [result for same in of_classes if (result := _of_class(spec, same))]
@@ -46,7 +46,7 @@ def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | 
 
 
 def _of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
-    """`same` are the devices of one name and memory."""
+    """Find the newest result on the devices of one name and memory: `same`."""
     stacks = set(_stacks_now(same))
     if not stacks:
         return None
@@ -60,7 +60,7 @@ def _of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
 
 
 def _stacks_now(devices: Sequence[Device]) -> list[Stack]:
-    """What each of these last ran with: nothing here can import torch to ask."""
+    """Return what each of these last ran with: nothing here can import torch to ask."""
     ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
     newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
     rows = Device.objects.filter(pk__in=[device.pk for device in devices]).order_by().values_list(newest, flat=True)

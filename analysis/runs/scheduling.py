@@ -102,7 +102,7 @@ def has_memory(ask: ResourceRequest, card: Slot) -> bool:
 
 
 def has_capability(ask: ResourceRequest, card: Slot) -> bool:
-    """A device that does not tell its capability is given the chance."""
+    """Tell whether the device is capable enough; one that does not tell its capability is given the chance."""
     needed, has = ask.needs_compute_capability, card.compute_capability
     return needed is None or has is None or needed <= has
 
@@ -194,7 +194,7 @@ class _Queue:
             self.groups[run.person, run.priority, run.ask].append(run)
 
     def take(self, card: Slot, at_seconds: float) -> WaitingRun | None:
-        """What this device starts next, by the rule; the person is then one that was just served."""
+        """Choose what this device starts next, by the rule; the person is then one that was just served."""
         offered = [key for key in self.groups if may_run(key[2], card, key[0])]
         if not offered:
             return None

@@ -21,5 +21,5 @@ def search_terms(text: str) -> list[str]:
 
 
 def stored_search_terms(name: str, note: str) -> list[str]:
-    """What a run is found by."""
+    """Return what a run is found by."""
     return search_terms(f"{name} {note}")[:WORDS_PER_RUN]

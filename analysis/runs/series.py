@@ -29,7 +29,7 @@ class SeriesKey:
 
     @classmethod
     def of_run(cls, spec: Mapping[str, Any], gpu: str) -> SeriesKey:
-        """The series a stored run belongs to; a setting that its spec lacks has the default."""
+        """Return the series a stored run belongs to; a setting that its spec lacks has the default."""
         return cls(
             model=spec["model"],
             gpu=gpu,
@@ -53,5 +53,5 @@ class SeriesKey:
 
 
 def default_input_size(model: str) -> int | None:
-    """What a run of the model takes without being asked; None for a model that is no longer offered."""
+    """Return what a run of the model takes without being asked; None for a model that is no longer offered."""
     return WORKLOADS[model].default_input_size if model in WORKLOADS else None

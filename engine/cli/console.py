@@ -32,13 +32,13 @@ class Console:
 
 
 def live_line(event: dict[str, Any]) -> str:
-    """What stands on the terminal until the probe has ended: ``  batch 16 (search) ... timing, step 7``."""
+    """Return what stands on the terminal until the probe has ended: ``  batch 16 (search) ... timing, step 7``."""
     where = f" {event['stage']}, step {event['step']}" if event["event"] == "progress" else ""
     return f"  batch {event['batch_size']} ({event['purpose']}) ...{where}"
 
 
 def event_line(event: dict[str, Any]) -> str | None:
-    """The one line that tells a person about this event; None for those that need no line."""
+    """Return the one line that tells a person about this event; None for those that need no line."""
     if event["event"] == "device":
         device = event["device"]
         limit = device["limit_bytes"]
@@ -53,7 +53,7 @@ def event_line(event: dict[str, Any]) -> str | None:
 
 
 def estimate_line(estimate: dict[str, Any]) -> str:
-    """``ESTIMATE: largest batch 512, safe 488 (0.8 % more memory is allowed for)``"""
+    """Write ``ESTIMATE: largest batch 512, safe 488 (0.8 % more memory is allowed for)``."""
     if not estimate["largest_batch_size"]:
         return "ESTIMATE: not even batch 1 fits"
     largest, safe, margin = (estimate[name] for name in ("largest_batch_size", "safe_batch_size", "margin_fraction"))
@@ -64,7 +64,7 @@ def estimate_line(estimate: dict[str, Any]) -> str:
 
 
 def probe_line(probe: Probe) -> str:
-    """``batch 16   fits            506.1 MiB      11.3 samples/s  (search)``"""
+    """Write ``batch 16   fits            506.1 MiB      11.3 samples/s  (search)``."""
     if not probe.fits:
         where = f" in {probe.failed_phase}" if probe.failed_phase else ""
         outcome = str(probe.outcome).replace("_", " ")
@@ -77,7 +77,7 @@ def probe_line(probe: Probe) -> str:
 
 
 def summary(result: RunResult) -> str:
-    """The block every run ends in. Its form is a published contract (GB there are GiB)."""
+    """Return the block every run ends in. Its form is a published contract (GB there are GiB)."""
     lines = [
         RULE,
         f"■ MemoryMark Results - {result.spec.model.upper()} on {result.device.kind.upper()}",
@@ -93,7 +93,7 @@ def summary(result: RunResult) -> str:
 
 
 def certificate(result: RunResult) -> str:
-    """The evidence behind the answer, in one sentence."""
+    """Return the evidence behind the answer, in one sentence."""
     boundary = result.boundary
     largest = boundary.largest_batch_size
     if boundary.reason is Reason.DOES_NOT_FIT:
@@ -151,7 +151,7 @@ def _usd(amount: float) -> str:
 
 
 def details(result: RunResult) -> str:
-    """What the block has no room for: the largest and fastest sizes, the certificate, where the time went."""
+    """Return what the block has no room for: the largest and fastest sizes, the certificate, where the time went."""
     timings = result.timings
     spent = (
         f"imports {timings.import_seconds:.1f} s, model {timings.model_seconds:.1f} s, "
@@ -168,7 +168,7 @@ def details(result: RunResult) -> str:
 
 
 def _small_print(result: RunResult) -> list[str]:
-    """What the certificate does not cover."""
+    """Return what the certificate does not cover."""
     return [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
 
 
@@ -204,7 +204,7 @@ def _point_line(name: str, point: Point) -> str:
 
 
 def _speed_lines(result: RunResult) -> list[str]:
-    """The speed-up and the money with their intervals and assumptions, or why there are none."""
+    """Return the speed-up and the money with their intervals and assumptions, or why there are none."""
     speed = result.speed
     if speed is None:
         return []
@@ -221,7 +221,7 @@ def _speed_lines(result: RunResult) -> list[str]:
 
 
 def _speedup_line(result: RunResult) -> str:
-    """``Speed-up: 1.39x [1.36, 1.42] over 16 (95 % interval of 6 rounds).``"""
+    """Write ``Speed-up: 1.39x [1.36, 1.42] over 16 (95 % interval of 6 rounds).``."""
     assert result.speed is not None
     if result.recommended is not None and result.recommended.batch_size == result.spec.current_batch_size:
         return f"Speed-up: none, {result.spec.current_batch_size} is the recommended size already."
@@ -234,7 +234,7 @@ def _speedup_line(result: RunResult) -> str:
 
 
 def _money_line(result: RunResult) -> str:
-    """``Savings, assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49].``"""
+    """Write ``Savings, assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49].``."""
     money = result.savings
     assumed = (
         f"{_usd(money.price_per_hour_usd)}/h, {money.hours_per_run:g} h a run, {money.runs_per_year:,} runs a year"

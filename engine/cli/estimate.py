@@ -63,7 +63,7 @@ def _estimate(options: argparse.Namespace) -> int:
 
 
 def _spec(options: argparse.Namespace) -> RunSpec:
-    """The spec from `--spec`, or from the single options. The device it names plays no part."""
+    """Return the spec from `--spec`, or from the single options. The device it names plays no part."""
     given = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}
     given = {name: value for name, value in given.items() if value is not None}
     if options.memory_limit is not None:
@@ -93,7 +93,7 @@ def _cards(options: argparse.Namespace) -> Sequence[Gpu | None]:
 
 
 def _calibrated(card: Gpu | None, path: Path, *, is_only_one: bool) -> Gpu | None:
-    """The card with its own constants. Of several cards the calibration is of one, and the others stay."""
+    """Return the card with its own constants. Of several cards the calibration is of one, and the others stay."""
     known = calibration.Calibration.read(path)
     if card is None or (not is_only_one and known.gpu_id != card.id):
         return card

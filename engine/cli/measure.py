@@ -86,7 +86,7 @@ def _refuse_tools_options(options: argparse.Namespace) -> None:
 
 
 def _earlier(options: argparse.Namespace) -> EarlierAttempt | None:
-    """What standard input holds, if it was announced."""
+    """Return what standard input holds, if it was announced."""
     if options.resume is None:
         return None
     if options.resume != "-":
@@ -116,7 +116,7 @@ def _exit_status(result: RunResult) -> int:
 
 
 def _spec(options: argparse.Namespace) -> RunSpec:
-    """The spec from `--spec`, or from the single options. What is not given keeps RunSpec's default."""
+    """Return the spec from `--spec`, or from the single options. What is not given keeps RunSpec's default."""
     given = _given(options)
     if options.spec is None:
         return RunSpec.from_dict(given)
@@ -129,7 +129,7 @@ def _spec(options: argparse.Namespace) -> RunSpec:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings named on the command line."""
+    """Return the settings named on the command line."""
     if options.device_name and options.device and options.device_name != options.device:
         raise SpecError("device", f"given twice: {options.device_name} and {options.device}")
     named = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}

@@ -42,7 +42,7 @@ def verdict(ratio: float) -> str:
 
 @contextmanager
 def _named_failure(spec: RunSpec) -> Iterator[None]:
-    """Turns whatever goes wrong with one model into the engine's own error, in a sentence."""
+    """Turn whatever goes wrong with one model into the engine's own error, in a sentence."""
     try:
         yield
     except EngineError:

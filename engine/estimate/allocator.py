@@ -60,7 +60,7 @@ def rounded(size_bytes: int) -> int:
 
 
 def segment_bytes(block_bytes: int) -> int:
-    """What is asked of the driver when no free block can hold `block_bytes`."""
+    """Return what is asked of the driver when no free block can hold `block_bytes`."""
     if block_bytes <= SMALL_REQUEST_BYTES:
         return SMALL_SEGMENT_BYTES
     if block_bytes < OWN_SEGMENT_BYTES:
@@ -102,11 +102,11 @@ class _Pool:
         return address, size
 
     def preferred(self, index: int) -> int:
-        """The best fit is the first block that is large enough."""
+        """Choose by best fit: the first block that is large enough."""
         return index
 
     def give(self, address: int, size: int) -> None:
-        """A block is free again; it merges with the free ones beside it."""
+        """Take back a block; it merges with the free ones beside it."""
         end = address + size
         before = self.start_of.pop(address, None)
         if before is not None:
@@ -160,7 +160,7 @@ class _ExpandablePool(_Pool):
         self.holes = {address: _ENDLESS_BYTES}
 
     def preferred(self, index: int) -> int:
-        """A block before a hole counts with the hole: it is kept for what may grow into it."""
+        """Choose by best fit. A block before a hole counts with the hole: it is kept for what may grow into it."""
         while index + 1 < len(self.by_size) and self._reach(index + 1) < self._reach(index):
             index += 1
         return index
@@ -182,7 +182,7 @@ class _ExpandablePool(_Pool):
         return mapped
 
     def _to_map(self, size: int) -> list[tuple[int, int]]:
-        """The parts of holes to map at the lowest address with room, also counting free blocks beside them."""
+        """Return the parts of holes to map at the lowest address with room, also counting free blocks beside them."""
         for hole in sorted(self.holes):
             at, held, ranges = self.start_of.get(hole, hole), 0, []
             while held < size and (at in self.size_at or at in self.holes):
@@ -265,7 +265,7 @@ class Allocator:
         self.peak_allocated_bytes = self.peak_reserved_bytes = self.retries = 0
 
     def allocate(self, key: Hashable, size_bytes: int) -> None:
-        """Raises OutOfMemory. A size of 0 takes nothing, and may be freed all the same."""
+        """Take a block. Raises OutOfMemory. A size of 0 takes nothing, and may be freed all the same."""
         if key in self._live or size_bytes < 0:
             raise ValueError(f"{key!r} is live already" if key in self._live else f"{size_bytes} is no size")
         if size_bytes == 0:
@@ -304,7 +304,7 @@ class Allocator:
         return ((address, size) for address, size, _ in self._live.values() if size)
 
     def _reserve(self, pool: _Pool, block_bytes: int) -> tuple[int, int]:
-        """A block from newly reserved memory, after giving back what is cached if there is no room."""
+        """Return a block from newly reserved memory, after giving back what is cached if there is no room."""
         grown = pool.grow(block_bytes, self._room_bytes())
         if not grown:
             self.retries += 1

@@ -68,7 +68,7 @@ class Answers:
         return able
 
     def _replays_for(self, gpu: Gpu | None) -> Replays:
-        """The traced steps by which this card is predicted; traced once for all cards that run the same kernels."""
+        """Trace the steps by which this card is predicted, once for all cards that run the same kernels."""
         from . import attention, trace  # imports torch
 
         conditions = trace.conditions_for(gpu, self._spec.precision)
@@ -96,7 +96,7 @@ class Answers:
 
 
 def versions() -> dict[str, str | None]:
-    """The libraries whose code was traced: another version may allocate otherwise."""
+    """Return the libraries whose code was traced: another version may allocate otherwise."""
     return {package: _version(package) for package in ("torch", "transformers", "torchvision")}
 
 

@@ -75,7 +75,7 @@ class _Call:
 
 
 def kernel_of(call: _Call, family: Family) -> Kernel:
-    """The first kernel in the card's order that takes this call."""
+    """Return the first kernel in the card's order that takes this call."""
     if call.query.dim() != 4:
         return "math"
     if family == "cudnn_first" and _cudnn_takes(call):
@@ -177,7 +177,7 @@ def _repeated(call: _Call) -> tuple[Tensor, Tensor]:
 
 
 def _bias(call: _Call) -> Tensor | None:
-    """The mask as numbers to add: a mask of booleans is converted, and the conversion takes memory."""
+    """Return the mask as numbers to add: a mask of booleans is converted, and the conversion takes memory."""
     if call.mask is None or call.mask.dtype != torch.bool:
         return call.mask
     zero, minus_infinity = (
@@ -187,7 +187,7 @@ def _bias(call: _Call) -> Tensor | None:
 
 
 def _aligned_bias(call: _Call) -> Tensor | None:
-    """The bias in the shape of the attention weights; a row length that is no multiple of 16 is stored padded."""
+    """Shape the bias as the attention weights; a row length that is no multiple of 16 is stored padded."""
     bias = _bias(call)
     if bias is None:
         return None

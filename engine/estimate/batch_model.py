@@ -72,12 +72,12 @@ class Recording:
     counts: Counts = ()
 
     def sums(self) -> Iterator[tuple[int, Reduction]]:
-        """The block of each sum's buffer, and the sum."""
+        """Yield the block of each sum's buffer, and the sum."""
         for buffer, (results, inputs) in zip(self.skeleton.sum_buffers, self.counts, strict=True):
             yield buffer.block, Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
 
     def peak_live_bytes(self) -> int:
-        """The most bytes asked for at one time, with no allocator's rounding."""
+        """Return the most bytes asked for at one time, with no allocator's rounding."""
         live = peak = 0
         for event in self.skeleton.events:
             live += self.sizes_bytes[event] if event >= 0 else -self.sizes_bytes[~event]
@@ -189,7 +189,7 @@ def model_of(
     method: Method,
     approximate_because: str | None = None,
 ) -> MemoryModel:
-    """The model of what `trace` records: affine if its recordings at three sizes say so."""
+    """Return the model of what `trace` records: affine if its recordings at three sizes say so."""
     recordings = [trace(size) for size in batch_sizes]
     affine = affine_model(recordings[0], recordings[1], method, approximate_because)
     if affine is not None and agrees(affine, recordings[2]):
@@ -200,7 +200,7 @@ def model_of(
 def affine_model(
     first: Recording, second: Recording, method: Method, approximate_because: str | None = None
 ) -> BatchModel | None:
-    """The line through two recordings; None where they differ in more than sizes, or lie on no whole line."""
+    """Return the line through two recordings; None where they differ in more than sizes, or lie on no whole line."""
     if first.skeleton != second.skeleton:
         return None
     sizes = (first.batch_size, second.batch_size)

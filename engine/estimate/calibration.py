@@ -54,7 +54,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
-        """Raises SpecError for what is not such a document."""
+        """Read such a document. Raises SpecError for any other."""
         if data.get("schema") != SCHEMA:
             raise SpecError("calibration", f"has schema {data.get('schema')!r}; this version reads {SCHEMA}")
         names = [field.name for field in fields(cls)]
@@ -78,7 +78,7 @@ class Calibration:
 
 
 def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
-    """The card with the constants measured on one of its class. SpecError if they are of another card."""
+    """Give the card the constants measured on one of its class. Raises SpecError if they are of another card."""
     calibration = _calibration(given)
     if calibration.gpu_id not in (None, gpu.id):
         raise SpecError("calibration", f"is of {calibration.gpu_id} ({calibration.device_name}), not of {gpu.id}")
@@ -94,7 +94,7 @@ def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
 
 
 def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved_bytes: int) -> int:
-    """The context of a process, from what the driver counts as used before, while and after it ran.
+    """Return the context of a process, from what the driver counts as used before, while and after it ran.
 
     EngineError where before and after differ: somebody else came or went, and the difference says nothing.
     """

@@ -95,7 +95,7 @@ class _Operators(TorchDispatchMode):
 
 
 def trains_as_on_cuda() -> bool:
-    """A small step on fake `cuda` tensors runs the operators of CUDA and leaves its gradient there."""
+    """Tell whether a small step on fake `cuda` tensors runs the operators of CUDA and leaves its gradient there."""
     with FakeTensorMode(), _Operators() as operators:
         weight = torch.zeros(4, 4, device="cuda", requires_grad=True)
         hidden = torch.nn.functional.dropout(torch.zeros(2, 4, device="cuda") @ weight, 0.5, training=True)
@@ -126,7 +126,7 @@ _do_nothing_guard: int | None = None
 
 
 def _guard(table: ctypes.Array[ctypes.c_void_p]) -> int:
-    """The do-nothing guard, which PyTorch makes once it finds in the table one that has no devices."""
+    """Return the do-nothing guard, which PyTorch makes once it finds in the table one that has no devices."""
     global _do_nothing_guard
     if _do_nothing_guard is not None:
         return _do_nothing_guard
@@ -141,7 +141,7 @@ def _guard(table: ctypes.Array[ctypes.c_void_p]) -> int:
 
 
 def _guard_without_devices() -> int:
-    """The address of a guard whose every function answers 0."""
+    """Return the address of a guard whose every function answers 0."""
     none = _answer(lambda _: 0)
     functions = (ctypes.c_void_p * _SLOTS)(*[ctypes.cast(none, ctypes.c_void_p).value] * _SLOTS)
     planted = (ctypes.c_void_p * 2)(ctypes.addressof(functions))
@@ -151,7 +151,7 @@ def _guard_without_devices() -> int:
 
 @contextmanager
 def _hooks_that_say_built() -> Iterator[None]:
-    """What autograd asks of CUDA is answered as if it was built and had no context yet."""
+    """Answer what autograd asks of CUDA as if it was built and had no context yet."""
     hooks = ctypes.cast(_hooks(), ctypes.POINTER(ctypes.c_void_p))
     original = hooks[0]
     hooks[0] = _table_that_says_built(original)
@@ -169,7 +169,7 @@ def _hooks() -> int:
 
 @cache
 def _table_that_says_built(original: int | None) -> int:
-    """A copy of the hooks' functions in which CUDA is built and no device has a context."""
+    """Return a copy of the hooks' functions in which CUDA is built and no device has a context."""
     assert original is not None
     start = original - _SLOTS_BEFORE * _POINTER_BYTES
     copied = ctypes.cast(start, ctypes.POINTER(ctypes.c_void_p))

@@ -88,12 +88,12 @@ class Gpu:
 
 
 def gpus() -> dict[str, Gpu]:
-    """The whole catalogue by id, in its order; the lab's own cards last."""
+    """Return the whole catalogue by id, in its order; the lab's own cards last."""
     return dict(_catalogue(os.environ.get(OWN_CATALOGUE)))
 
 
 def find(gpu_id: str) -> Gpu:
-    """The card of that id; SpecError with the nearest ids if there is none."""
+    """Find the card of that id. Raises SpecError with the nearest ids if there is none."""
     known = gpus()
     if gpu_id in known:
         return known[gpu_id]
@@ -101,7 +101,7 @@ def find(gpu_id: str) -> Gpu:
 
 
 def of_memory(total_bytes: int) -> Gpu:
-    """A card without a name that has this much: it is taken to be like an A100 in all else."""
+    """Make a card without a name that has this much: it is taken to be like an A100 in all else."""
     least, most = _UNNAMED_TOTAL_BYTES
     if not least <= total_bytes <= most:
         allowed = f"from {format_bytes(least)} to {format_bytes(most)}"
@@ -123,7 +123,7 @@ def of_memory(total_bytes: int) -> Gpu:
 
 
 def match(name: str, capacity_bytes: int) -> Gpu | None:
-    """The card that a device is: by the name torch gives it, and a total that such a card can have."""
+    """Find the card that a device is: by the name torch gives it, and a total that such a card can have."""
     wanted = name.strip().casefold()
     for gpu in gpus().values():
         is_near = abs(capacity_bytes - gpu.total_bytes) <= _SAME_CARD * gpu.total_bytes
@@ -133,7 +133,7 @@ def match(name: str, capacity_bytes: int) -> Gpu | None:
 
 
 def cublas_workspace_bytes(compute_capability: tuple[int, int] | None) -> int:
-    """What cuBLAS takes from the allocator per thread: 32 MiB on Hopper and Blackwell; none counted on ROCm.
+    """Return what cuBLAS takes from the allocator per thread: 32 MiB on Hopper and Blackwell; none counted on ROCm.
 
     torch 2.13, `aten/src/ATen/cuda/CublasHandlePool.cpp`; CUBLAS_WORKSPACE_CONFIG would change it.
     """

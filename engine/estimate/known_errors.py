@@ -58,5 +58,5 @@ def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
 
 
 def _more_than_predicted(low_fraction: float) -> float:
-    """An estimate that is 18 % of the measured memory too low needs 22 % of itself more."""
+    """Turn a share of what was measured into one of the estimate: 18 % too low, it needs 22 % of itself more."""
     return round(low_fraction / (1 - low_fraction), 4)

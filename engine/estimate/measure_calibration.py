@@ -35,7 +35,7 @@ _SIDE = 512  # of the matrices multiplied: any size takes the workspace
 
 
 def measure(name: str) -> Calibration:
-    """The constants of the card `name`. DeviceUnavailable where it is none, or is not here."""
+    """Measure the constants of the card `name`. Raises DeviceUnavailable where it is none, or is not here."""
     if not name.startswith("cuda"):
         raise DeviceUnavailable(f"{name[:80]} has no context to calibrate; name a GPU: cuda:0")
     device = resolve(name)
@@ -65,7 +65,7 @@ def _used_bytes(device: torch.device) -> int:
 
 
 def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
-    """What the tenant says of itself, and what is used while it is there."""
+    """Return what the tenant says of itself, and what is used while it is there."""
     command = [sys.executable, "-m", __spec__.name, str(device)]
     tenant = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     guard = threading.Timer(_TENANT_SECONDS, tenant.kill)
@@ -98,7 +98,7 @@ def _live_as_tenant(name: str) -> None:
 
 
 def _workspaces(device: torch.device) -> dict[str, int]:
-    """What the allocator handed out beyond the tensors, at the first multiplication of each kind and thread."""
+    """Measure what the allocator handed out beyond the tensors, at the first multiplication of each kind and thread."""
 
     def allocated_bytes() -> int:
         torch.cuda.synchronize(device)

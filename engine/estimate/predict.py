@@ -38,7 +38,7 @@ def check(spec: RunSpec, gpu: Gpu | None) -> None:
 
 
 def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
-    """What the process may reserve: the card less its context, or the memory limit if that is less."""
+    """Return what the process may reserve: the card less its context, or the memory limit if that is less."""
     if gpu is None:
         return spec.memory_limit_bytes or CPU_DEFAULT_LIMIT_BYTES
     room_bytes = max(gpu.total_bytes - gpu.context_bytes, 0)
@@ -54,7 +54,7 @@ class Replays:
     _peaks_bytes: dict[tuple[Card, int], int] = field(default_factory=dict)
 
     def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
-        """What the steps take from a device without a limit: reserved bytes, on the CPU allocated ones."""
+        """Return what the steps take from a device without a limit: reserved bytes, on the CPU allocated ones."""
         key = (card_of(gpu), batch_size)
         if key not in self._peaks_bytes:
             memory = self.memory(gpu, None)
@@ -86,7 +86,7 @@ class Replays:
 
 
 def card_of(gpu: Gpu | None) -> Card:
-    """What of this card decides the sizes of blocks."""
+    """Return what of this card decides the sizes of blocks."""
     return Card() if gpu is None else Card(gpu.cublas_workspace_bytes, gpu.processors)
 
 
@@ -98,7 +98,7 @@ def estimate_at(
     *,
     replays: Replays | None = None,
 ) -> EstimateAt:
-    """The memory of exactly `batch_size`; of what does not fit, what it would take without the limit."""
+    """Return the memory of exactly `batch_size`; of what does not fit, what it would take without the limit."""
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
     memory = replays.memory(gpu, limit_bytes if fits else None)
@@ -119,14 +119,14 @@ def estimate_at(
 def largest_batch_size(
     model: MemoryModel, gpu: Gpu | None, limit_bytes: int, maximum: int, *, replays: Replays | None = None
 ) -> int:
-    """The largest size up to `maximum` that fits, with the few below it; 0 where one sample does not."""
+    """Return the largest size up to `maximum` that fits, with the few below it; 0 where one sample does not."""
     replays = replays or Replays(model)
     guess = _first_guess(replays, gpu, limit_bytes, maximum)
     return _largest(cache(lambda size: replays.fits(gpu, size, limit_bytes)), guess, maximum)
 
 
 def safe_batch_size(replays: Replays, gpu: Gpu | None, limit_bytes: int, margin: float, largest: int) -> int:
-    """The largest size that still fits if everything takes `margin` more, and without giving back any cache."""
+    """Return the largest size that still fits if everything takes `margin` more, and without giving back any cache."""
     if largest == 0:
         return 0
     room_bytes = int(limit_bytes / (1 + margin))
@@ -171,7 +171,7 @@ def _meets(known: Mapping[int, int], limit_bytes: int, maximum: int) -> int:
 
 
 def _bracket(fits: Callable[[int], bool], guess: int, maximum: int) -> tuple[int, int]:
-    """A size that fits and a larger one that does not, from strides around the guess. `maximum + 1` never fits."""
+    """Find a size that fits and a larger one that does not, by strides from the guess. `maximum + 1` never fits."""
     low, high, stride = 1, maximum + 1, max(guess // 256, 1)
     if fits(guess):
         low = guess
@@ -209,7 +209,7 @@ def estimate(
     cpu_name: str = "CPU",
     replays: Replays | None = None,
 ) -> Estimate:
-    """The answer for one card: `at` has the current, the safe and the largest size, and those asked for."""
+    """Return the answer for one card: `at` has the current, the safe and the largest size, and those asked for."""
     check(spec, gpu)
     replays = replays or Replays(model)
     limit_bytes, margin = limit_bytes_of(spec, gpu), margin_fraction(spec, gpu)

@@ -27,7 +27,7 @@ _VERSIONS = ("torch", "transformers", "torchvision")
 
 
 def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu | None:
-    """The card whose rules hold on this device, with what it tells itself or was measured on it; None is the CPU."""
+    """Find the card whose rules hold on this device, with what it tells or was measured on it; None is the CPU."""
     if device.kind == "cpu":
         return None
     card = gpus.match(device.name, device.capacity_bytes) or _unnamed(device)
@@ -39,7 +39,7 @@ def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu 
 
 
 def _unnamed(device: DeviceFacts) -> Gpu:
-    """A card the catalogue has not got, or a part of one: its capability says by which rules it works."""
+    """Return a card the catalogue has not got, or a part of one: its capability says by which rules it works."""
     if device.compute_capability is None:
         raise EstimateImpossible(f"no rules are known for {device.name}; measure it instead")
     major, minor = (int(part) for part in device.compute_capability.split("."))
@@ -94,19 +94,19 @@ class PriorEstimate:
         )
 
     def at(self, batch_size: int) -> EstimateAt:
-        """What is predicted for exactly this size."""
+        """Return what is predicted for exactly this size."""
         known = self.estimate.at_batch_size(batch_size)
         limit_bytes = self.estimate.limit_bytes
         return known or estimate_at(self.replays.model, self.card, batch_size, limit_bytes, replays=self.replays)
 
     def beside(self, batch_sizes: Iterable[int]) -> Estimate:
-        """The same estimate, with its figures for these sizes too."""
+        """Return the same estimate, with its figures for these sizes too."""
         sizes = sorted({*batch_sizes, *(at.batch_size for at in self.estimate.at)})
         return replace(self.estimate, at=tuple(self.at(size) for size in sizes))
 
 
 def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
-    """The result with the estimate beside every size that trained, and how far it was off."""
+    """Put the estimate beside every size that trained, and how far it was off."""
     largest = result.boundary.largest_batch_size
     fitting = [p for size, p in decisive_probes(result.probes).items() if p.fits and size <= (largest or 0)]
     estimate = prior.beside(p.batch_size for p in fitting)

@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):
         return Recording(batch_size, skeleton, tuple(self._sizes_bytes), tuple(self._counts))
 
     def load(self, module: nn.Module) -> None:
-        """The model's own blocks, in the order in which `module.to(device)` would make them."""
+        """Record the model's own blocks, in the order in which `module.to(device)` would make them."""
         for child in module.children():
             self.load(child)
         for tensors, kind in ((module.parameters, PARAMETERS), (module.buffers, BUFFERS)):
@@ -109,7 +109,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _note_sum(self, result: Tensor, summed: Tensor, dims: Sequence[int] | None = None) -> None:
-        """The buffer for the parts of a sum, which is gone when the sum is done."""
+        """Record the buffer for the parts of a sum, which is gone when the sum is done."""
         reduced = dims or range(summed.dim())
         sum_ = reduction_of(summed.shape, summed.stride(), reduced, result.element_size())
         if sum_ is not None:
@@ -161,7 +161,7 @@ class Recorder(TorchDispatchMode):
         self._events.append(~index)
 
     def _note_workspace(self, operator: str) -> None:
-        """The matrix library keeps a workspace for each thread: ours, and autograd's."""
+        """Record the workspace that the matrix library keeps for each thread: ours, and autograd's."""
         is_autograd_s = self._phase == BACKWARD
         if self._device_type == "cuda" and is_autograd_s not in self._has_workspace:
             self._has_workspace.add(is_autograd_s)
@@ -186,7 +186,7 @@ def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> li
 
 
 def _value(func: Any, args: Any) -> Any:
-    """What a tensor holds, if that is known; else nothing in particular: no infinity found, no mask of ones."""
+    """Return what a tensor holds, if that is known; else nothing in particular: no infinity found, no mask of ones."""
     try:
         return func(*args)
     except DataDependentOutputException:

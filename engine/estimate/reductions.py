@@ -42,7 +42,7 @@ class Reduction:
 
 
 def buffer_bytes(sum_: Reduction, processors: Processors) -> int:
-    """What is taken beside the result; 0 where one block of threads makes a result alone."""
+    """Return what is taken beside the result; 0 where one block of threads makes a result alone."""
     width, height = _block(sum_)
     threads = width * height
     inputs_step, results_step = (width, 1) if sum_.is_inner else (1, width)
@@ -74,7 +74,7 @@ def _block(sum_: Reduction) -> tuple[int, int]:
 def reduction_of(
     shape: Sequence[int], strides: Sequence[int], reduced: Sequence[int], element_bytes: int
 ) -> Reduction | None:
-    """The sum of a tensor of this layout over the `reduced` dimensions; None where it sums nothing."""
+    """Return the sum of a tensor of this layout over the `reduced` dimensions; None where it sums nothing."""
     dims = sorted((d for d in range(len(shape)) if shape[d] > 1), key=lambda d: (strides[d], d))
     inner = [d for d in dims if d % len(shape) in {r % len(shape) for r in reduced}]
     outer = [d for d in dims if d not in inner]
@@ -106,7 +106,7 @@ def _product(shape: Sequence[int], dims: Sequence[int]) -> int:
 
 
 def _power_of_two(number: int) -> int:
-    """The largest that is not above `number`."""
+    """Return the largest power of two that is not above `number`."""
     return 1 << max(number.bit_length() - 1, 0)
 
 

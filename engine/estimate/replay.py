@@ -63,7 +63,7 @@ class Card:
 
 
 def play(recording: Recording, memory: Memory, card: Card = Card()) -> None:
-    """The steps, into `memory`. As a probe does it: cache emptied and peaks forgotten once the model is loaded."""
+    """Play the steps into `memory` as a probe does: cache emptied and peaks forgotten once the model is loaded."""
     skeleton = recording.skeleton
     sizes = sizes_on(card, recording)
     start = skeleton.step_starts[0] if skeleton.step_starts else 0
@@ -83,7 +83,7 @@ def _play(events: Sequence[int], sizes: Sequence[int], memory: Memory) -> None:
 
 
 def sizes_on(card: Card, recording: Recording) -> list[int]:
-    """The sizes of all blocks, those too that are the card's."""
+    """Return the sizes of all blocks, those too that are the card's."""
     sizes = list(recording.sizes_bytes)
     for index, block in enumerate(recording.skeleton.blocks):
         if block.kind == WORKSPACES:
@@ -96,7 +96,7 @@ def sizes_on(card: Card, recording: Recording) -> list[int]:
 
 
 def play_and_explain(recording: Recording, memory: Memory, card: Card = Card()) -> Peak:
-    """The same as `play`, and what held the memory at the peak of the allocated bytes."""
+    """Do the same as `play`, and return what held the memory at the peak of the allocated bytes."""
     skeleton = recording.skeleton
     sizes = sizes_on(card, recording)
     start = skeleton.step_starts[0] if skeleton.step_starts else 0

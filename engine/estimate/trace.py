@@ -73,7 +73,7 @@ def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
 
 
 def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | None = None) -> MemoryModel:
-    """What the steps of `spec` allocate, at any batch size. `gpu` None: by the CPU's rules.
+    """Return what the steps of `spec` allocate, at any batch size. `gpu` None: by the CPU's rules.
 
     Families of cards for which it would be another model are taken out of `alike`.
     """
@@ -90,7 +90,7 @@ def step_maker(spec: RunSpec) -> MakeStep:
 def model_of_steps(
     make_step: MakeStep, conditions: Conditions, alike: set[attention.Family] | None = None
 ) -> MemoryModel:
-    """The same for any training step. Raises EstimateImpossible where it cannot be traced."""
+    """Return the same for any training step. Raises EstimateImpossible where it cannot be traced."""
     return model_of(
         lambda size: record(make_step, size, conditions, alike),
         TRACED_BATCH_SIZES,
@@ -102,7 +102,7 @@ def model_of_steps(
 def record(
     make_step: MakeStep, batch_size: int, conditions: Conditions, alike: set[attention.Family] | None = None
 ) -> Recording:
-    """Loading the model and `MEMORY_STEPS` steps at one batch size."""
+    """Record the loading of the model and `MEMORY_STEPS` steps at one batch size."""
     try:
         with _as_on(conditions, alike):
             return _recorded(make_step, batch_size, torch.device(conditions.device_type))
@@ -178,7 +178,7 @@ def _foreach_takes_fake_tensors(module: str) -> Iterator[None]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Collections come at different events at different batch sizes, and would free blocks there."""
+    """Keep collections away: they come at different events at different batch sizes, and would free blocks there."""
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()

@@ -107,7 +107,7 @@ class Estimate:
         return next((at for at in self.at if at.batch_size == batch_size), None)
 
     def taking(self, seconds: float) -> Estimate:
-        """The same, with the seconds it took in the end."""
+        """Return the same, with the seconds it took in the end."""
         return replace(self, seconds=round(seconds, 3))
 
     def to_dict(self) -> dict[str, Any]:

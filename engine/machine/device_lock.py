@@ -144,7 +144,7 @@ def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -
 
 
 def _open(path: Path) -> int:
-    """The folder and its files are for everybody on this machine, as the device is."""
+    """Open the lock's file. It and its folder are for everybody on this machine, as the device is."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(PermissionError):
@@ -168,7 +168,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _holder(descriptor: int) -> dict[str, Any]:
-    """What the holder wrote; empty where it has just taken the lock, or wrote something else."""
+    """Return what the holder wrote; empty where it has just taken the lock, or wrote something else."""
     try:
         holder = json.loads(os.pread(descriptor, 2_000, 0))
     except ValueError:
@@ -177,7 +177,7 @@ def _holder(descriptor: int) -> dict[str, Any]:
 
 
 def _describe_holder(holder: dict[str, Any]) -> str:
-    """``process 4711 on node7 (run 12, since 2026-03-01 10:00:00 UTC)``"""
+    """Write ``process 4711 on node7 (run 12, since 2026-03-01 10:00:00 UTC)``."""
     if "pid" not in holder:
         return "another process"
     where = f" on {holder['host']}" if holder.get("host") else ""
@@ -209,7 +209,7 @@ def _kill_others(path: Path, since: str) -> list[int]:
 
 
 def _started(pid: int) -> str | None:
-    """The process's start time in the kernel's words; None when there is no such process, or none to be seen."""
+    """Return the process's start time in the kernel's words; None when there is no such process, or none to be seen."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -226,7 +226,7 @@ def _namespace() -> str | None:
 
 
 def _holders(path: Path) -> list[int]:
-    """Processes that share the lock itself, of those this one may look into; not those that merely wait for it."""
+    """List the processes that share the lock itself, of those this one may look into; not those that wait for it."""
     found = []
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):

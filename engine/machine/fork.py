@@ -21,7 +21,7 @@ class ForkFailed(Exception):
 
 
 def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
-    """What `work` returns (JSON-ready), computed in a forked process that then ends.
+    """Compute what `work` returns (JSON-ready) in a forked process that then ends.
 
     An EngineError of `work` is raised here as well; whatever else goes wrong is a ForkFailed.
     """
@@ -45,7 +45,7 @@ def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
 
 
 def _answer(work: Callable[[], Any], writing: int, seconds: int) -> None:
-    """The forked process's whole life. It never returns: no exit handlers, they belong to the process it came from."""
+    """Live the forked process's whole life. Never returns: exit handlers belong to the process it came from."""
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)

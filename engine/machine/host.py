@@ -56,6 +56,6 @@ def bytes_below_guard() -> int | None:
 
 
 def _kib_field(path: str, key: str) -> int:
-    """A figure of a /proc file given in kB, as bytes."""
+    """Return a figure of a /proc file given in kB, as bytes."""
     lines = Path(path).read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

@@ -21,7 +21,7 @@ SEEN_ALONE = "cuda:0"
 
 
 def mig_uuid(visible_devices: str | None) -> str | None:
-    """The MIG instance a process is confined to; None unless CUDA_VISIBLE_DEVICES names one and nothing else."""
+    """Return the MIG instance a process is confined to; None unless CUDA_VISIBLE_DEVICES names one and nothing else."""
     names_given = _split_names(visible_devices or "")
     return names_given[0] if len(names_given) == 1 and names_given[0].startswith("MIG-") else None
 
@@ -76,7 +76,7 @@ def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
 
 
 def settings(nvml: Any, uuid: str | None) -> dict[str, Any]:
-    """What a card's administrator sets that changes memory or speed; None for what the driver does not say."""
+    """Return what a card's administrator sets that changes memory or speed; None for what the driver does not say."""
     handle = _handle(nvml, uuid)
     power = _answer(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
     ecc = _answer(nvml, "nvmlDeviceGetEccMode", handle)
@@ -135,7 +135,7 @@ _THROTTLE_REASONS = {
 
 
 def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
-    """What a function of the driver says; None where it has no answer, or the installed version lacks it."""
+    """Return what a function of the driver says; None where it has no answer, or the installed version lacks it."""
     given = [argument for argument in arguments if argument is not None]
     try:
         return getattr(nvml, function)(*given)
@@ -183,7 +183,7 @@ def _is_cut_up(nvml: Any, card: Any) -> bool:
 
 
 def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
-    """The handles of what can be computed on: the card, or its instances."""
+    """Yield the handles of what can be computed on: the card, or its instances."""
     if not _is_cut_up(nvml, card):
         yield card
         return

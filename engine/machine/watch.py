@@ -33,7 +33,7 @@ class MachineWatch:
         self.before = self._look()
 
     def read(self) -> dict[str, Any]:
-        """What happened since: `others_cores` is how many cores other work used on average."""
+        """Return what happened since: `others_cores` is how many cores other work used on average."""
         now = self._look()
         seconds = now.at - self.before.at
         others = None
@@ -63,7 +63,7 @@ class MachineWatch:
 
 
 def usable_cores() -> set[int]:
-    """The cores that this process may run on."""
+    """Return the cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))

@@ -69,7 +69,7 @@ def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
 
 
 def facts_of(name: str) -> DeviceFacts:
-    """What there is to know of a device without using it."""
+    """Return what there is to know of a device without using it."""
     return _device(name).facts()
 
 
@@ -150,15 +150,15 @@ class Device(ABC):
         return None
 
     def used_bytes(self) -> int | None:
-        """What the driver counts as used on the whole device: context, workspaces, other processes and all."""
+        """Return what the driver counts as used on the whole device: context, workspaces, other processes and all."""
         return None
 
     def beside_bytes(self) -> int | None:
-        """What the device holds beside this process's allocator: the context, and everything of others."""
+        """Return what the device holds beside this process's allocator: the context, and everything of others."""
         return None
 
     def free_bytes(self) -> int | None:
-        """What the process could still get."""
+        """Return what the process could still get."""
         return None
 
     def allocator_retries(self) -> int | None:
@@ -169,7 +169,7 @@ class Device(ABC):
         return None
 
     def settings(self) -> dict[str, Any]:
-        """What an administrator sets on the device that changes memory or speed."""
+        """Return what an administrator sets on the device that changes memory or speed."""
         return {}
 
     def facts(self) -> DeviceFacts:
@@ -233,7 +233,7 @@ class Accelerator(Device):
         self.opened_beside_bytes = beside_bytes
 
     def _beside_or_refusal(self) -> tuple[int | None, str | None]:
-        """What the device holds beside this process, or why it has no room for the process at all."""
+        """Return what the device holds beside this process, or why it has no room for the process at all."""
         try:
             self.module.set_device(self.torch_device)  # or libraries make a second context on the first card
             return self.beside_bytes(), None

@@ -101,7 +101,7 @@ def _version(package: str) -> str | None:
 
 
 def _git_revision() -> str | None:
-    """The commit this engine was checked out at, with "+" when files differ; None outside a checkout."""
+    """Return the commit this engine was checked out at, with "+" when files differ; None outside a checkout."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

@@ -77,7 +77,7 @@ class Meter:
         self.read()
 
     def marked(self, phase: str) -> AbstractContextManager[Any]:
-        """What surrounds a phase of the step while it is measured."""
+        """Return what surrounds a phase of the step while it is measured."""
         return self._counted(phase)
 
     def read(self) -> None:
@@ -179,7 +179,7 @@ def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
 
 
 def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
-    """What held the memory, by one more step under the profiler; None where that says nothing.
+    """Find what held the memory, by one more step under the profiler; None where that says nothing.
 
     It decides nothing: the size has trained, so memory that the profiler itself lacks is no refusal.
     """
@@ -227,7 +227,7 @@ def _bytes_by_address(tensors: Iterable[Tensor]) -> dict[int, int]:
 
 
 def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.Event], list[memory_timeline.Phase]]:
-    """The profiler's tree, flattened: the allocator's events on the device, and our phases."""
+    """Flatten the profiler's tree: the allocator's events on the device, and our phases."""
     events, phases = [], []
     assert trace.profiler is not None
     assert trace.profiler.kineto_results is not None

@@ -28,7 +28,7 @@ def apply_precision(precision: str) -> None:
 
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
-    """A new optimizer with PyTorch's own defaults (foreach where it would choose it); None for "none"."""
+    """Make a new optimizer with PyTorch's own defaults (foreach where it would choose it); None for "none"."""
     if name == "adamw":
         return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
     if name in ("sgd", "momentum"):
@@ -75,7 +75,7 @@ class TrainingStep:
             self._optimizer_step()
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
-        """The loss of `batch`; it and the outputs take the place of those of the step before, one after the other."""
+        """Return the loss of `batch`. It and the outputs replace those of the step before, one after the other."""
         dtype = self.autocast_dtype
         with nullcontext() if dtype is None else torch.autocast(self.device.type, dtype=dtype):
             self.outputs = self.built.forward(batch)
@@ -103,7 +103,7 @@ class TrainingStep:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]
 
     def carried_tensors(self) -> list[Tensor]:
-        """What the last step returned and the next one will replace: logits, caches, the loss."""
+        """Return what the last step returned and the next one will replace: logits, caches, the loss."""
         return _tensors_in([self.outputs, self.loss])
 
 

@@ -54,7 +54,7 @@ class BlockTimer:
         return TimedBlock(batch_size, Outcome.FITS, tuple(times), time.perf_counter() - started, conditions)
 
     def _steps(self, batch_size: int, seconds: float, progress: Progress) -> list[float]:
-        """The times, less that of the first step: memory is taken and kernels are chosen in it.
+        """Return the times, less that of the first step: memory is taken and kernels are chosen in it.
 
         On a CPU a first step longer than a whole block does count, for there is little to warm up beside it.
         """

@@ -65,7 +65,7 @@ def preload(model_id: str) -> None:
 
 
 def build(spec: RunSpec, device: torch.device) -> Built:
-    """The workload of `spec` on `device`, in train or eval mode."""
+    """Build the workload of `spec` on `device`, in train or eval mode."""
     model = _pretrained(spec) if spec.pretrained else _from_configuration(spec)
     if spec.gradient_checkpointing:
         _enable_checkpointing(spec, model)
@@ -83,7 +83,7 @@ def build(spec: RunSpec, device: torch.device) -> Built:
 
 
 def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
-    """A model of transformers, which takes the batch as its arguments and gives the loss with its outputs."""
+    """Wrap a model of transformers, which takes the batch as its arguments and gives the loss with its outputs."""
     return Built(model, make_batch, lambda batch: model(**batch), lambda outputs, _: outputs.loss)
 
 
@@ -102,7 +102,7 @@ def _from_configuration(spec: RunSpec) -> nn.Module:
 
 
 def _pretrained(spec: RunSpec) -> nn.Module:
-    """The hub's weights by the ordinary calls; the tokenizer or image processor is loaded to prove it is there."""
+    """Load the hub's weights by the ordinary calls; the tokenizer or image processor, to prove it is there."""
     import_torchvision()
     transformers = importlib.import_module("transformers")
     name, workload = spec.workload.huggingface_id, spec.workload

@@ -1,4 +1,4 @@
-"""PURE: did memory that other processes took cause a refusal?
+"""PURE: whether memory that other processes took caused a refusal.
 
 On every outcome a probe keeps `beside_bytes`: what the device holds beside this process's allocator, its own context
 and everybody else's memory alike (total - free - reserved). It needs no list of processes, so containers, desktops

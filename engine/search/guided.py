@@ -48,7 +48,7 @@ class Expectation:
 
 
 def decide(trials: Sequence[Trial], limits: Limits, expected: Expectation | None) -> Try | Found:
-    """The next size to run, or the boundary. Without an expectation it is `search.decide`."""
+    """Decide on the next size to run, or on the boundary. Without an expectation it is `search.decide`."""
     low = max((t.batch_size for t in trials if t.fits), default=0)
     fits = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
     if expected is None or low not in fits:
@@ -77,7 +77,7 @@ def _line_to(target: int, limits: Limits, low: int, low_bytes: int) -> tuple[tup
 
 
 def _refused_leaps(trials: Sequence[Trial]) -> list[Trial]:
-    """The leap and its half, as far as they were refused: the refusals before any size beside 1 fitted."""
+    """Return the leap and its half, as far as they were refused: the refusals before any size beside 1 fitted."""
     before = itertools.takewhile(lambda t: not t.fits or t.batch_size == 1, trials)
     leaps = [t for t in before if not t.fits and t.batch_size > SMALL_LEAP]
     is_halved = len(leaps) > 1 and leaps[1].batch_size == leaps[0].batch_size // 2
@@ -85,7 +85,7 @@ def _refused_leaps(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _as_if_never_leapt(trials: Sequence[Trial], leaps: list[Trial], limits: Limits) -> Try | Found:
-    """What the plain search would do; where it would run a size that a leap already ruled out, it need not."""
+    """Return what the plain search would do; where it would run a size that a leap already ruled out, it need not."""
     seen = [t for t in trials if t not in leaps]
     while isinstance(step := unguided.decide(seen, limits), Try):
         known = next((t for t in reversed(leaps) if t.batch_size <= step.batch_size and t not in seen), None)
@@ -116,7 +116,7 @@ class _Corrected:
         return bytes_there + self.shift_bytes
 
     def largest_within(self, limits: Limits, low: int, margin: float) -> int:
-        """The largest size that should fit if its rise over `low` were `margin` more; `low` if none above it does."""
+        """Find the largest size that should fit if its rise over `low` were `margin` more; `low` if none above does."""
         base = self.memory_bytes(low)
 
         def fits(size: int) -> bool:
@@ -152,7 +152,7 @@ def _corrected(fits: dict[int, int], expected: Expectation, limit_bytes: int) ->
 
 
 def _size_with(expected: Expectation, wanted_bytes: int, near: int) -> float:
-    """The size at which so many bytes are expected, `near` if it is one; where it is between two, a fraction."""
+    """Return the size at which so many bytes are expected, `near` if it is one; where it is between two, a fraction."""
     expect = expected.memory_bytes
     if expect(near) == wanted_bytes:
         return near
@@ -165,7 +165,7 @@ def _size_with(expected: Expectation, wanted_bytes: int, near: int) -> float:
 
 
 def _last(holds: Callable[[int], bool], low: int, maximum: int) -> int:
-    """The largest size up to `maximum` for which `holds`, going up from `low`, for which it does."""
+    """Return the largest size up to `maximum` for which `holds`, going up from `low`, for which it does."""
     step = 1
     while low + step < maximum and holds(low + step):
         low, step = low + step, 2 * step
@@ -173,7 +173,7 @@ def _last(holds: Callable[[int], bool], low: int, maximum: int) -> int:
 
 
 def _last_below(holds: Callable[[int], bool], high: int) -> int:
-    """The largest size below `high`, for which it does not hold, for which `holds`; 1 if there is none."""
+    """Return the largest size below `high`, for which it does not hold, for which `holds`; 1 if there is none."""
     step = 1
     while high - step > 1 and not holds(high - step):
         high, step = high - step, 2 * step

@@ -10,12 +10,12 @@ ABOUT = 1.01
 
 
 def allowed_bytes(limit_bytes: int, reserve_fraction: float) -> int:
-    """What the recommended size may take."""
+    """Return what the recommended size may take."""
     return int(limit_bytes * (1 - reserve_fraction))
 
 
 def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> frozenset[int]:
-    """The sizes that keep the reserve; where none does, those that take about as little as the smallest.
+    """Return the sizes that keep the reserve; where none does, those that take about as little as the smallest.
 
     Small sizes often take the same memory: that of the optimizer's step, whatever the batch.
     """
@@ -26,7 +26,7 @@ def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fr
 
 
 def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> int | None:
-    """The largest size that should just keep the reserve, by the straight line between its measured neighbours.
+    """Return the largest size that should just keep the reserve, by the straight line between its measured neighbours.
 
     None where a measured size already lies within a hundredth of it, or where nothing lies on either side.
     """

@@ -78,7 +78,7 @@ class Found:
 
 
 def decide(trials: Sequence[Trial], limits: Limits) -> Try | Found:
-    """The next size to run, or the boundary. Sizes are in 1..`limits.maximum`."""
+    """Decide on the next size to run, or on the boundary. Sizes are in 1..`limits.maximum`."""
     fitted = sorted({t.batch_size for t in trials if t.fits})
     low = fitted[-1] if fitted else 0
     refused = sorted({t.batch_size for t in trials if not t.fits and t.batch_size > low})
@@ -148,7 +148,7 @@ def _step_down(refused: list[int]) -> int:
 
 
 def _short_of(line: _Line, low: int) -> int:
-    """A size between, that most likely fits and makes the next line a better one."""
+    """Choose a size between, that most likely fits and makes the next line a better one."""
     half = line.meets_limit_at // 2
     return half if half > low else (low + line.meets_limit_at) // 2
 
@@ -177,7 +177,7 @@ def _points(trials: Sequence[Trial], limits: Limits) -> list[tuple[int, int]]:
 
 
 def _line(trials: Sequence[Trial], limits: Limits) -> _Line | None:
-    """The line through the largest fitting trial and one below it; None while memory does not rise.
+    """Return the line through the largest fitting trial and one below it; None while memory does not rise.
 
     The closest trial that carries far enough: followed further than twice its own length, a line is noise.
     """

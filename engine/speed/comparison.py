@@ -158,7 +158,7 @@ class SpeedComparison:
         )
 
     def cut_short(self, reason: str | None) -> Comparison:
-        """What is known without a verdict: how long it took, and what else the machine did."""
+        """Return what is known without a verdict: how long it took, and what else the machine did."""
         others = [b.conditions["others_cores"] for b in self.blocks if b.conditions.get("others_cores") is not None]
         return Comparison(
             is_measurable=False,
@@ -177,7 +177,7 @@ class SpeedComparison:
 
 
 def reason(verdict: Verdict) -> str:
-    """``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``"""
+    """Write ``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``."""
     assert verdict.compared is not None
     other, ratio = verdict.compared
     between = f"between {ratio.low:.2g}x and {ratio.high:.2g}x as fast as {other}"
@@ -185,7 +185,7 @@ def reason(verdict: Verdict) -> str:
 
 
 def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], current: int, cores: int) -> Candidates:
-    """What to compare: today's size, the largest, the largest with reserve, and what lies well apart from those."""
+    """Choose what to compare: today's size, the largest, the largest with reserve, and what lies well apart."""
     fixed = {max(points), max(with_reserve)} | ({current} & points.keys())
     remaining: list[int] = []
     for size in sorted(points, reverse=True):
@@ -200,7 +200,7 @@ def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], cur
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """What the log says of a comparison that ended."""
+    """Return what the log says of a comparison that ended."""
     lines = [] if found.reason is None else [found.reason]
     if found.left_out:
         sizes = ", ".join(map(str, found.left_out))

@@ -28,6 +28,8 @@ from ..stats import NOISE_FRACTION
 
 
 class Stage(StrEnum):
+    """What a round is for: to choose the sizes that are compared, or to compare them."""
+
     SELECTION = "selection"
     EVALUATION = "evaluation"
 
@@ -78,7 +80,7 @@ class Round:
     seconds: float
 
     def speeds(self) -> Speeds:
-        """The logarithm of the samples a second of each size."""
+        """Return the logarithm of the samples a second of each size."""
         return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
 
     @property
@@ -111,8 +113,10 @@ class RunRound:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be said of the speed. `speeds` are samples a second of the evaluated sizes, `rough` of the others, from
-    the few rounds they were in beside the recommended one.
+    """What may be said of the speed.
+
+    `speeds` are samples a second of the evaluated sizes, `rough` of the others, from the few rounds they were in
+    beside the recommended one.
 
     `compared` is the comparison that decided: the widest of those needed, how many times as fast the recommended size
     is as the other. `speedup` is None where today's size was not compared. Where `is_measurable` is false no size is
@@ -131,7 +135,7 @@ class Verdict:
 
 
 def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | Verdict:
-    """The next round, or the verdict. `rounds` are all of this comparison, in their order."""
+    """Decide on the next round, or on the verdict. `rounds` are all of this comparison, in their order."""
     selection = [r for r in rounds if r.stage is Stage.SELECTION]
     evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
     speeds = [r.speeds() for r in selection]
@@ -160,12 +164,12 @@ class _Choice:
         return tuple(sorted({self.recommended, self.fastest, self.current or self.recommended}))
 
     def ratios(self, rounds: Sequence[Speeds]) -> dict[int, Interval]:
-        """The ratios that the answer rests on: the recommended size against today's and against the fastest."""
+        """Return the ratios that the answer rests on: the recommended size against today's and against the fastest."""
         return {s: _compared(self.recommended, s, rounds) for s in self.evaluated if s != self.recommended}
 
 
 def _remaining(candidates: Candidates, rounds: Sequence[Speeds]) -> list[int]:
-    """The sizes still in the running: those of the last round, less those it showed to be clearly slower."""
+    """Return the sizes still in the running: those of the last round, less those it showed to be clearly slower."""
     if not rounds:
         return sorted(candidates.sizes)
     sizes, count = list(rounds[-1]), len(rounds)
@@ -182,7 +186,7 @@ def _remaining(candidates: Candidates, rounds: Sequence[Speeds]) -> list[int]:
 def _choice(
     candidates: Candidates, remaining: Sequence[int], rounds: Sequence[Speeds], *, is_out_of_time: bool
 ) -> _Choice | None:
-    """What the selection decided; None while it goes on."""
+    """Return what the selection decided; None while it goes on."""
     keepers = [s for s in remaining if s in candidates.with_reserve]
     if len(remaining) == 1:
         return _Choice(keepers[0], keepers[0], candidates.current)
@@ -203,13 +207,13 @@ def _is_shown_within(size: int, rivals: Iterable[int], rounds: Sequence[Speeds])
 
 
 def _fastest(recommended: int, remaining: Sequence[int], rounds: Sequence[Speeds]) -> int:
-    """The smallest size, from the recommended one on, that cannot be told from the highest throughput."""
+    """Return the smallest size, from the recommended one on, that cannot be told from the highest throughput."""
     best = _highest(remaining, rounds)
     return next((s for s in remaining if s >= recommended and _ratio(s, best, rounds).high >= 0), best)
 
 
 def _highest(sizes: Sequence[int], rounds: Sequence[Speeds]) -> int:
-    """The size with the highest throughput, each round seen from its own mean; the smaller of equals."""
+    """Return the size with the highest throughput, each round seen from its own mean; the smaller of equals."""
     means = [fmean(speeds[s] for s in sizes) for speeds in rounds]
     height = {s: median(speeds[s] - mean for speeds, mean in zip(rounds, means, strict=True)) for s in sizes}
     return max(sizes, key=lambda s: (height[s], -s))
@@ -250,7 +254,7 @@ def _verdict(choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[Roun
 
 
 def _used(rounds: Sequence[Round], cores: int) -> list[Speeds]:
-    """The rounds that no other work disturbed, where they are enough; else all."""
+    """Return the rounds that no other work disturbed, where they are enough; else all."""
     quiet = [r for r in rounds if not r.is_disturbed(cores)]
     return [r.speeds() for r in (quiet if len(quiet) >= EVALUATION_ROUNDS else rounds)]
 
@@ -268,7 +272,7 @@ def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds]) -> dict[int, 
 
 
 def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:
-    """Samples a second of what was only in the selection, by its ratio to the recommended size, which was in all."""
+    """Return samples a second of what was in the selection alone, by the ratio to the recommended size, in all."""
     found = {}
     for size in {s for speeds in selection for s in speeds} - set(choice.evaluated):
         ratios = [speeds[size] - speeds[choice.recommended] for speeds in selection if size in speeds]
@@ -277,7 +281,7 @@ def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds])
 
 
 def _ratio(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
-    """The logarithm of how many times as fast `size` is, with its interval."""
+    """Return the logarithm of how many times as fast `size` is, with its interval."""
     return interval([speeds[size] - speeds[other] for speeds in rounds])
 
 
@@ -294,5 +298,5 @@ def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
 
 
 def _extra_seconds(rounds: Sequence[Round], fewest: int) -> float:
-    """What the rounds beyond the fewest took."""
+    """Return what the rounds beyond the fewest took."""
     return sum(r.seconds for r in rounds[fewest:])

@@ -72,7 +72,7 @@ class WorkerHandle:
         return self._session_probes == 0
 
     def trace(self, seconds: float) -> dict[str, Any]:
-        """What the training steps allocate, as `BatchModel.to_dict()`; in a process that then ends.
+        """Trace what the training steps allocate, as `BatchModel.to_dict()`, in a process that then ends.
 
         Raises TimeIsUp when that takes longer than `seconds`, and the EngineError with which the worker refused.
         """
@@ -88,7 +88,7 @@ class WorkerHandle:
         return model
 
     def facts(self) -> DeviceFacts:
-        """What the device is, which tells its lock. Raises DeviceUnavailable. It is not in use yet."""
+        """Return what the device is, which tells its lock. Raises DeviceUnavailable. It is not in use yet."""
         self._start_if_needed()
         assert self._facts is not None
         return self._facts
@@ -225,7 +225,7 @@ class WorkerHandle:
         return self._read(answer, seconds, progress)
 
     def _read(self, wanted: str, seconds: float, progress: Progress = unheard) -> dict[str, Any]:
-        """The next message that is not progress; it must be `wanted`. Kills the session when the seconds are over."""
+        """Read the next message that is not progress; it must be `wanted`. Kills the session when time is up."""
         deadline = time.monotonic() + seconds
         while (message := self._read_message(deadline)) is not None and message["event"] == "progress":
             progress(message["stage"], message["step"])
@@ -246,7 +246,7 @@ class WorkerHandle:
         raise error
 
     def _read_message(self, deadline: float) -> dict[str, Any] | None:
-        """The next message; one of the event "gone" when the worker closed its end, None when it is too late."""
+        """Return the next message; one of the event "gone" when the worker closed its end, None when it is too late."""
         line = self._read_line(deadline)
         if line is None:
             return None
@@ -284,7 +284,7 @@ class WorkerHandle:
                 self._forget_session()
 
     def _end_after_error(self) -> None:
-        """A session that reported an error ends by itself; a worker that served it itself, or could not start, too."""
+        """Forget a session that reported an error and so ends; a worker that served it itself ends, too."""
         if self._read_line(time.monotonic() + END_SECONDS) == b"":
             self._end_process()
         self._forget_session()
@@ -300,7 +300,7 @@ class WorkerHandle:
         self._session_pid, self._session_probes = None, 0
 
     def _status_of(self, message: dict[str, Any]) -> int | None:
-        """The exit status of what ended; negative: the signal. None when it is not known."""
+        """Return the exit status of what ended; negative: the signal. None when it is not known."""
         status = message.get("status")
         if status is None and self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -74,7 +74,7 @@ def main(model_id: str, device_name: str) -> None:
 
 
 def _device_facts(name: str) -> DeviceFacts:
-    """What there is to know of the device, asked in a process that then ends: asking starts the driver.
+    """Ask what there is to know of the device, in a process that then ends: asking starts the driver.
 
     A process whose driver runs cannot be forked from, and cannot trace a card's steps any more.
     """
@@ -133,7 +133,7 @@ def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> No
 
 
 def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
-    """What the steps of `spec` allocate at any batch size, by the rules of the device they will run on.
+    """Trace what the steps of `spec` allocate at any batch size, by the rules of the device they will run on.
 
     No card is visible meanwhile: what is predicted must not change what is measured next.
     """
@@ -167,7 +167,7 @@ def _session(first: dict[str, Any], out: TextIO) -> None:
 
 
 def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tuple[Requests, dict[str, Any]]:
-    """What answers each request on the opened device, and what there is to say about the device."""
+    """Return what answers each request on the opened device, and what there is to say about the device."""
     import torch
 
     from ..measurement.environment import check_environment, environment
@@ -197,7 +197,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
 
 
 def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requests:
-    """What a session answers; no block is ever asked of one whose model did not fit."""
+    """Return what a session answers; no block is ever asked of one whose model did not fit."""
 
     def probe(**request: Any) -> dict[str, Any]:
         return {"event": "probe", "probe": run_probe(**request).to_dict()}
@@ -222,7 +222,7 @@ def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
 
 
 def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
-    """The answer to any probe when the device has no room for the model itself."""
+    """Return the answer to any probe when the device has no room for the model itself."""
     from ..measurement.probe import read_if_possible
 
     return Probe(
@@ -236,7 +236,7 @@ def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: 
 
 
 def _private_stdout() -> TextIO:
-    """The protocol's own copy of standard output; whatever libraries print goes to standard error."""
+    """Return the protocol's own copy of standard output; whatever libraries print goes to standard error."""
     out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)
     return out

@@ -29,7 +29,7 @@ def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
 
 
 def models_data() -> list[dict[str, str | None]]:
-    """What `GET /models` lists, the three of the contract first."""
+    """List what `GET /models` answers, the three of the contract first."""
     return [
         {
             "id": workload.id,

@@ -106,7 +106,7 @@ def _errors(*statuses: int) -> dict[int, Any]:
 
 
 def _described(view: type, **methods: Any) -> type:
-    """A view like this one that says what it answers; the one that serves is left as it is."""
+    """Make a view like this one that says what it answers; the one that serves is left as it is."""
     return extend_schema_view(**methods)(type(view.__name__, (view,), {"__doc__": view.__doc__}))
 
 

@@ -92,7 +92,7 @@ class Analyze(APIView):
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
-    """The contract's body -> keys of RunSpec; `model_name` is refused in the contract's exact words."""
+    """Turn the contract's body into keys of RunSpec; `model_name` is refused in the contract's exact words."""
     name = body.get("model_name")
     if name is None or name == "":
         raise BadRequest("model_name is required")

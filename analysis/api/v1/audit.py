@@ -46,7 +46,7 @@ class AuditQuery(Query):
 
 
 def _kind_missing() -> Problem:
-    """A number alone says little, and no index finds it."""
+    """Refuse a number without its kind: alone it says little, and no index finds it."""
     detail = "target_id is taken together with target_kind alone"
     errors = [{"parameter": name, "detail": detail, "code": "together"} for name in ("target_id", "target_kind")]
     return Problem(400, detail=f"{detail}.", errors=errors)

@@ -192,7 +192,7 @@ def _settings(run: Run) -> dict[str, Any]:
 
 
 def _environment(subjects: Sequence[ComparedRun], carried: Mapping[int, int]) -> list[dict[str, Any]]:
-    """An estimate has no driver, and a run without a result has nothing: what is not there is no difference."""
+    """Align the facts. An estimate has no driver, a run without a result nothing: neither makes a difference."""
     facts = [_facts(subject, carried.get(subject.run_id, 0)) for subject in subjects]
     return [{**row, "may_move_figures": _may_move_figures(row["name"])} for row in _aligned(facts)]
 
@@ -202,7 +202,7 @@ def _may_move_figures(name: str) -> bool:
 
 
 def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
-    """What was recorded, as it was recorded."""
+    """Read what was recorded, as it was recorded."""
     if subject.outcome is None:
         return {}
     result = subject.run.result or {}

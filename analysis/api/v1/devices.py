@@ -71,7 +71,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
         return device.calibrated_at is not None
 
     def get_waiting_count(self, device: Device) -> int:
-        """The view asks once for all devices that it shows."""
+        """Look it up: the view asks once for all devices that it shows."""
         return int(self.context["waiting"][device.pk])
 
 

@@ -40,7 +40,7 @@ class EstimateList(StrictView):
         responses=openapi_parameters.page_of("EstimatePage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Runs of kind estimate, filtered and sorted as runs are."""
+        """List runs of kind estimate, filtered and sorted as runs are."""
         data = wanted_runs(request).data.copy()
         data[_KIND] = _ESTIMATE
         return page_answered(parse_query(data), request)

@@ -30,7 +30,7 @@ def curves_of(run: Run) -> list[dict[str, Any]]:
 
 
 def certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
-    """The boundary, and the probes that prove it."""
+    """Put together the boundary and the probes that prove it."""
     fits, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
     probes = [probe for probe in Measurement.objects.of(run) if probe.batch_size in (fits, refused)]
     return {

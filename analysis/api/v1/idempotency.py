@@ -25,7 +25,7 @@ REPLAYED = "Idempotent-Replayed"
 
 
 def run_once(request: Request, body: dict[str, Any], make: Callable[[], Run]) -> tuple[Run, bool]:
-    """The run that `make` stores; and whether it was stored by an earlier request with this key."""
+    """Store the run that `make` makes, once. Tells whether an earlier request with this key stored it."""
     key = _key(request)
     if key is None:
         return make(), False

@@ -118,7 +118,7 @@ class Matrix(StrictView):
         tags=["comparison"], operation_id="matrix_retrieve", parameters=_parameters(), responses=MatrixSerializer
     )
     def get(self, request: Request) -> Response:
-        """What was measured stands before any estimate."""
+        """Show models and cards; what was measured stands before any estimate."""
         form = MatrixForm.of(_page_query(request))
         if not form.is_valid():
             raise _refused(form)
@@ -130,7 +130,7 @@ class Matrix(StrictView):
 
 
 def _page_query(request: Request) -> QueryDict:
-    """A page says no to a switch by leaving it out."""
+    """Leave out switches that are off, for so a page says no to them."""
     given = request.query_params.copy()
     for name in set(given) & set(MatrixForm.base_fields) - set(_CHOICES):
         word = given.getlist(name)[-1].lower()

@@ -95,7 +95,7 @@ ANY_OBJECTS = {"type": "array", "items": ANY_OBJECT}
 
 
 def int_parameter(name: str, description: str, minimum: int, maximum: int) -> OpenApiParameter:
-    """A whole number in the address."""
+    """Describe a whole number in the address."""
     return OpenApiParameter(name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=description)
 
 
@@ -105,7 +105,7 @@ def page_parameters() -> list[OpenApiParameter]:
 
 
 def page_of(name: str, row: Any) -> Any:
-    """A page of a list."""
+    """Describe a page of a list."""
     link = serializers.URLField(allow_null=True)
     return inline_serializer(name, {"next": link, "previous": link, "results": row(many=True)})
 
@@ -116,7 +116,7 @@ def all_of(name: str, row: Any) -> Any:
 
 
 def run_filters() -> list[OpenApiParameter]:
-    """The filters of the history, read off the filter set, and its orders."""
+    """Describe the filters of the history, read off the filter set, and its orders."""
     filters = [_filter(name, each) for name, each in RunFilter.base_filters.items()]
     orders = [column.key for column in COLUMNS.values() if column.order]
     choices = [sign + key for key in orders for sign in ("", "-")]
@@ -140,8 +140,10 @@ def _filter(name: str, each: Filter) -> OpenApiParameter:
 
 
 def run_body(name: str, *, needs_model: bool = True) -> Any:
-    """The body that asks for a run: the settings of RunSpec, and its place in the queue. Here to be documented:
-    what is sent is checked by RunSpec itself."""
+    """Describe the body that asks for a run: the settings of RunSpec, and its place in the queue.
+
+    What is sent is checked by RunSpec itself.
+    """
     settings = {field.name: _setting(field, needs_model) for field in fields(RunSpec)}
     place: dict[str, AnyField] = {
         "kind": serializers.ChoiceField(Run.Kind.choices, required=False, help_text="Without it, a measurement."),

@@ -59,7 +59,7 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
 
 
 def _parameters() -> list[OpenApiParameter]:
-    """The settings of a run that change what is measured, as the schema of a run describes them."""
+    """Describe the settings of a run that change what is measured, as the schema of a run does."""
     described = spec_properties()
     card = {"type": "string"}
     parameters = [
@@ -86,7 +86,7 @@ class Recommendation(StrictView):
         responses={200: RecommendationSerializer, **problems(404)},
     )
     def get(self, request: Request) -> Response:
-        """The batch size to use, of the newest certified run that was asked for alike. 404 where there is none."""
+        """Tell the batch size to use, of the newest certified run that was asked for alike. 404 where there is none."""
         parameters = request.query_params.dict()
         gpu_id = parameters.pop("gpu", None)
         spec = _spec(parameters)
@@ -106,7 +106,7 @@ def _spec(parameters: dict[str, str]) -> RunSpec:
 
 
 def _value(field: Any, word: str) -> Any:
-    """A word of the address as JSON would have it; what is none of its type is left for the spec to refuse."""
+    """Read a word of the address as JSON would have it; what is none of its type is left for the spec to refuse."""
     kind = str(field.type)
     if kind == "bool":
         return _WORDS.get(word.lower(), word)
@@ -147,6 +147,6 @@ def _is_of(device: Device, gpu_id: str) -> bool:
 
 
 def _refusal(error: SpecError) -> Problem:
-    """A refused field of the spec stands in the address here, not in a body."""
+    """Refuse a field of the spec, which stands in the address here, not in a body."""
     name = error.field or "model"
     return bad_parameter(name, str(error).removeprefix(f"{name}: "), error.code)

@@ -35,7 +35,7 @@ class RunCancel(StrictView):
         responses={200: RunDetailSerializer, 202: RunDetailSerializer, **openapi_parameters.problems(*_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """A waiting run is cancelled at once (202); a running one is asked to stop (202); one that is over stays (200).
+        """Cancel a waiting run at once (202), or ask a running one to stop (202); one that is over stays (200).
 
         One's own runs; GPU managers, all.
         """
@@ -60,7 +60,7 @@ class RunRetry(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422, *_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """The same spec in the same place as a new run, of whoever asks. Only of a run that is over."""
+        """Ask for the same spec in the same place as a new run, of whoever asks. Only of a run that is over."""
         run = run_or_404(pk)
         _refuse_a_body(request)
         if not run.is_over:
@@ -83,8 +83,10 @@ class RunClone(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """A new run as this one was asked for, but for what the body says. An estimate can be measured this way:
-        `{"kind": "measurement"}`."""
+        """Ask for a new run as this one was asked for, but for what the body says.
+
+        An estimate can be measured this way: `{"kind": "measurement"}`.
+        """
         run, body = run_or_404(pk), body_object(request)
         clone, is_replay = run_once(request, body, lambda: run_cloned(run, body, signed_in_user(request)))
         return accepted(clone, request, is_replay=is_replay)
@@ -109,7 +111,7 @@ class RunRestore(StrictView):
 
 
 def _refuse_a_body(request: Request) -> None:
-    """What is sent along would seem to be in force."""
+    """Refuse what is sent along: it would seem to be in force."""
     body: Any = request.data
     if body:
         raise Problem(400, detail="This takes no body; to change settings, use clone/.", code="unknown")

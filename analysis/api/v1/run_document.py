@@ -31,7 +31,7 @@ def run_json_file(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_safe
 def run_csv_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The probes of a run, as a file."""
+    """Answer the probes of a run as a file."""
     run = _run(run_id)
     return _as_file(HttpResponse(run_csv(run), content_type="text/csv; charset=utf-8"), f"run-{run.pk}-probes.csv")
 
@@ -42,7 +42,7 @@ def run_json(run: Run) -> dict[str, Any]:
 
 
 def run_csv(run: Run) -> str:
-    """A line for each probe of the last attempt, in the order they were run. What was not measured is empty."""
+    """Write a line for each probe of the last attempt, in the order they were run. What was not measured is empty."""
     written = io.StringIO()
     writer = csv.writer(written)
     writer.writerow(COLUMNS)

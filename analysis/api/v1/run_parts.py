@@ -38,7 +38,7 @@ class RunMeasurements(StrictView):
         responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """The probes of one attempt, in the order they were run; of a run that goes on, those until now."""
+        """List the probes of one attempt, in the order they were run; of a run that goes on, those until now."""
         run = run_or_404(pk)
         number = whole_number(request, "attempt", run.attempt, minimum=1, maximum=ATTEMPT_MAX)
         probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
@@ -169,7 +169,7 @@ class RunResult(StrictView):
 
     @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: openapi_parameters.ANY_OBJECT})
     def get(self, request: Request, pk: int) -> Response:
-        """What the engine answered, as `python -m engine --json` prints it. 404 while, and where, there is none."""
+        """Answer what the engine did, as `python -m engine --json` prints it. 404 while, and where, there is none."""
         return Response(_result(run_or_404(pk)))
 
 

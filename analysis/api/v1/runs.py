@@ -72,7 +72,7 @@ class RunList(StrictView):
         responses=openapi_parameters.page_of("RunPage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Stored runs, filtered and sorted as on the page /runs/. They are never counted; `next` is null at the end."""
+        """List runs, filtered and sorted as on the page /runs/. They are never counted; `next` is null at the end."""
         return page_answered(wanted_runs(request), request)
 
     @extend_schema(
@@ -102,7 +102,7 @@ class RunExport(StrictView):
     }
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """The address says the form, whatever Accept says."""
+        """Take the form that the address says, whatever Accept says."""
         return super().perform_content_negotiation(request, force=True)
 
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -202,7 +202,7 @@ class RunDetail(StrictView):
 
 
 def wanted_runs(request: Request) -> HistoryQuery:
-    """The filters and the order of the address, understood as on the page; a place in it is left to the pages."""
+    """Read the filters and the order of the address as the page does; a place in it is left to the pages."""
     data = QueryDict(mutable=True)
     for name, values in request.query_params.lists():
         if name in FILTERS:
@@ -224,13 +224,13 @@ def page_answered(wanted: HistoryQuery, request: Request) -> Response:
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
-    """The row, without its result, which is large."""
+    """Read the row, without its result, which is large."""
     run: Run = get_object_or_404(runs.with_places().defer("result"), pk=pk)
     return run
 
 
 def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
-    """A run that was stored, or changes: what it is now, where it is, and when to look again."""
+    """Answer a run that was stored, or changes: what it is now, where it is, and when to look again."""
     headers = {**_headers(run, _etag(run)), "Location": reverse("api-run", args=[run.pk], request=request)}
     if is_replay:
         headers[REPLAYED] = "true"
@@ -238,7 +238,7 @@ def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int
 
 
 def refuse_unless_done(answer: BulkResult) -> None:
-    """What a service did not do, as a problem: 403 where the run is somebody else's, 409 where its state forbids it."""
+    """Raise a problem for what a service did not do: 403 for somebody else's run, 409 where its state forbids it."""
     if answer.not_allowed:
         raise not_yours()
     if answer.not_possible:

@@ -19,7 +19,7 @@ class Query(Serializer[Any]):
 
     @classmethod
     def of(cls, request: Request) -> dict[str, Any]:
-        """The checked values of those that were given. Raises Problem, naming the parameter."""
+        """Check the values of those that were given. Raises Problem, naming the parameter."""
         given = {name: value for name, value in request.query_params.items() if name in cls.names()}
         query = cls(data=given)
         if not query.is_valid():

@@ -92,7 +92,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         return turn.start_at if turn else None
 
     def _turn(self, run: Run) -> QueuePosition | None:
-        """The view asks once for all runs that it shows."""
+        """Look it up: the view asks once for all runs that it shows."""
         positions: dict[int, QueuePosition] = self.context["queue_positions"]
         return positions.get(run.pk)
 

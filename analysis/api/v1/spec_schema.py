@@ -42,7 +42,7 @@ def spec_properties() -> Schema:
 
 
 def settings_of(workload: Workload) -> list[str]:
-    """The fields of a spec that this workload takes."""
+    """List the fields of a spec that this workload takes."""
     refused = _refused_by(workload)
     return [field.name for field in fields(RunSpec) if field.name not in refused]
 
@@ -75,7 +75,7 @@ def _unit(name: str) -> Schema:
 
 
 def _queue_properties() -> Schema:
-    """What a body may hold beside the spec: kind, card, and its place in the queue."""
+    """Describe what a body may hold beside the spec: kind, card, and its place in the queue."""
     class_length = Run._meta.get_field("requested_device_class").max_length
     return {
         "kind": {
@@ -108,7 +108,7 @@ def _queue_properties() -> Schema:
 
 
 def _of_model(workload: Workload) -> Schema:
-    """What holds for this model alone."""
+    """Describe what holds for this model alone."""
     narrowed: Schema = {name: {"const": default} for name, default in _refused_by(workload).items()}
     return {
         "if": {"properties": {"model": {"const": workload.id}}, "required": ["model"]},
@@ -117,7 +117,7 @@ def _of_model(workload: Workload) -> Schema:
 
 
 def _refused_by(workload: Workload) -> dict[str, bool | None]:
-    """The fields that it has no use for, each with the one value it may have."""
+    """List the fields that it has no use for, each with the one value it may have."""
     refused: dict[str, bool | None] = {"image_size" if workload.is_text else "sequence_length": None}
     if not workload.has_gradient_checkpointing:
         refused["gradient_checkpointing"] = False

@@ -28,14 +28,14 @@ class StrictJSONParser(JSONParser):
 
 
 def body_object(request: Request) -> dict[str, Any]:
-    """The body as an object; no body is an empty one."""
+    """Read the body as an object; no body is an empty one."""
     if not isinstance(request.data, dict):
         raise Problem(400, detail="The body must be a JSON object.")
     return dict(request.data)
 
 
 def whole_number(request: Request, name: str, default: int, *, minimum: int, maximum: int) -> int:
-    """A parameter of the address."""
+    """Read a whole number in the address."""
     text = request.query_params.get(name)
     if text is None:
         return default

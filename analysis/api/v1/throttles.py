@@ -12,8 +12,10 @@ from analysis.http.client_ip import counted_address
 
 
 class ScopeThrottle(BaseThrottle):
-    """Of a view: whatever changes something counts as its `throttle_scope`, and reading is free unless it has a
-    `read_throttle_scope`."""
+    """The allowance of a view.
+
+    Whatever changes something counts as its `throttle_scope`; reading is free unless it has a `read_throttle_scope`.
+    """
 
     wait_seconds = 0.0
 
@@ -30,7 +32,7 @@ class ScopeThrottle(BaseThrottle):
         return self.wait_seconds
 
     def _who(self, request: Any) -> str:
-        """A person, with whichever token; or an address."""
+        """Name a person, with whichever token; or an address."""
         if request.user and request.user.is_authenticated:
             return counted_as(request.user)
         return f"address {counted_address(request)}"

@@ -137,7 +137,7 @@ class Trend(StrictView):
         tags=["comparison"], operation_id="trends_retrieve", parameters=_parameters(), responses=TrendSerializer
     )
     def get(self, request: Request) -> Response:
-        """The finished measurements of one workload, its settings and a card, oldest first, with the steps in them."""
+        """List the finished measurements of one workload, settings and card, oldest first, with the steps in them."""
         try:
             query = parse_trend_query(request.query_params)
         except BadQuery as error:

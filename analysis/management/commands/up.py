@@ -76,7 +76,7 @@ class Command(BaseCommand):
         return [device for device in found if device.enabled]
 
     def _migrate(self) -> None:
-        """A server that is not up yet is waited for: after a power cut everything starts at once."""
+        """Wait for a server that is not up yet, and migrate: after a power cut everything starts at once."""
         while not self._stops:
             try:
                 call_command("migrate", interactive=False, verbosity=0)

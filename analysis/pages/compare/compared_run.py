@@ -136,7 +136,7 @@ def _caveat(result: StoredResult) -> str:
 
 
 def _estimated(run: Run, estimates: list[dict[str, Any]]) -> ComparedRun:
-    """An estimate for one card. One for many cards has no single figure, and says so."""
+    """Read an estimate for one card. One for many cards has no single figure, and says so."""
     if len(estimates) != 1:
         return ComparedRun(
             run, {}, None, True, f"it estimates {len(estimates)} cards at once; compare one for a single card"

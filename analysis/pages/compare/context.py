@@ -31,7 +31,7 @@ class Toggle:
 
 
 def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
-    """The runs as the address names them; one that is not stored is refused by its number."""
+    """Put the runs in the order of the address; one that is not stored is refused by its number."""
     missing = [str(run_id) for run_id in ids if run_id not in runs]
     if missing:
         raise BadQuery("ids", f"there is no run {', '.join(missing[:10])}")
@@ -72,14 +72,14 @@ def plots_context(plots: Sequence[Plot]) -> dict[str, Any]:
 
 
 def baseline_of(subjects: Sequence[ComparedRun], query: CompareQuery) -> ComparedRun | None:
-    """The one that was named, else the first that has figures."""
+    """Choose the one that was named, else the first that has figures."""
     if query.baseline is not None:
         return next(subject for subject in subjects if subject.run_id == query.baseline)
     return next((subject for subject in subjects if subject.outcome), None)
 
 
 def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuery) -> dict[str, Any]:
-    """A run's name, its swatch, and where its two links lead. Two runs are the least: then none can be left out."""
+    """Give a run's name, its swatch, and where its two links lead. Of two runs, the least, none can be left out."""
     rest = tuple(run_id for run_id in query.ids if run_id != subject.run_id)
     still_baseline = query.baseline if query.baseline in rest else None
     return {
@@ -104,7 +104,7 @@ def _legend(plot: Plot) -> list[dict[str, Any]]:
 
 
 def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:
-    """The tables; `lines` is the one of many runs, turned around: a run a line."""
+    """Return the tables; `lines` is the one of many runs, turned around: a run a line."""
     metrics = metric_rows(subjects, baseline)
     settings, facts = setting_rows(subjects), surrounding_rows(subjects)
     differing = [row for row in settings if row.differs]
@@ -118,7 +118,7 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
 
 
 def _line(index: int, heads: Sequence[Any], metrics: Sequence[MetricRow], differing: Sequence[Row]) -> tuple[Any, ...]:
-    """A run, its cells, and the settings that are not the baseline's and not in its short line of settings."""
+    """Return a run, its cells, and the settings that are not the baseline's and not in its short line of settings."""
     base = next((place for place, head in enumerate(heads) if head["is_baseline"]), 0)
     unsaid = [row for row in differing if row.name not in SAID_IN_SHORT and row.values[index] != row.values[base]]
     return heads[index], [row.cells[index] for row in metrics], [(row.name, row.values[index]) for row in unsaid]

@@ -40,7 +40,7 @@ class Mismatch:
 
     @property
     def sentence(self) -> str:
-        """ "2.13.0 (runs 3, 8) · 2.12.1 (run 9)"."""
+        """Write "2.13.0 (runs 3, 8) · 2.12.1 (run 9)"."""
         return " · ".join(f"{value} ({_runs(ids)})" for value, ids in self.groups)
 
 
@@ -61,7 +61,7 @@ def surrounding_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
 
 
 def mismatches(subjects: Iterable[ComparedRun]) -> list[Mismatch]:
-    """What is different in the surroundings of those that have figures, and may move them by itself.
+    """Find what is different in the surroundings of those that have figures, and may move them by itself.
 
     An estimate has no driver and no other users: what it cannot have is no difference.
     """

@@ -48,7 +48,7 @@ def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
 
 
 def environment_title(name: str) -> str:
-    """A fact of the engine's environment, as the pages name it."""
+    """Name a fact of the engine's environment as the pages do."""
     return _TITLES.get(name, name.replace("_", " "))
 
 
@@ -57,7 +57,7 @@ def _text(value: Any) -> str:
 
 
 def _environment_text(name: str, value: Any) -> str:
-    """What was looked for and is not there is none, or the default; only what was not looked for is unknown."""
+    """Write none, or the default, for what was looked for and is not there; only what was not looked for is unknown."""
     if value in (None, ""):
         return "default" if name == "allocator_settings" else "none"
     return str(value)

@@ -94,7 +94,7 @@ def metric_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -
 
 
 def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
-    """The largest batch size whose memory is known of every run that has figures; None where there is none."""
+    """Return the largest batch size whose memory is known of every run that has figures; None where there is none."""
     known = [set(subject.outcome.memory) for subject in subjects if subject.outcome]
     return max(set.intersection(*known), default=None) if known else None
 
@@ -152,7 +152,7 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, ba
 
 
 def _judged(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Metric:
-    """An estimate is not better than a measurement, only nearer to it; nor is one model better for being smaller."""
+    """Judge only runs that are alike: an estimate is not better than a measurement, nor a small model than a large."""
     is_alike = subject.is_estimate == baseline.is_estimate and subject.run.model == baseline.run.model
     return metric if is_alike else replace(metric, better="")
 
@@ -203,7 +203,7 @@ def _fastest_range(outcome: Outcome) -> Range | None:
 
 
 def _cost_range(outcome: Outcome) -> Range | None:
-    """The faster, the cheaper: the ends change places."""
+    """Turn the interval of the speed into one of the cost: the faster, the cheaper, so the ends change places."""
     cost, speeds = million_samples_usd(outcome), _recommended_range(outcome)
     if cost is None or speeds is None or not outcome.samples_per_second:
         return None

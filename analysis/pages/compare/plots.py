@@ -46,7 +46,7 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
 
 
 def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
-    """Samples per second by batch size of all runs; an estimate has none."""
+    """Plot samples per second by batch size of all runs; an estimate has none."""
     traces = [_speed_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.speed]
     if not traces:
         return None
@@ -166,7 +166,7 @@ def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Cur
 
 
 def _table_text(outcome: Outcome | None, read: Callable[[Outcome], Curve], text: Text, size: int) -> str:
-    """A size that was not tried is a dash, and one that ran out of memory says so."""
+    """Write a figure; a size that was not tried is a dash, and one that ran out of memory says so."""
     if outcome is None:
         return "–"
     value = read(outcome).get(size)

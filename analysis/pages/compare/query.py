@@ -30,7 +30,7 @@ class CompareQuery:
         return cls(ids, _baseline(query.get("baseline"), ids), _scale(query, "x", "log"), _scale(query, "y", "linear"))
 
     def address(self, **changed: Any) -> str:
-        """The same view with these parts changed, as the query of an address."""
+        """Write the same view with these parts changed, as the query of an address."""
         parts = {"ids": self.ids, "baseline": self.baseline, "x": self.x, "y": self.y} | changed
         parts["ids"] = ",".join(map(str, parts["ids"]))
         return "?" + urlencode({name: value for name, value in parts.items() if value is not None}, safe=",")

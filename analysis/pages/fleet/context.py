@@ -118,7 +118,7 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
 
 
 def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
-    """What is in use, told apart as far as the readings allow.
+    """Tell apart what is in use, as far as the readings allow.
 
     While nothing of ours runs on a card, all that is in use is others'. While something does, others have what they had
     when it started. A CPU's figure is the whole host's, and nothing tells whose it is.

@@ -32,7 +32,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def fleet_now(request: HttpRequest) -> HttpResponse:
-    """The part that changes."""
+    """Answer the part that changes."""
     return render(request, "analysis/parts/fleet_now.html", _context(request))
 
 
@@ -68,7 +68,7 @@ def _running() -> RunQuerySet:
 
 
 def _waiting(queue: RunQuerySet) -> list[WaitingRun]:
-    """The first in the queue, with their positions."""
+    """Read the first in the queue, with their positions."""
     ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
     first = list(ordered[:WAITING_READ_MAX])
     return waiting_runs(first, queue_positions(first))

@@ -175,7 +175,7 @@ def _count(value: int | None) -> str:
 
 
 def _figure(text: Callable[[float | None], str], path: str) -> Callable[[HistoryRow], str]:
-    """A figure in its own words; an unknown one says nothing."""
+    """Write a figure in its own words; an unknown one says nothing."""
 
     def content(row: HistoryRow) -> str:
         value = getattr(row.run, path)

@@ -84,7 +84,7 @@ def columns_named(keys: Iterable[str]) -> tuple[Column, ...]:
 
 
 def moved(keys: tuple[str, ...], key: str, by: int) -> tuple[str, ...]:
-    """The same columns with one a place further; it stays where there is no place, and behind the run."""
+    """Move one of the columns a place further; it stays where there is no place, and behind the run."""
     others = [each for each in keys if each != key]
     place = min(max(keys.index(key) + by, 1), len(others))
     return (*others[:place], key, *others[place:])

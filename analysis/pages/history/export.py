@@ -75,7 +75,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_chunks(parts: Iterable[Part]) -> Iterator[str]:
-    """A head, then a line for each run. Tags stand in one cell, between spaces."""
+    """Yield a head, then a line for each run. Tags stand in one cell, between spaces."""
     yield ",".join(FIELDS) + "\r\n"
     for rows in _chunks(parts):
         written = io.StringIO()

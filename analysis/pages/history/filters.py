@@ -122,7 +122,7 @@ class RunFilter(FilterSet):
         self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", self._gpu_names(), short_device_name)
 
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        """A filter that few runs pass is asked by itself, from its index, and their numbers are the filter.
+        """Ask a filter that few runs pass by itself, from its index, and filter by their numbers.
 
         Otherwise a database that misjudges how few they are walks the whole history for them in the list's order.
         `Run.objects` leaves deleted runs out: they are asked for by themselves.
@@ -208,7 +208,7 @@ class RunFilter(FilterSet):
 
 
 def _named_by(rows: QuerySet[Any]) -> Q:
-    """Runs that these rows point to: rare ones by their numbers, frequent ones asked about run by run.
+    """Select the runs that these rows point to: rare ones by their numbers, frequent ones asked about run by run.
 
     A database that is not told guesses wrong in one of the two cases, and then reads the whole history.
     """

@@ -67,7 +67,7 @@ class Sort:
         return not self.column.can_be_absent or values[self.path] not in (None, self.column.absent)
 
     def parts(self, runs: QuerySet[Run], *, none_measured: bool = False, is_narrow: bool = False) -> list[Part]:
-        """The runs with a value in their order, then those without one, newest first.
+        """Order the runs with a value, then those without one, newest first.
 
         Where none of them can have a measured figure, nobody is sent to look for one through the whole history.
         """
@@ -90,7 +90,7 @@ class Sort:
 
 
 def sort_named(text: str) -> Sort:
-    """ "-largest" -> the largest first. ValueError says what there is instead."""
+    """Read "-largest" as the largest first. ValueError says what there is instead."""
     key = text.removeprefix("-")
     if key not in COLUMNS or not COLUMNS[key].order:
         sortable = ", ".join(column.key for column in COLUMNS.values() if column.order)
@@ -99,7 +99,7 @@ def sort_named(text: str) -> Sort:
 
 
 def beyond(keys: Sequence[str], values: Mapping[str, Any]) -> Q:
-    """What comes after the row with these values, in the order of these keys.
+    """Select what comes after the row with these values, in the order of these keys.
 
     As `a <= x AND NOT (a = x AND NOT beyond the rest)`: written with OR, no database would use the index.
     """
@@ -112,8 +112,11 @@ def beyond(keys: Sequence[str], values: Mapping[str, Any]) -> Q:
 
 
 def _in_no_index(key: str) -> OrderBy:
-    """The same order in words that no index has: a database that sees an index for it walks that to the far end,
-    past a million runs, for a few that stand there together."""
+    """Write the same order in words that no index has.
+
+    A database that sees an index for it walks that to the far end, past a million runs, for a few that stand there
+    together.
+    """
     path = key.removeprefix("-")
     return OrderBy(Coalesce(path, path), descending=key.startswith("-"))
 

@@ -28,7 +28,7 @@ class Page:
 def page_of(
     parts: Sequence[Part], sort: Sort, *, after: int | None = None, before: int | None = None, size: int = PAGE_SIZE
 ) -> Page:
-    """The first page, or the one after or before a run, whatever state that run is in by now."""
+    """Read the first page, or the one after or before a run, whatever state that run is in by now."""
     if before is not None:
         found = _numbers([part.reversed() for part in reversed(parts)], sort, before, size + 1)
         if len(found) <= size:
@@ -60,7 +60,7 @@ def _numbers(parts: Sequence[Part], sort: Sort, cursor: int | None, wanted: int)
 
 
 def _rows(numbers: Sequence[int]) -> list[Run]:
-    """What a list shows of these runs, and nothing more."""
+    """Read what a list shows of these runs, and nothing more."""
     runs = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
     found = {run.pk: run for run in runs.filter(pk__in=numbers)}
     return [found[number] for number in numbers if number in found]

@@ -84,8 +84,10 @@ class HistoryQuery:
         return self.query(columns=None)
 
     def query(self, **changes: Any) -> str:
-        """The query string of this view with some parameters changed; None drops one. Without a place in it,
-        unless that is what changes."""
+        """Write the query string of this view with some parameters changed; None drops one.
+
+        It names no place in the list, unless that is what changes.
+        """
         data = self.data.copy()
         for name in ("after", "before", *changes):
             data.pop(name, None)
@@ -95,7 +97,7 @@ class HistoryQuery:
         return data.urlencode(safe=",:/")
 
     def query_sorted_by(self, column: Column) -> str:
-        """What a click on the column's title asks for: its order, then the reverse."""
+        """Return what a click on the column's title asks for: its order, then the reverse."""
         if self.sort.column is column:
             return self.query(sort=column.key if self.sort.is_reversed else f"-{column.key}")
         return self.query(sort=column.first_sort)
@@ -138,7 +140,7 @@ def parse_query(data: QueryDict) -> HistoryQuery:
 
 
 def without_empty(data: QueryDict) -> QueryDict:
-    """What a form leaves empty says nothing, and makes the address long."""
+    """Drop what a form leaves empty: it says nothing, and makes the address long."""
     hidden = QueryDict(mutable=True)
     for name, values in data.lists():
         if given := [value for value in values if value != ""]:
@@ -175,7 +177,7 @@ def row_number(text: str) -> int | None:
 
 
 def _label(filters: RunFilter, name: str, given: list[str]) -> str:
-    """ "State: failed or cancelled"."""
+    """Write "State: failed or cancelled"."""
     field = filters.form.fields[name]
     if isinstance(field, ModelChoiceField):  # its choices are all rows there are
         return f"{field.label}: {filters.form.cleaned_data.get(name) or given[0]}"

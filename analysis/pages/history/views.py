@@ -72,7 +72,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """The same runs in the same order as a file."""
+    """Answer the same runs in the same order as a file."""
     wanted = parse_query(without_empty(request.GET))
     if wanted.problems:
         return _plain("\n".join(wanted.problems), 400)
@@ -203,7 +203,7 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page) -> dict[str
 
 
 def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
-    """The table's head: each column, which way it is sorted, and where a click on it leads."""
+    """Describe the table's head: each column, which way it is sorted, and where a click on it leads."""
     ways = {True: "descending", False: "ascending"}
     return [
         {
@@ -216,7 +216,7 @@ def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
 
 
 def _say(request: HttpRequest, done: str, answer: BulkResult) -> None:
-    """ "3 cancelled; 1 not: over already; 2 are somebody else's." """
+    """Say "3 cancelled; 1 not: over already; 2 are somebody else's."."""
     parts = [f"{answer.done} {done}"]
     if answer.not_possible:
         parts.append(f"{answer.not_possible} not: {answer.reason}")

@@ -162,12 +162,12 @@ class RunForm(forms.Form):
         return self.cleaned_data.get("kind") == Run.Kind.ESTIMATE
 
     def estimate_submission(self) -> dict[str, Any]:
-        """The arguments of `services.estimate_create`, of a valid form that asks for an estimate."""
+        """Return the arguments of `services.estimate_create`, of a valid form that asks for an estimate."""
         cleaned = self.cleaned_data
         return {"spec": self.spec, "gpu": cleaned.get("gpu") or ALL_GPUS, "priority": cleaned.get("priority", 0)}
 
     def submission(self) -> dict[str, Any]:
-        """The arguments of `services.run_create`, of a valid form that asks for a measurement."""
+        """Return the arguments of `services.run_create`, of a valid form that asks for a measurement."""
         return {
             "spec": self.spec,
             "place": self.place,
@@ -176,7 +176,7 @@ class RunForm(forms.Form):
         }
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """The spec's keys that were filled in."""
+        """Read the spec's keys that were filled in."""
         given = {
             name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
         }
@@ -189,7 +189,7 @@ class RunForm(forms.Form):
         return given | {"device": self.place.device.device if self.place.device else self.place.kind}
 
     def _checked_spec(self, given: dict[str, Any]) -> RunSpec | None:
-        """What was asked, with the default in place of each field that the spec objects to; None where none helps."""
+        """Read what was asked, with the default for each field that the spec objects to; None where none helps."""
         while "model" in given:
             try:
                 return RunSpec.from_dict(given)
@@ -217,12 +217,12 @@ def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]
 
 
 def place_value(place: Placement) -> str:
-    """A placement as the value of an option: a device's number, or words."""
+    """Write a placement as the value of an option: a device's number, or words."""
     return str(place.device.pk) if place.device else f"any {place.kind} {place.device_class}".strip()
 
 
 def first_values(devices: Iterable[Device]) -> dict[str, Any]:
-    """What the empty form holds: a rehearsal on a CPU, the real thing where an accelerator exists.
+    """Return what the empty form holds: a rehearsal on a CPU, the real thing where an accelerator exists.
 
     Without any device there is still the estimate.
     """
@@ -235,7 +235,7 @@ def first_values(devices: Iterable[Device]) -> dict[str, Any]:
 
 
 def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[str, Any]:
-    """A stored run's settings as the form's first values, to change one and run again.
+    """Read a stored run's settings as the form's first values, to change one and run again.
 
     `kind` turns an estimate into a measurement, where possible on a card of those it was for, or the other way round.
     """
@@ -258,7 +258,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
 
 
 def values_in_query(query: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that an address names, as the form's first values; what is wrong with them is said when it is sent."""
+    """Read the fields that an address names as the form's first values; what is wrong is said when it is sent."""
     return {name: query[name] for name in RunForm.base_fields if query.get(name)}
 
 

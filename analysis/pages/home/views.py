@@ -38,7 +38,7 @@ DEVICES_MAX = 12
 @may_be_public
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The empty form, or a filled one; to guests of a public server, what was found lately.
+    """Show the empty form, or a filled one; to guests of a public server, what was found lately.
 
     `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with what the address names;
     together, what the address names replaces the run's.
@@ -75,12 +75,12 @@ def run_create(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def device_list(request: HttpRequest) -> HttpResponse:
-    """The devices part of the home page, polled."""
+    """Answer the devices part of the home page, which is polled."""
     return render(request, "analysis/parts/devices.html", _devices_context(request))
 
 
 def _created(form: RunForm, user: Any) -> Run | None:
-    """The stored run. Or None: then nothing is stored, and the form says all that is wrong and not only the first.
+    """Store the run. Or None: then nothing is stored, and the form says all that is wrong and not only the first.
 
     Raises RateLimited.
     """

@@ -101,7 +101,7 @@ def matrix_context(
 def _cards(
     form: MatrixForm, workloads: Iterable[Cells], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> list[Card]:
-    """The smallest first, CPUs last. Usually those of the lab, those that were measured, and those with a price."""
+    """Sort the smallest first, CPUs last. Usually those of the lab, those measured, and those with a price."""
     here: dict[str, tuple[str, int]] = {}
     for device in devices:
         gpu = gpu_of(device)
@@ -145,7 +145,7 @@ def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Seq
 
 
 def _best(kinds: Mapping[str, MatrixCell]) -> MatrixCell | None:
-    """What was measured stands before any estimate."""
+    """Choose what was measured before any estimate."""
     return kinds.get(MEASURED) or kinds.get(ESTIMATED)
 
 
@@ -161,7 +161,7 @@ def _empty(form: MatrixForm, model: str, input_size: int, card: Card) -> ShownCe
 
 
 def _without(form: MatrixForm, model: str) -> tuple[str, str]:
-    """A model that has no figures with these settings, and the form to estimate it."""
+    """Name a model that has no figures with these settings, and the form to estimate it."""
     return model_name(model), form.estimate_query(model, "all")
 
 

@@ -8,7 +8,7 @@ from engine.stats import NOISE_FRACTION
 
 
 def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:
-    """The cards with the highest speed; empty unless there are two to compare."""
+    """Find the cards with the highest speed; empty unless there are two to compare."""
     known = {card: speed for card, speed in samples_per_second.items() if speed is not None}
     if len(known) < 2:
         return set()
@@ -17,7 +17,7 @@ def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:
 
 
 def cheapest(costs_usd: Mapping[str, float | None]) -> set[str]:
-    """The cards with the lowest cost; empty unless there are two to compare."""
+    """Find the cards with the lowest cost; empty unless there are two to compare."""
     known = {card: cost for card, cost in costs_usd.items() if cost is not None}
     if len(known) < 2:
         return set()

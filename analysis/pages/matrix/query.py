@@ -31,7 +31,7 @@ class MatrixForm(forms.Form):
         return cls({**cls.DEFAULTS, **{name: value for name, value in query.items() if value}})
 
     def clean(self) -> dict[str, Any]:
-        """A parameter that is none of these is refused, for it would seem to be in force."""
+        """Refuse a parameter that is none of these, for it would seem to be in force."""
         cleaned = super().clean() or {}
         unknown = [name for name in self.data if name not in self.fields]
         if unknown:
@@ -56,13 +56,13 @@ class MatrixForm(forms.Form):
         return columns | {"settings": settings_key(settings)}
 
     def address(self, **changed: str) -> str:
-        """The same page with something changed, as the query of an address."""
+        """Write the same page with something changed, as the query of an address."""
         given = {**self.settings, "cards": self.cleaned_data["cards"], **changed}
         changes = {name: value for name, value in given.items() if value and value != self.DEFAULTS.get(name)}
         return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
 
     def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:
-        """The start form filled in for an estimate of this model with these settings, for a card or `all`."""
+        """Fill in the start form for an estimate of this model with these settings, for a card or `all`."""
         field = {WORKLOADS[model].input_field: input_size} if input_size else {}
         settings = {"kind": "estimate", "model": model, "gpu": card, **self.settings, **field}
         return "?" + urlencode({name: 1 if value is True else value for name, value in settings.items() if value})

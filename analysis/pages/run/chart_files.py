@@ -39,7 +39,7 @@ def chart_file(run: Run, key: str) -> ChartFile | None:
 
 
 def _kinds(stacks: Sequence[Stack], result: StoredResult) -> dict[str, Any]:
-    """A row for each size, the legend above them."""
+    """Give a row for each size, the legend above them."""
     return {
         "rows": [(index * ROW_PIXELS, stack) for index, stack in enumerate(stacks)],
         "legend": [(20 + index * LEGEND_PIXELS, piece) for index, piece in enumerate(stacks[0].slices)],
@@ -49,7 +49,7 @@ def _kinds(stacks: Sequence[Stack], result: StoredResult) -> dict[str, Any]:
 
 
 def _source(run: Run, result: StoredResult) -> tuple[str, str]:
-    """ "BERT base on A100-SXM4-80GB", "fp32 · AdamW · 128 tokens · run 12, measured 2026-11-20"."""
+    """Write "BERT base on A100-SXM4-80GB", "fp32 · AdamW · 128 tokens · run 12, measured 2026-11-20"."""
     where = f"{labels.model_name(result.spec['model'])} on {labels.short_device_name(result.device.name)}"
     day = f" {run.finished_at:%Y-%m-%d}" if run.finished_at else ""
     return where, " · ".join([*labels.describe_settings(result.spec), f"run {run.pk}, measured{day}"])

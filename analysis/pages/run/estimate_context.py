@@ -13,7 +13,7 @@ from analysis.runs.gpu_catalog import prices
 
 
 def estimate_context(run: Run) -> dict[str, Any]:
-    """A finished estimate: of one card, or of all of them."""
+    """Give the page of a finished estimate: of one card, or of all of them."""
     assert run.result is not None  # it is finished
     estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
     has_device = Device.objects.enabled().allowing(run.requested_by).exists()
@@ -24,7 +24,7 @@ def estimate_context(run: Run) -> dict[str, Any]:
 
 
 def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, Any] | None:
-    """The estimate that was made before this measurement, and how far it was off; None where there was none."""
+    """Give the estimate that was made before this measurement, and how far it was off; None where there was none."""
     if not data.get("estimate"):
         return None
     estimate = read_estimate(data["estimate"])

@@ -103,7 +103,7 @@ def read_live(run: Run, before: Seen) -> Live:
 
 
 def live_context(live: Live) -> dict[str, Any]:
-    """What the page, or the part of it that changed, is given."""
+    """Give what the page, or the part of it that changed, shows."""
     run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
     left = remaining_time(run) if live.has_new_state or live.has_new_probes else None
     curve = curve_so_far(run, live.attempt, probes)
@@ -123,7 +123,7 @@ def live_context(live: Live) -> dict[str, Any]:
 
 
 def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
-    """What was predicted before this attempt measured anything, as soon as it is known."""
+    """Return what was predicted before this attempt measured anything, as soon as it is known."""
     told = (attempt.environment or {}).get("estimate") if attempt else None
     try:
         return read_estimate(told) if told else None
@@ -142,7 +142,7 @@ def curve_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement
 def stored_probe_lines(
     run: Run, probes: Sequence[Measurement], estimate: StoredEstimate | None = None
 ) -> list[ProbeLine]:
-    """The probes of the last attempt as table rows; of the answer only today's size is known yet."""
+    """Make table rows of the last attempt's probes; of the answer only today's size is known yet."""
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
     return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
 

@@ -46,7 +46,7 @@ def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_safe
 def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The parts of a live run that changed: 204 when none did, 286 and a reload once it is over."""
+    """Answer the parts of a live run that changed: 204 when none did, 286 and a reload once it is over."""
     run = _run(run_id)
     if run.is_over:
         response = HttpResponseClientRefresh()
@@ -72,7 +72,7 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """The same spec in the same place, as a new run; with `only=timing` one that takes over what this one measured."""
+    """Ask for the same spec in the same place again; with `only=timing`, taking over what this run measured."""
     run, user = _run(run_id), signed_in_user(request)
     try:
         check_rate_limit(CREATE, user)
@@ -101,7 +101,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_safe
 def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
-    """A chart of a result as a picture that stands alone, in colours for paper."""
+    """Answer a chart of a result as a picture that stands alone, in colours for paper."""
     run = _run(run_id)
     drawing = chart_file(run, key)
     if drawing is None:

@@ -66,7 +66,7 @@ class KnownSeries:
 def trend_context(
     query: SeriesKey, samples: Sequence[Sample], acknowledgements: Acknowledgements, *, is_cut: bool
 ) -> dict[str, Any]:
-    """`samples` oldest first; `is_cut`: there are older ones that are not shown."""
+    """Give the page `samples`, oldest first; `is_cut`: there are older ones that are not shown."""
     series, marks = series_of(samples), version_marks(samples)
     steps = [_found(one, step, acknowledgements) for one in series for step in one.steps]
     return {
@@ -88,7 +88,7 @@ def trend_context(
 
 
 def settings_of(query: SeriesKey) -> list[str]:
-    """The series in words, as a run's settings are said."""
+    """Say the series in words, as a run's settings are said."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
     limit = query.memory_limit_bytes
@@ -96,7 +96,7 @@ def settings_of(query: SeriesKey) -> list[str]:
 
 
 def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
-    """The series these runs make up, those with the most runs first."""
+    """Find the series these runs make up, those with the most runs first."""
     counts = Counter(SeriesKey.of_run(run.spec, run.device_name) for run in runs)
     return [
         KnownSeries(

@@ -25,7 +25,7 @@ def measured_runs() -> RunQuerySet:
 
 
 def ids_of_series(query: SeriesKey) -> list[int]:
-    """The newest runs of the series, one more than is shown."""
+    """Find the newest runs of the series, one more than is shown."""
     settings = dict(query.settings)
     columns = {name: settings[name] for name in ("precision", "optimizer")}
     same = measured_runs().filter(model=query.model, device_name=query.gpu, **columns)
@@ -50,7 +50,7 @@ def samples_of(ids: Iterable[int]) -> list[Sample]:
 
 
 def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:
-    """What people said of the steps that begin with one of these runs, by run and metric."""
+    """Read what people said of the steps that begin with one of these runs, by run and metric."""
     rows = TrendAcknowledgement.objects.filter(run__in=ids).select_related("acknowledged_by")
     return {(row.run_id, row.metric): row for row in rows}
 

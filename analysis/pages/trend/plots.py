@@ -35,7 +35,7 @@ def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
 
 
 def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[ReferenceLine, ...]:
-    """A line over each stretch; the first and those that are a step have their figure beside it."""
+    """Draw a line over each stretch; the first and those that are a step have their figure beside it."""
     labelled = {0, *(step.index for step in series.steps)}
     return tuple(
         ReferenceLine(
@@ -50,7 +50,7 @@ def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[Re
 
 
 def describe_percent(step: Step) -> str:
-    """ "+6.2 %"."""
+    """Write "+6.2 %"."""
     return f"{'+' if step.fraction > 0 else '−'}{abs(step.fraction) * 100:.1f} %"
 
 

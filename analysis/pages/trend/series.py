@@ -70,7 +70,7 @@ class Series:
         return find_steps(self.stretches)
 
     def text(self, value: float) -> str:
-        """A figure of this series in words."""
+        """Write a figure of this series."""
         return number(value) if self.key == BOUNDARY else bytes_text(int(value))
 
 
@@ -102,7 +102,7 @@ def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) ->
 
 
 def series_of(samples: Iterable[Sample]) -> list[Series]:
-    """The boundary, and the peak at one batch size; those with no figure at all are left out."""
+    """Follow the boundary, and the peak at one batch size; those with no figure at all are left out."""
     usable = [sample for sample in samples if not sample.left_out]
     size = followed_batch_size(usable)
     bounded = [sample for sample in usable if sample.largest_batch_size]
@@ -117,7 +117,7 @@ def series_of(samples: Iterable[Sample]) -> list[Series]:
 
 
 def followed_batch_size(samples: Sequence[Sample]) -> int | None:
-    """The largest batch size that all of them measured; where there is none, of those that most measured."""
+    """Choose the largest batch size that all of them measured; where there is none, of those that most measured."""
     counts = Counter(size for sample in samples for size in sample.memory)
     return max(counts, key=lambda size: (counts[size], size), default=None)
 
@@ -139,7 +139,7 @@ def _series(key: str, title: str, better: str, samples: Sequence[Sample], read: 
 
 
 def _why_left_out(run: TrendRun) -> str:
-    """A limit that was not found, or one that others' processes moved, is no point of the series."""
+    """Say why a run is no point of the series: its limit was not found, or others' processes moved it."""
     if run.is_shared:
         return "other processes used the card"
     return "" if run.certified else "its limit is not certified"

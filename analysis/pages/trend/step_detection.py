@@ -79,13 +79,13 @@ def find_steps(stretches: Sequence[Stretch]) -> list[Step]:
 
 
 def _without_spikes(values: Sequence[float]) -> list[float]:
-    """The median of each point and its neighbours keeps edges where they are."""
+    """Take the median of each point and its neighbours, which keeps edges where they are."""
     inner = [median(values[index - 1 : index + 2]) for index in range(1, len(values) - 1)]
     return [values[0], *inner, values[-1]] if len(values) > 2 else list(values)
 
 
 def _price_of_a_cut(values: Sequence[float], grain: float) -> float:
-    """Rounding to a grain is noise as well: its standard deviation is the grain over the root of 12."""
+    """Price a cut by the noise. Rounding to a grain is noise, too: its deviation is the grain over the root of 12."""
     moves = [abs(math.log(after / before)) for before, after in pairwise(values)]
     rounding = grain / median(values) / math.sqrt(12)
     noise = max(_NOISE_FLOOR, rounding, median(moves) * _MAD_TO_SIGMA if moves else 0.0)
@@ -93,7 +93,7 @@ def _price_of_a_cut(values: Sequence[float], grain: float) -> float:
 
 
 def _cheapest_cuts(heights: Sequence[float], price: float) -> list[int]:
-    """The ends of the stretches, 0 and the length among them: optimal partitioning, in the square of the length."""
+    """Find the ends of the stretches, 0 and the length among them: optimal partitioning, in the length squared."""
     sums = list(accumulate(heights, initial=0.0))
     squares = list(accumulate((height**2 for height in heights), initial=0.0))
     best, start_of = [0.0], [0]
