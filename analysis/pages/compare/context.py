@@ -16,7 +16,6 @@ from analysis.pages.compare.plots import compare_plots
 from analysis.pages.compare.query import CHARTED_MAX, CompareQuery
 from analysis.presentation.charts.drawing import NARROW, WIDE
 from analysis.presentation.charts.plot_drawing import CROSS_PATH, MARKER_PATHS, css_class, draw_plot
-from analysis.presentation.charts.plotly_figures import plotly_figure
 from analysis.presentation.charts.plots import Plot
 
 
@@ -63,10 +62,9 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
 
 
 def plots_context(plots: Sequence[Plot]) -> dict[str, Any]:
-    """Every chart as drawings for the page, and as figures for plotly."""
+    """Every chart as drawings for the page."""
     return {
         "plots": [(plot, [draw_plot(plot, size) for size in (WIDE, NARROW)], _legend(plot)) for plot in plots],
-        "chart_data": {plot.key: plotly_figure(plot) for plot in plots},
         "cross_path": CROSS_PATH,
     }
 

@@ -10,7 +10,7 @@ from analysis.pages.run.estimate_context import beside_measurement
 from analysis.pages.run.live import LOG_LINES_SHOWN, curve_so_far, estimate_before, stored_probe_lines
 from analysis.presentation import labels, memory_breakdown, result_summary, run_state
 from analysis.presentation.assumptions import Assumptions
-from analysis.presentation.charts import Curve, figure, memory_bars, memory_curve, throughput_curve
+from analysis.presentation.charts import Curve, memory_bars, memory_curve, throughput_curve
 from analysis.presentation.headline import headline
 from analysis.presentation.probe_rows import ProbeKey, probe_key, probe_lines
 from analysis.presentation.stored_estimate import read_estimate
@@ -81,7 +81,6 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
     curves = [(curve, drawn(curve)) for curve in result_curves(run, result)]
     return {
         "curves": curves,
-        "chart_data": {curve.key: figure(curve, drawings[0]) for curve, drawings in curves},
         "stack": memory_breakdown.stack(result),
         "stacks": memory_breakdown.stacks(result),
         "levels": memory_breakdown.levels(result),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -94,10 +93,9 @@ def test_an_estimate_of_many_cards_says_why_it_has_no_figures(alice_client: Clie
     assert f"Run {guess.pk}: it estimates 3 cards at once" in words(page(alice_client, finished(), guess))
 
 
-def test_charts_are_drawn_on_the_server_and_told_to_plotly(alice_client: Client) -> None:
+def test_charts_are_drawn_on_the_server(alice_client: Client) -> None:
     html = page(alice_client, finished(), finished(result(12)))
-    figures = json.loads(re.search(r'id="chart-data"[^>]*>(.*?)</script>', html, re.DOTALL)[1])
-    assert set(figures) == set(re.findall(r'data-chart="(\w+)"', html)) == {"memory", "throughput", "tradeoff"}
+    assert set(re.findall(r'data-chart="(\w+)"', html)) == {"memory", "throughput", "tradeoff"}
     assert html.count('class="hollow-cross"') == 4  # two runs, wide and narrow
 
 

@@ -1,8 +1,7 @@
-"""Charts of several runs, as data: axes, looks, limits, refusals, labels that do not overlap, plotly's copy."""
+"""Charts of several runs, as data: axes, looks, limits, refusals, labels that do not overlap."""
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 
 import pytest
@@ -15,11 +14,10 @@ from analysis.presentation.charts.axes import batch_axis, bytes_axis, change_axi
 from analysis.presentation.charts.drawing import NARROW, WIDE, Size
 from analysis.presentation.charts.labels import text_box
 from analysis.presentation.charts.plot_drawing import draw_plot
-from analysis.presentation.charts.plotly_figures import plotly_figure
 from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Plot, SeriesStyle
 from engine.units import GIB
 from tests.factories import make_spec
-from tests.factories.results import CARD, estimate, result, subject
+from tests.factories.results import estimate, result, subject
 
 DAY = 86_400
 
@@ -75,7 +73,6 @@ def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
     assert plot is not None
     assert plot.kinds == "measured and estimated"
     assert plot.traces[1].note == "would run out of memory at 10"
-    assert plotly_figure(plot)["data"][1]["marker"]["symbol"].endswith("-open")
     assert "is-estimate" in draw_plot(plot, WIDE).traces[1].css_class
 
 
@@ -101,14 +98,6 @@ def test_the_table_says_what_was_not_tried_and_what_ran_out_of_memory() -> None:
     assert rows["8"] == ("8.0 GiB", "16.0 GiB")
     assert rows["9"] == ("out of memory", "–")
     assert rows["12"] == ("–", "24.0 GiB")
-
-
-def test_a_figure_is_plain_json_and_holds_the_same_points() -> None:
-    plot = memory(is_log_y=True)
-    figure = json.loads(json.dumps(plotly_figure(plot)))
-    assert figure["data"][0]["x"] == [dot.x for dot in plot.traces[0].dots]
-    assert [figure["layout"][axis]["type"] for axis in ("xaxis", "yaxis")] == ["log", "log"]
-    assert figure["layout"]["shapes"][0]["y0"] == CARD.capacity_bytes
 
 
 def test_without_a_measured_size_there_is_no_chart() -> None:

@@ -1,8 +1,7 @@
-"""Charts are pure: probes in, coordinates and figures out. What is drawn is what was measured."""
+"""Charts are pure: probes in, coordinates out. What is drawn is what was measured."""
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import combinations
 
@@ -13,7 +12,6 @@ from analysis.presentation.charts import (
     WIDE,
     MemoryBar,
     draw,
-    figure,
     memory_bars,
     memory_curve,
     memory_stack,
@@ -123,14 +121,6 @@ def test_the_table_says_what_was_not_measured() -> None:
     assert (422, ["not measured"], "out of memory") in curve.rows
 
 
-def test_the_figure_is_plain_json_with_the_refusals_on_the_limit() -> None:
-    curve = memory_curve(PROBES, limit_bytes=LIMIT, roles=ROLES)
-    assert curve is not None
-    drawn = json.loads(json.dumps(figure(curve)))
-    crosses = next(trace for trace in drawn["data"] if trace["name"] == "Out of memory")
-    assert (crosses["x"], crosses["y"]) == ([422, 512], [LIMIT, LIMIT])
-
-
 def test_speed_marks_are_the_measured_speeds() -> None:
     curve = throughput_curve(PROBES, roles=ROLES)
     assert curve is not None
@@ -148,8 +138,6 @@ def test_intervals_are_drawn_around_their_points_and_fit_into_the_picture() -> N
     lower, upper = (float(y) for y in re.findall(r"[\d.]+ ([\d.]+)V([\d.]+)", drawing.bars[0])[0])
     dots = dict(zip((size for size, _ in curve.main.points), drawing.lines[-1].dots, strict=True))
     assert drawing.top <= upper < float(dots[size][1]) < lower
-    trace = next(trace for trace in figure(curve)["data"] if trace["name"] == "95 % interval")
-    assert trace["error_y"]["array"] == [top * 2 - speed]
 
 
 @pytest.mark.parametrize(
