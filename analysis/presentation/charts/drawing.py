@@ -56,7 +56,6 @@ class Shape:
     y: str
     css_class: str
     text: str = ""
-    value: str = ""
     interval: str = ""
 
 
@@ -85,7 +84,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything the SVG template needs. `places` are the lines in pixels, for who checks that no text covers one."""
+    """Everything the SVG template needs.
+
+    `fine_ticks` are for a picture that is zoomed; `places` are lines and shapes in pixels, to check the texts against.
+    """
 
     size: Size
     left: int
@@ -93,6 +95,7 @@ class Drawing:
     top: int
     bottom: int
     x_ticks: tuple[Text, ...]
+    fine_ticks: tuple[Text, ...]
     y_ticks: tuple[Text, ...]
     titles: tuple[Text, ...]
     rules: tuple[Rule, ...]
@@ -101,6 +104,10 @@ class Drawing:
     rings: tuple[Shape, ...]
     texts: tuple[Text, ...]
     places: Room
+
+    @property
+    def width(self) -> int:
+        return self.right - self.left
 
     @property
     def every_text(self) -> tuple[Text, ...]:
@@ -159,13 +166,15 @@ def draw(plot: Plot, size: Size) -> Drawing:
     )
     room = Room(Box(LEFT + 2, 2, size.width - 3, frame.bottom - 2), texts=[title.box for title in titles])
     _fill(room, frame)
+    shown = _x_ticks(frame)
     return Drawing(
         size=size,
         left=LEFT,
         right=frame.right,
         top=TOP,
         bottom=frame.bottom,
-        x_ticks=_x_ticks(frame),
+        x_ticks=shown,
+        fine_ticks=_fine_ticks(frame, shown),
         y_ticks=tuple(_y_tick(frame.y(value), text) for value, text in plot.y.ticks),
         titles=titles,
         rules=(*_level_rules(frame), *_mark_rules(frame)),
@@ -239,6 +248,17 @@ def _x_ticks(frame: _Frame) -> tuple[Text, ...]:
         every += 1
 
 
+def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
+    """Of an axis of batch sizes the ticks that are not shown, and every size that was run."""
+    if frame.plot.x.quantity != "batch":
+        return ()
+    runs = {dot.x: f"{dot.x:,.0f}" for trace in frame.plot.traces for dot in (*trace.dots, *trace.crosses)}
+    texts = {tick.text for tick in shown}
+    return tuple(
+        _x_tick(value, text, frame) for value, text in (dict(frame.plot.x.ticks) | runs).items() if text not in texts
+    )
+
+
 def _y_tick(at: float, text: str) -> Text:
     return replace(_text(label_at(text, LEFT - 8, at + 4, "end"), "tick"), at=_px(at))
 
@@ -252,7 +272,7 @@ def _x_tick(value: float, text: str, frame: _Frame) -> Text:
     label = label_at(text, frame.x(value), frame.bottom + 20, "middle")
     beyond = max(0.0, label.box.right - (frame.size.width - 2))
     label = label_at(text, label.x - beyond, label.y, "middle")
-    return replace(_text(label, "tick"), box=replace(label.box, right=label.box.right + 6))
+    return replace(_text(label, "tick"), box=replace(label.box, right=label.box.right + 6), at=_px(frame.x(value)))
 
 
 def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
@@ -269,9 +289,8 @@ def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
 
 def _dot(dot: PlotPoint, frame: _Frame) -> Shape:
     x, y = frame.place(dot)
-    value = f"{dot.x:.0f}" if frame.plot.x.quantity == "batch" else ""
     css_class = "dot is-hollow" if dot.is_hollow else "dot"
-    return Shape(_px(x), _px(y), css_class, dot.text, value, _interval(dot, x, frame))
+    return Shape(_px(x), _px(y), css_class, dot.text, _interval(dot, x, frame))
 
 
 def _interval(dot: PlotPoint, x: float, frame: _Frame) -> str:

@@ -10,6 +10,7 @@ ASCENT, DESCENT = 11.0, 3.0
 """Pixels that a text of 12 px takes above and below its baseline."""
 HUG = 8.0
 """Pixels that a label above or below its point reaches past it, where the picture ends."""
+RING = 7.0
 LEADER_FROM = 12.0
 """Pixels between a point and its label from which on a line has to join them."""
 
@@ -173,6 +174,10 @@ def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> list[La
 
 
 def _leader(box: Box, point: Position) -> Segment | None:
-    """Join a point to the side of the box that faces it, where they are apart."""
+    """Join the ring around a point to the side of the box that faces it, where they are apart."""
     near = box.nearest(point)
-    return None if math.dist(near, point) < LEADER_FROM else (point, near)
+    distance = math.dist(near, point)
+    if distance < LEADER_FROM:
+        return None
+    share = RING / distance
+    return (point[0] + (near[0] - point[0]) * share, point[1] + (near[1] - point[1]) * share), near

@@ -116,7 +116,7 @@ def test_an_interval_is_a_bar_around_its_point_and_fits_into_the_picture() -> No
     plot = speed(intervals=((421, measured[421] * 0.9, measured[421] * 2),))
     drawing = draw(plot, WIDE)
     dots = [dot for trace in drawing.traces for dot in trace.dots]
-    assert [dot.value for dot in dots if dot.interval] == ["421"]
+    assert [dot.text.split(":")[0] for dot in dots if dot.interval] == ["batch 421"]
     (lower, upper), at = re.findall(r"^M[\d.]+ ([\d.]+)V([\d.]+)", dots[-1].interval)[0], float(dots[-1].y)
     assert drawing.top <= float(upper) < at < float(lower)
     assert "(898 to 1,996)" in dots[-1].text
