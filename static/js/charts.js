@@ -130,19 +130,19 @@ function enliven(figure) {
     event.preventDefault();
     keys[event.key]();
   });
-  for (const kind of ["pointerdown", "pointermove"]) frame.addEventListener(kind, showNearest);
+  frame.onpointerdown = frame.onpointermove = showNearest;
   frame.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && show(null)); // a finger lifts, too
-  frame.addEventListener("blur", () => show(null));
-  frame.addEventListener("focus", () => shown ?? goTo(0));
   const label = `${figure.querySelector("figcaption").textContent.trim()}: the arrow keys go from point to point`;
-  Object.assign(frame, { tabIndex: 0, role: "application", ariaLabel: label });
+  const focus = { onfocus: () => shown ?? goTo(0), onblur: () => show(null) };
+  Object.assign(frame, { tabIndex: 0, role: "application", ariaLabel: label, ...focus });
 
   const tools = figure.querySelector(".chart-tools");
-  const name = ["memorymark", ...location.pathname.split("/").filter(Boolean), figure.dataset.chart].join("-");
+  const name = `memorymark${location.pathname.replaceAll("/", "-")}${figure.dataset.chart}`;
   const kinds = tools.querySelector("a") ? ["png"] : ["png", "svg"]; // the server's own file is an SVG in ink on white
-  const files = kinds.map((kind) => [`Download as ${kind.toUpperCase()}`, () => save(kind, picture().svg, name)]);
-  for (const [textContent, onclick] of [...(hasZoom ? Object.entries(zooms) : []), ...files]) {
-    tools.append(Object.assign(document.createElement("button"), { type: "button", className: "link-button", textContent, onclick }));
+  const files = kinds.map((kind) => [kind.toUpperCase(), () => save(kind, picture().svg, name), `Download as ${kind.toUpperCase()}`]);
+  for (const [textContent, onclick, ariaLabel = textContent] of [...(hasZoom ? Object.entries(zooms) : []), ...files]) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "link-button" });
+    tools.append(Object.assign(button, { textContent, onclick, ariaLabel }));
   }
 }
 

@@ -233,7 +233,7 @@ def _along(level: ReferenceLine, frame: _Frame) -> Iterator[Label]:
 
 def _mark_label(mark: Annotation, frame: _Frame) -> Label:
     """Steps speak above the plot, the others inside at its foot, so that the two never meet."""
-    label = label_at(mark.text, frame.x(mark.x), TOP - 7 if mark.is_step else frame.bottom - 5, "middle", is_bold=True)
+    label = label_at(mark.text, frame.x(mark.x), TOP - 9 if mark.is_step else frame.bottom - 5, "middle", is_bold=True)
     beyond = label.box.right - (frame.size.width - 3)
     return label if beyond <= 0 else label_at(mark.text, frame.x(mark.x) - beyond, label.y, "middle", is_bold=True)
 
