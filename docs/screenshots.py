@@ -85,11 +85,9 @@ def _every_page(visitor: Visitor, arguments: argparse.Namespace) -> None:
 
 
 def _open(visitor: Visitor, path: str) -> None:
-    """With its charts drawn: they come after the page, and not on a phone."""
+    """With everything it loads."""
     visitor.open(path)
     visitor.page.wait_for_load_state("networkidle")
-    if visitor.page.viewport_size["width"] > PHONE and visitor.page.locator("script[data-plotly]").count():
-        visitor.page.wait_for_selector(".main-svg", state="attached")
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ class Admin(AdminConfig):
 
 
 class StaticFiles(StaticFilesConfig):
-    """Of the wheels that bring browser files only what pages load is served; the rest is left where it is."""
+    """Of the wheel that brings Swagger UI only what pages load is served; the rest is left where it is."""
 
     ignore_patterns = (
         *StaticFilesConfig.ignore_patterns,
-        *("datasets", "templates", "widgetbundle.js"),  # beside plotly.min.js
-        *("redoc", "oauth2-redirect.*"),  # beside Swagger UI; Redoc would load fonts from elsewhere
+        "redoc",  # would load fonts from elsewhere
+        "oauth2-redirect.*",
     )

@@ -21,7 +21,6 @@ DATABASE_URL, SECRET_KEY
 import socket
 import sys
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +190,7 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATIC_ROOT = writable_folder(DATA_DIR / "static", remedy="set MEMORYMARK_DATA_DIR")  # WhiteNoise wants it there
-# the chart library is served out of its wheel, found without importing it
-_PLOTLY = find_spec("plotly")
-if _PLOTLY is None or _PLOTLY.origin is None:
-    raise ImproperlyConfigured("plotly is not installed: pip install -r requirements.txt")
-STATICFILES_DIRS = [BASE_DIR / "static", ("vendor/plotly", Path(_PLOTLY.origin).parent / "package_data")]
+STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},

@@ -50,7 +50,7 @@ def test_two_ticked_runs_are_compared(window: Visitor) -> None:
     window.page.get_by_label("Ticked runs").select_option("compare")
     window.page.get_by_role("button", name="Apply").click()
     expect(window.page.get_by_role("heading", level=1)).to_contain_text("2 runs beside each other")
-    window.page.wait_for_selector(".chart.is-drawn .main-svg")
+    expect(window.page.locator(".curve-wide").first).to_be_visible()
     assert (window.errors, window.foreign_requests) == ([], [])
 
 

@@ -1,4 +1,4 @@
-"""A run's page in a real browser: charts, what they do without their script, and how a live page comes to its end."""
+"""A run's page in a real browser: its charts on a phone, and how a live page comes to its end."""
 
 from __future__ import annotations
 
@@ -12,26 +12,12 @@ from tests.factories import make_claimed_run, make_device, make_measured_run, ma
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def test_plotly_draws_both_curves_over_the_svg_and_nothing_leaves_the_host(window: Visitor) -> None:
-    run = make_measured_run(make_device())
-    window.open(run.get_absolute_url())
-    expect(window.page.locator(".chart.is-drawn .plot svg.main-svg").nth(1)).to_be_attached()
-    assert (window.errors, window.foreign_requests) == ([], [])
-
-
-def test_without_plotly_the_svg_stays(window: Visitor) -> None:
-    run = make_measured_run(make_device())
-    window.page.route("**/*plotly*", lambda route: route.abort())
-    window.open(run.get_absolute_url())
-    expect(window.page.locator(".curve-wide").first).to_be_visible()
-    expect(window.page.locator(".plot").first).to_be_hidden()
-
-
-def test_a_phone_gets_the_narrow_drawing_and_does_not_load_plotly(phone: Visitor) -> None:
+def test_a_phone_gets_the_narrow_drawing(phone: Visitor) -> None:
     run = make_measured_run(make_device())
     phone.open(run.get_absolute_url())
     expect(phone.page.locator(".curve-narrow").first).to_be_visible()
-    assert [address for address in phone.requests if "plotly" in address] == []
+    expect(phone.page.locator(".curve-wide").first).to_be_hidden()
+    assert (phone.errors, phone.foreign_requests) == ([], [])
 
 
 def test_the_live_page_turns_into_the_result_by_itself(window: Visitor) -> None:

@@ -45,23 +45,17 @@ def test_a_database_url_names_a_postgresql(tmp_path):
 
 
 @pytest.mark.slow
-def test_nothing_that_django_loads_imports_torch_or_plotly(tmp_path):
+def test_nothing_that_django_loads_imports_torch(tmp_path):
     """torch takes seconds and hundreds of megabytes per process; the engine's child alone pays that."""
     look = (
         "import sys, django; django.setup(); import memorymark_site.urls;"
         "import analysis.workers.worker, analysis.workers.tasks;"
         "from django.core.management import load_command_class as load;"
         "[load('analysis', name) for name in ('up', 'worker', 'analyze')];"
-        "print([name for name in ('torch', 'transformers', 'torchvision', 'plotly', 'numpy') if name in sys.modules])"
+        "print([name for name in ('torch', 'transformers', 'torchvision', 'numpy') if name in sys.modules])"
     )
     done = python("-c", look, folder=tmp_path, DJANGO_SETTINGS_MODULE="memorymark_site.settings")
     assert done.stdout == "[]\n", done.stderr
-
-
-def test_only_the_chart_library_itself_is_collected_from_its_wheel(tmp_path):
-    done = python("manage.py", "collectstatic", "--noinput", "--dry-run", "--verbosity", "2", folder=tmp_path)
-    copied = [line for line in done.stdout.splitlines() if "package_data" in line]
-    assert [line.rsplit("/", 1)[1].strip("'") for line in copied] == ["plotly.min.js"], done.stderr
 
 
 def test_an_exception_in_a_view_is_printed_where_the_server_runs(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 from analysis.models import Run
 from analysis.pages.compare.environment import NOT_RECORDED, Facts, environment_facts
 from analysis.presentation import labels, run_state
-from analysis.presentation.charts.curves import memory_curve, throughput_curve
+from analysis.presentation.charts.curves import memory_points, speed_points, unsteady_sizes
 from analysis.presentation.charts.plots import SeriesStyle
 from analysis.presentation.stored_result import StoredResult, read_result
 from engine.result import DeviceFacts
@@ -37,6 +37,8 @@ class Outcome:
     speed: Curve = field(default_factory=dict)
     speed_intervals: dict[int, Range] = field(default_factory=dict)
     """By batch size; a size without one was not timed side by side with others."""
+    unsteady: frozenset[int] = frozenset()
+    """Batch sizes whose timing did not become steady."""
     fastest_batch_size: int | None = None
     refused: tuple[int, ...] = ()
 
@@ -102,8 +104,6 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
 
 
 def _measured_outcome(result: StoredResult) -> Outcome:
-    memory = memory_curve(result.probes, limit_bytes=result.limit_bytes, roles={})
-    speed = throughput_curve(result.probes, roles={}) if result.is_speed_measurable else None
     best, fastest = result.recommended, result.fastest
     return Outcome(
         largest_batch_size=result.boundary.largest_batch_size,
@@ -115,9 +115,10 @@ def _measured_outcome(result: StoredResult) -> Outcome:
         memory_bytes=best.memory_bytes if best else None,
         limit_bytes=result.limit_bytes,
         price_per_hour_usd=result.savings.price_per_hour_usd,
-        memory=dict(memory.main.points) if memory else {},
-        speed=dict(speed.main.points) if speed else {},
+        memory=memory_points(result.probes),
+        speed=speed_points(result.probes) if result.is_speed_measurable else {},
         speed_intervals={size: (low, high) for size, low, high in result.speed_intervals},
+        unsteady=unsteady_sizes(result.probes),
         fastest_batch_size=fastest.batch_size if fastest else None,
         refused=_refused(result),
     )

@@ -14,10 +14,7 @@ from analysis.pages.compare.environment import COMPARABILITY_FACTS
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.plots import compare_plots
 from analysis.pages.compare.query import CHARTED_MAX, CompareQuery
-from analysis.presentation.charts.drawing import NARROW, WIDE
-from analysis.presentation.charts.plot_drawing import CROSS_PATH, MARKER_PATHS, css_class, draw_plot
-from analysis.presentation.charts.plotly_figures import plotly_figure
-from analysis.presentation.charts.plots import Plot
+from analysis.presentation.charts import chart_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +54,8 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "without_result": [subject for subject in subjects if subject.outcome is None and not subject.caveat],
         "common_batch_size": common_batch_size(subjects),
         **_rows(subjects, baseline, heads),
-        **plots_context(plots),
+        "charts": [chart_of(plot) for plot in plots],
         "toggles": _toggles(query) if plots else [],
-    }
-
-
-def plots_context(plots: Sequence[Plot]) -> dict[str, Any]:
-    """Every chart as drawings for the page, and as figures for plotly."""
-    return {
-        "plots": [(plot, [draw_plot(plot, size) for size in (WIDE, NARROW)], _legend(plot)) for plot in plots],
-        "chart_data": {plot.key: plotly_figure(plot) for plot in plots},
-        "cross_path": CROSS_PATH,
     }
 
 
@@ -85,22 +73,11 @@ def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuer
     return {
         "subject": subject,
         "is_baseline": subject is baseline,
-        "swatch_class": css_class(subject.look, is_estimate=subject.is_estimate),
-        "marker_path": MARKER_PATHS[subject.look.marker],
+        "swatch_class": subject.look.classes(is_estimate=subject.is_estimate),
+        "marker_path": subject.look.marker_path,
         "as_baseline": query.address(baseline=subject.run_id),
         "without": query.address(ids=rest, baseline=still_baseline) if len(rest) > 1 else "",
     }
-
-
-def _legend(plot: Plot) -> list[dict[str, Any]]:
-    return [
-        {
-            "trace": trace,
-            "swatch_class": css_class(trace.look, is_estimate=trace.is_estimate),
-            "marker_path": MARKER_PATHS[trace.look.marker],
-        }
-        for trace in plot.traces
-    ]
 
 
 def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from analysis.pages.compare.compared_run import ComparedRun, Curve, Outcome
 from analysis.pages.compare.pareto import pareto_front
 from analysis.pages.compare.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
-from analysis.presentation.charts.plots import Plot, PlotPoint, ReferenceLine, Table, Trace
+from analysis.presentation.charts.curves import speed_dots, speed_heights
+from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 
 Text = Callable[[float], str]
@@ -42,6 +43,7 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
         traces=tuple(traces),
         table=_curves_table(subjects, lambda outcome: outcome.memory, _bytes),
         levels=tuple(levels),
+        labels=_names(traces),
     )
 
 
@@ -56,9 +58,10 @@ def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: boo
         title="Speed by batch size",
         sentence=" ".join(_describe_fastest(trace) for trace in traces),
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
-        y=rate_axis([dot.y for dot in points], is_log=is_log_y),
+        y=rate_axis(speed_heights(points), is_log=is_log_y),
         traces=tuple(traces),
         table=_curves_table(subjects, lambda outcome: outcome.speed, rate),
+        labels=_names(traces),
     )
 
 
@@ -74,9 +77,10 @@ def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
         title="Speed against peak memory",
         sentence=_front_sentence(traces, front),
         x=bytes_axis([x for x, _ in points], is_log=False),
-        y=rate_axis([y for _, y in points], is_log=False),
+        y=rate_axis([height for trace in traces for height in speed_heights(trace.dots)], is_log=False),
         traces=tuple(traces),
         table=_front_table(traces, front),
+        labels=_names(traces),
         front=front,
     )
 
@@ -88,7 +92,7 @@ def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
     verb = "would run out of memory" if subject.is_estimate else "out of memory"
     return Trace(
         name=name,
-        look=subject.look,
+        style=subject.look,
         dots=_dots(name, outcome.memory, _bytes),
         crosses=tuple(PlotPoint(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
         is_estimate=subject.is_estimate,
@@ -97,7 +101,7 @@ def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
 
 
 def _speed_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
-    dots = _dots(subject.name, outcome.speed, lambda value: f"{rate(value)} samples/s")
+    dots = speed_dots(outcome.speed, outcome.speed_intervals, outcome.unsteady, f"{subject.name}, ")
     return Trace(subject.name, subject.look, dots, is_estimate=subject.is_estimate)
 
 
@@ -105,12 +109,22 @@ def _tradeoff_trace(subject: ComparedRun) -> Trace:
     outcome = subject.outcome or Outcome()
     dots = tuple(
         PlotPoint(
-            memory, outcome.speed[size], f"{subject.name}, batch {size:,}: {_bytes(memory)}, {rate(speed)} samples/s"
+            memory,
+            speed,
+            f"{subject.name}, batch {size:,}: {_bytes(memory)}, {rate(speed)} samples/s",
+            outcome.speed_intervals.get(size),
+            is_hollow=size in outcome.unsteady,
         )
         for size, memory in outcome.memory.items()
         if (speed := outcome.speed.get(size)) is not None
     )
     return Trace(subject.name, subject.look, dots, has_line=False)
+
+
+def _names(traces: Sequence[Trace]) -> tuple[PointLabel, ...]:
+    """Each run's name at its last point, so that a picture without its legend still says whose line is whose."""
+    last = (max(trace.dots, key=lambda dot: dot.x) for trace in traces)
+    return tuple(PointLabel(dot.x, dot.y, trace.name) for dot, trace in zip(last, traces, strict=True))
 
 
 def _dots(name: str, curve: Curve, text: Text) -> tuple[PlotPoint, ...]:
@@ -155,14 +169,14 @@ def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) 
         (*dot.text.split(": ")[0].split(", "), _bytes(dot.x), rate(dot.y), "yes" if (dot.x, dot.y) in front else "no")
         for dot in dots
     ]
-    return Table(("Run", "Batch", "Peak memory", "Samples/s", "On the Pareto line"), tuple(rows))
+    return Table(("Run", "Batch", "Peak memory", "Samples/s", "On the Pareto line"), tuple(rows), frozenset({1, 2, 3}))
 
 
 def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Curve], text: Text) -> Table:
     drawn = [one for one in subjects if one.outcome and read(one.outcome)]
     sizes = sorted({size for one in drawn if one.outcome for size in (*read(one.outcome), *one.outcome.refused)})
     rows = [(f"{size:,}", *(_table_text(one.outcome, read, text, size) for one in drawn)) for size in sizes]
-    return Table(("Batch", *(one.name for one in drawn)), tuple(rows))
+    return Table(("Batch", *(one.name for one in drawn)), tuple(rows), frozenset(range(len(drawn) + 1)))
 
 
 def _table_text(outcome: Outcome | None, read: Callable[[Outcome], Curve], text: Text, size: int) -> str:

@@ -6,14 +6,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from analysis.http.csp import allow_inline_styles
 from analysis.http.query_string import BadQuery
 from analysis.pages.compare.context import compare_context
 from analysis.pages.compare.load import carried_probe_counts, compared_runs
 from analysis.pages.compare.query import CHARTED_MAX, COMPARED_MAX, CompareQuery
 
 
-@allow_inline_styles
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Two to eight runs with charts, up to fifty as a table. What the address asks wrongly is said, with 400."""

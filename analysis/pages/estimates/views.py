@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import may_be_public
 from analysis.models import Run
-from analysis.pages.compare.context import plots_context
+from analysis.presentation.charts import chart_of
 from analysis.presentation.charts.estimate_errors import error_plot
 from analysis.presentation.estimate_error import Grade, groups_of
 from analysis.presentation.labels import family_name, model_name, short_device_name
@@ -24,7 +24,7 @@ def estimates(request: HttpRequest) -> HttpResponse:
     groups = groups_of(grades)
     plot = error_plot(groups)
     context = {"groups": groups, "count": len(grades), "is_cut": len(grades) == GRADES_MAX}
-    return render(request, "analysis/estimates.html", context | plots_context([plot] if plot else []))
+    return render(request, "analysis/estimates.html", context | {"chart": chart_of(plot) if plot else None})
 
 
 def _grade(run: Run) -> Grade:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
-from analysis.pages.run.context import result_curves
+from analysis.pages.run.context import result_plots
 from analysis.presentation import labels, memory_breakdown
 from analysis.presentation.charts import WIDE, Stack, draw
 from analysis.presentation.stored_result import StoredResult, read_result
@@ -34,8 +34,8 @@ def chart_file(run: Run, key: str) -> ChartFile | None:
     if key == "kinds":
         stacks = memory_breakdown.stacks(result)
         return ChartFile("analysis/chart_kinds.svg", source | _kinds(stacks, result)) if stacks else None
-    curve = next((curve for curve in result_curves(run, result) if curve.key == key), None)
-    return ChartFile("analysis/chart.svg", {**source, "curve": curve, "drawing": draw(curve, WIDE)}) if curve else None
+    plot = next((plot for plot in result_plots(run, result) if plot.key == key), None)
+    return ChartFile("analysis/chart.svg", {**source, "plot": plot, "drawing": draw(plot, WIDE)}) if plot else None
 
 
 def _kinds(stacks: Sequence[Stack], result: StoredResult) -> dict[str, Any]:

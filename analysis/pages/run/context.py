@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.models import Attempt, Measurement, Run, RunLog, State
-from analysis.pages.run.curves import drawn, with_estimate
 from analysis.pages.run.estimate_context import beside_measurement
-from analysis.pages.run.live import LOG_LINES_SHOWN, curve_so_far, estimate_before, stored_probe_lines
+from analysis.pages.run.live import LOG_LINES_SHOWN, chart_so_far, estimate_before, stored_probe_lines
 from analysis.presentation import labels, memory_breakdown, result_summary, run_state
 from analysis.presentation.assumptions import Assumptions
-from analysis.presentation.charts import Curve, figure, memory_bars, memory_curve, throughput_curve
+from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plot, speed_plot
 from analysis.presentation.headline import headline
 from analysis.presentation.probe_rows import ProbeKey, probe_key, probe_lines
 from analysis.presentation.stored_estimate import read_estimate
@@ -39,13 +38,12 @@ def ended_context(run: Run) -> dict[str, Any]:
     title, explanation = run_state.ending(run)
     probes = list(Measurement.objects.of(run))
     attempt = run.attempts.filter(number=run.attempt).first()
-    curve, estimate = curve_so_far(run, attempt, probes), estimate_before(attempt)
+    estimate = estimate_before(attempt)
     return {
         "title": title,
         "explanation": explanation if run.is_estimate else f"{explanation} {run_state.describe_measured(len(probes))}",
         "advice": run_state.advice(run),
-        "curve": curve,
-        "drawings": drawn(curve) if curve else [],
+        "chart": chart_so_far(run, attempt, probes),
         "estimate": estimate,
         "probe_lines": stored_probe_lines(run, probes, estimate),
     }
@@ -78,10 +76,8 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
 
 def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
     """What the answer rests on."""
-    curves = [(curve, drawn(curve)) for curve in result_curves(run, result)]
     return {
-        "curves": curves,
-        "chart_data": {curve.key: figure(curve, drawings[0]) for curve, drawings in curves},
+        "charts": [chart_of(plot) for plot in result_plots(run, result)],
         "stack": memory_breakdown.stack(result),
         "stacks": memory_breakdown.stacks(result),
         "levels": memory_breakdown.levels(result),
@@ -132,16 +128,13 @@ def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows if value not in (None, "", {}, [])]
 
 
-def result_curves(run: Run, result: StoredResult) -> list[Curve]:
+def result_plots(run: Run, result: StoredResult) -> list[Plot]:
     """Memory with the estimate that was made before, and speed; those that were measured."""
     told = (run.result or {}).get("estimate")
+    estimate = read_estimate(told) if told else None
+    peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
     # where speeds could not be told apart, a curve of them would show what the machine did besides
     speed = None
     if result.is_speed_measurable:
-        speed = throughput_curve(result.probes, roles=result.roles, intervals=result.speed_intervals)
-    peak = memory_curve(result.probes, limit_bytes=result.limit_bytes, roles=result.roles)
-    curves = (
-        with_estimate(peak, read_estimate(told) if told else None) if peak else None,
-        speed,
-    )
-    return [curve for curve in curves if curve is not None]
+        speed = speed_plot(result.probes, roles=result.roles, intervals=result.speed_intervals)
+    return [plot for plot in (peak, speed) if plot is not None]

@@ -11,9 +11,8 @@ from typing import Any
 from django.utils import timezone
 
 from analysis.models import Attempt, Measurement, Run, RunLog
-from analysis.pages.run.curves import drawn, with_estimate
 from analysis.presentation import run_state
-from analysis.presentation.charts import Curve, memory_curve
+from analysis.presentation.charts import Chart, chart_of, memory_plot
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
 from analysis.runs.queue_forecast import QueuePosition, queue_positions
@@ -106,7 +105,6 @@ def live_context(live: Live) -> dict[str, Any]:
     """Give what the page, or the part of it that changed, shows."""
     run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
     left = remaining_time(run) if live.has_new_state or live.has_new_probes else None
-    curve = curve_so_far(run, live.attempt, probes)
     return {
         "live": live,
         "seen": str(live.seen),
@@ -115,8 +113,7 @@ def live_context(live: Live) -> dict[str, Any]:
         "silence": run_state.describe_silence(run),
         "time_left": run_state.describe_remaining_time(left) if left else None,
         "estimate": estimate,
-        "curve": curve,
-        "drawings": drawn(curve) if curve else [],
+        "chart": chart_so_far(run, live.attempt, probes),
         "probe_lines": stored_probe_lines(run, probes, estimate),
         "log_lines": live.lines,
     }
@@ -131,12 +128,13 @@ def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
         return None
 
 
-def curve_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Curve | None:
+def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Chart | None:
     """Peak memory of what was measured until now, with the limit where the engine has told it."""
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
     roles = {"current": run.spec.get("current_batch_size")}
-    curve = memory_curve(probes, limit_bytes=device.get("limit_bytes"), roles=roles)
-    return with_estimate(curve, estimate_before(attempt)) if curve else None
+    limit_bytes = device.get("limit_bytes")
+    plot = memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate_before(attempt))
+    return chart_of(plot) if plot else None
 
 
 def stored_probe_lines(

@@ -13,7 +13,6 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from analysis.accounts.middleware import is_guest, may_be_public, refused
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.http.csp import allow_inline_styles
 from analysis.models import Run, State
 from analysis.pages.run import context as run_page
 from analysis.pages.run import estimate_context
@@ -29,7 +28,6 @@ STOP_POLLING = 286
 
 
 @may_be_public
-@allow_inline_styles
 @require_safe
 def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
     """One run: live, ended without a result, or its answer. Of a public server, guests see answers alone."""

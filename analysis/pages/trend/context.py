@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run, TrendAcknowledgement
-from analysis.pages.compare.context import plots_context
 from analysis.pages.compare.environment import changed
 from analysis.pages.trend.plots import describe_percent, trend_plot
 from analysis.pages.trend.series import Sample, Series, series_of, version_marks
 from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD, Step
 from analysis.presentation import labels
+from analysis.presentation.charts import chart_of
 from analysis.presentation.formatting import percent, round_bytes
 from analysis.runs.series import SeriesKey
 
@@ -83,7 +83,7 @@ def trend_context(
         "points_needed": POINTS_PER_SIDE_MIN,
         "can_have_steps": any(len(one.values) >= 2 * POINTS_PER_SIDE_MIN for one in series),
         "threshold": percent(THRESHOLD).replace(".0 ", " "),
-        **plots_context([trend_plot(one, marks) for one in series]),
+        "charts": [chart_of(trend_plot(one, marks)) for one in series],
     }
 
 

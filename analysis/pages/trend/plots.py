@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from analysis.pages.trend.series import Sample, Series, VersionMark
 from analysis.pages.trend.step_detection import Step
 from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.plots import Annotation, Plot, PlotPoint, ReferenceLine, SeriesStyle, Table, Trace
+from analysis.presentation.charts.plots import (
+    Annotation,
+    Plot,
+    PlotPoint,
+    PointLabel,
+    ReferenceLine,
+    SeriesStyle,
+    Table,
+    Trace,
+)
 
-_LOOK = SeriesStyle(0, 0, 0)
+_STYLE = SeriesStyle.of(0)
 
 
 def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
@@ -27,10 +36,11 @@ def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
         sentence=_sentence(series),
         x=time_axis([dot.x for dot in dots]),
         y=change_axis([dot.y for dot in dots], title="change against the first stretch"),
-        traces=(Trace(series.title, _LOOK, dots),),
+        traces=(Trace(series.title, _STYLE, dots),),
         table=_table(series),
         levels=_medians(series, base, dots),
         marks=(*_version_marks(marks, dots), *_step_marks(series)),
+        labels=(PointLabel(dots[-1].x, dots[-1].y, series.text(series.values[-1])),),
     )
 
 
@@ -40,7 +50,7 @@ def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[Re
     return tuple(
         ReferenceLine(
             stretch.median / base - 1,
-            series.text(stretch.median) if stretch.start in labelled else "",
+            f"median {series.text(stretch.median)}" if stretch.start in labelled else "",
             is_limit=False,
             start=dots[stretch.start].x,
             end=dots[stretch.stop - 1].x,
@@ -82,7 +92,7 @@ def _table(series: Series) -> Table:
         (f"{sample.at:%Y-%m-%d %H:%M}", f"run {sample.run_id}", series.text(value))
         for sample, value in zip(series.samples, series.values, strict=True)
     ]
-    return Table(("Finished (UTC)", "Run", series.title), tuple(rows))
+    return Table(("Finished (UTC)", "Run", series.title), tuple(rows), frozenset({2}))
 
 
 def _seconds(sample: Sample) -> float:

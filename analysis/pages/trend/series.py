@@ -11,7 +11,7 @@ from typing import Any
 
 from analysis.pages.compare.environment import Facts, changed, environment_facts
 from analysis.pages.trend.step_detection import Step, Stretch, find_steps, find_stretches
-from analysis.presentation.charts.curves import ProbeRow, memory_curve
+from analysis.presentation.charts.curves import ProbeRow, memory_points
 from analysis.presentation.formatting import bytes_text, number
 from engine.result import DeviceFacts
 
@@ -89,13 +89,12 @@ METRICS = (BOUNDARY, PEAK)
 
 def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) -> Sample:
     """Read one run with its measured probes."""
-    curve = memory_curve(probes, limit_bytes=None, roles={})
     device = DeviceFacts.from_dict(dict(run.device_facts))
     return Sample(
         run_id=run.pk,
         at=run.finished_at,
         largest_batch_size=run.largest_batch_size,
-        memory=dict(curve.main.points) if curve else {},
+        memory=memory_points(probes),
         facts=environment_facts(device, run.environment, carried_probes),
         left_out=_why_left_out(run),
     )

@@ -8,7 +8,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.http.csp import allow_inline_styles
 from analysis.http.query_string import BadQuery
 from analysis.pages.trend.context import known_series, trend_context
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
@@ -21,7 +20,6 @@ from analysis.runs.series import SeriesKey
 CHOICE_FROM_MAX = 500
 
 
-@allow_inline_styles
 @require_safe
 def trend(request: HttpRequest) -> HttpResponse:
     """One series; without a query the series that the newest runs make up."""

@@ -1,34 +1,35 @@
-"""Charts of a run, pure: probes in, coordinates and plotly figures out. No request, no database, no plotly import.
+"""Charts, pure: figures in, coordinates out. No request, no database.
 
-    curves      what a chart shows: series, limit, out-of-memory sizes, marks, and its sentence
-    scales      from batch sizes and bytes to pixels, and where the ticks stand
-    labels      where a label goes so that it covers nothing
-    drawing     a curve as coordinates for templates/analysis/parts/curve.html
-    figures     the same curve as a plotly figure (a plain dict)
+    plots       what a chart shows: axes, traces, limits, marks, labels, and the same as a table
+    axes        from values to fractions of the width or the height, and where the ticks stand
+    labels      where a text goes so that it covers nothing
+    drawing     a plot as coordinates for templates/analysis/parts/chart_drawing.html
+
+    curves      the plots of one run: memory and speed by batch size
+    estimate_errors   the plot of how far estimates were off
     bars        memory bars in percent of the device
-
     sparkline   a run in a line of the history
 
-    axes, plots, plot_drawing, plotly_figures   the same four for charts of several runs: compare and trend
-
-Only batch sizes that were run are drawn; an out-of-memory is a point too, on the limit.
+The plots of the compare and the trend page are made there. Only batch sizes that were run are drawn; an out-of-memory
+is a point too, on the limit.
 """
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, memory_bars, memory_stack
-from analysis.presentation.charts.curves import Curve, memory_curve, throughput_curve
-from analysis.presentation.charts.drawing import NARROW, WIDE, draw
-from analysis.presentation.charts.figures import figure
+from analysis.presentation.charts.curves import memory_plot, speed_plot
+from analysis.presentation.charts.drawing import NARROW, WIDE, Chart, chart_of, draw
+from analysis.presentation.charts.plots import Plot
 
 __all__ = [
     "NARROW",
     "WIDE",
-    "Curve",
+    "Chart",
     "MemoryBar",
+    "Plot",
     "Stack",
+    "chart_of",
     "draw",
-    "figure",
     "memory_bars",
-    "memory_curve",
+    "memory_plot",
     "memory_stack",
-    "throughput_curve",
+    "speed_plot",
 ]

@@ -1,4 +1,4 @@
-"""An axis of a chart of several runs: its range, straight or logarithmic, and its ticks."""
+"""An axis of a chart: its range, straight or logarithmic, and its ticks. It ends on one, so that the end is named."""
 
 from __future__ import annotations
 
@@ -7,135 +7,139 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from analysis.presentation.charts.scales import binary_ticks, decimal_ticks, power_of_two_ticks
 from analysis.presentation.formatting import number, round_bytes
 
 HOUR, DAY = 3_600, 86_400
 _TIME_STEPS_SECONDS = (HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, *(DAY * days for days in (1, 2, 7, 14, 30, 61, 122, 365)))
-_HEADROOM = 1.06
+_TICKS_MAX = 7
 
-Ticks = list[tuple[float, str]]
+Ticks = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From `low` to `high`. `quantity` is batch, bytes, rate, change or time (seconds since 1970)."""
+    """From `low` to `high`. `quantity` is batch, bytes, rate, change or time (seconds since 1970).
+
+    `ticks` are values within with their text, the unit in it where the title has none.
+    """
 
     quantity: str
     title: str
     low: float
     high: float
+    ticks: Ticks
     is_log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Where a value stands between the two ends, as 0 to 1."""
+        """Return where a value stands between the two ends, as 0 to 1."""
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
-    def ticks(self, at_most: int) -> Ticks:
-        """Round values within the range, as few as asked for, with their text."""
-        values, text = _TICKS[self.quantity](self, at_most), _TEXTS[self.quantity]
-        return [(value, text(self, value)) for value in values if self.low <= value <= self.high]
-
 
 def batch_axis(sizes: Iterable[int], *, is_log: bool) -> Axis:
     """Batch sizes; the straight axis begins at 0."""
-    low, high = _range(sizes)
-    if not is_log:
-        return Axis("batch", "batch size", 0, high * _HEADROOM)
-    return Axis("batch", "batch size (log scale)", low / 1.25, high * 1.25, is_log=True)
+    known = list(sizes)
+    if is_log:
+        return _powers_of_two("batch", "batch size in samples (log scale)", known, lambda size: f"{size:,.0f}", 99)
+    ticks = [tick for tick in decimal_ticks(max(known)) if float(tick).is_integer()]
+    return _between("batch", "batch size in samples", ticks, lambda size: f"{size:,.0f}")
 
 
 def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memory") -> Axis:
     """Bytes, in powers of two."""
-    low, high = _range(values)
-    if not is_log:
-        return Axis("bytes", title, 0, high * _HEADROOM)
-    return Axis("bytes", f"{title} (log scale)", low / 1.3, high * 1.3, is_log=True)
+    known = list(values)
+    if is_log:
+        return _powers_of_two("bytes", f"{title} (log scale)", known, _bytes_tick, _TICKS_MAX)
+    return _between("bytes", title, binary_ticks(max(known)), _bytes_tick)
 
 
 def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
     """Samples per second."""
-    low, high = _range(values)
+    title, known = "samples per second", [value for value in values if value > 0] or [1.0]
     if not is_log:
-        return Axis("rate", "samples per second", 0, high * _HEADROOM)
-    return Axis("rate", "samples per second (log scale)", low / 1.3, high * 1.3, is_log=True)
+        return _between("rate", title, decimal_ticks(max(known)), number)
+    powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)
+    fine = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    inside = [value for value in fine if _is_needed(value, fine, known)]
+    ticks = inside if len(inside) <= _TICKS_MAX else [10.0**power for power in powers]
+    return _between("rate", f"{title} (log scale)", ticks, number, is_log=True)
 
 
 def change_axis(fractions: Iterable[float], *, title: str) -> Axis:
     """Changes against a first figure, 0.06 is +6 %; never so close that noise looks like a change."""
-    low, high = _range([-0.04, 0.04, *fractions])
-    air = (high - low) * 0.15
-    return Axis("change", title, low - air, high + air)
+    known = [-0.04, 0.04, *fractions]
+    step = decimal_ticks(max(known) - min(known))[1]
+    first, last = math.floor(min(known) / step), math.ceil(max(known) / step)
+    return _between("change", title, [step * index for index in range(first, last + 1)], _change_text)
 
 
 def time_axis(moments: Iterable[float]) -> Axis:
-    """Moments as seconds since 1970, with some air at both ends."""
-    low, high = _range(moments)
-    air = max((high - low) * 0.04, HOUR)
-    return Axis("time", "finished (UTC)", low - air, high + air)
+    """Moments as seconds since 1970, with some air at both ends; its ticks are round, so its ends are none."""
+    known = list(moments)
+    air = max((max(known) - min(known)) * 0.04, HOUR)
+    low, high = min(known) - air, max(known) + air
+    step = next((step for step in _TIME_STEPS_SECONDS if (high - low) / step <= _TICKS_MAX), (high - low) / _TICKS_MAX)
+    values = [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    ticks = tuple((value, _time_text(value, high - low)) for value in values)
+    return Axis("time", "finished (UTC)", low, high, ticks)
 
 
-def _range(values: Iterable[float]) -> tuple[float, float]:
-    """Smallest and largest; a chart without a positive value still needs an axis."""
-    known = list(values) or [1.0]
-    return min(known), max(*known, 1e-9) if len(known) > 1 else max(known[0], 1e-9)
+def binary_ticks(highest: float, at_most: int = 6) -> list[float]:
+    """From 0 to the first that is not below the highest, a power of two apart: 8 GiB, 16 GiB, 24 GiB."""
+    step = 1
+    while highest / step > at_most:
+        step *= 2
+    return [index * step for index in range(max(1, math.ceil(highest / step)) + 1)]
 
 
-def _batch_ticks(axis: Axis, at_most: int) -> list[float]:
-    if axis.is_log:
-        return list(_thinned_powers(axis, at_most))
-    return [tick for tick in decimal_ticks(axis.high, at_most) if float(tick).is_integer()]
+def decimal_ticks(highest: float, at_most: int = 6) -> list[float]:
+    """From 0 to the first that is not below the highest, 1, 2 or 5 times a power of ten apart."""
+    if highest <= 0:
+        return [0, 1]
+    power = 10.0 ** math.floor(math.log10(highest / at_most))
+    step = next(power * m for m in (1, 2, 5, 10) if highest / (power * m) <= at_most)
+    return [round(index * step, 12) for index in range(math.ceil(round(highest / step, 9)) + 1)]
 
 
-def _bytes_ticks(axis: Axis, at_most: int) -> list[float]:
-    return list(_thinned_powers(axis, at_most)) if axis.is_log else list(binary_ticks(axis.high, at_most))
+def _between(
+    quantity: str, title: str, values: list[float], text: Callable[[float], str], *, is_log: bool = False
+) -> Axis:
+    """Begin and end at the outer ticks."""
+    return Axis(quantity, title, values[0], values[-1], tuple((value, text(value)) for value in values), is_log)
 
 
-def _rate_ticks(axis: Axis, at_most: int) -> list[float]:
-    if not axis.is_log:
-        return decimal_ticks(axis.high, at_most)
-    powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
-    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    inside = [value for value in every if axis.low <= value <= axis.high]
-    return inside if len(inside) <= at_most else [10.0**power for power in powers]
+def _powers_of_two(
+    quantity: str, title: str, values: Iterable[float], text: Callable[[float], str], at_most: int
+) -> Axis:
+    """From the power at or below the smallest to the one at or above the largest; a lone one stands in the middle."""
+    known = list(values)
+    low, high = math.floor(math.log2(min(known))), math.ceil(math.log2(max(known)))
+    if low == high:
+        low, high = low - 1, high + 1
+    stride = math.ceil((high - low + 1) / at_most)
+    powers = [2.0**power for power in range(high, low - 1, -stride)][::-1]
+    ticks = tuple((value, text(value)) for value in powers if value >= 1)
+    return Axis(quantity, title, 2.0**low, 2.0**high, ticks, is_log=True)
 
 
-def _change_ticks(axis: Axis, at_most: int) -> list[float]:
-    step = decimal_ticks(axis.high - axis.low, at_most)[1]
-    return [step * index for index in range(math.ceil(axis.low / step), math.floor(axis.high / step) + 1)]
+def _is_needed(value: float, steps: list[float], known: list[float]) -> bool:
+    """Within the range of the known, or the first step beyond either end."""
+    below = max((step for step in steps if step <= min(known)), default=steps[0])
+    above = min((step for step in steps if step >= max(known) and step > below), default=steps[-1])
+    return below <= value <= above
 
 
-def _time_ticks(axis: Axis, at_most: int) -> list[float]:
-    span = axis.high - axis.low
-    step = next((step for step in _TIME_STEPS_SECONDS if span / step <= at_most), math.ceil(span / at_most))
-    return [step * index for index in range(math.ceil(axis.low / step), math.floor(axis.high / step) + 1)]
+def _bytes_tick(value: float) -> str:
+    return round_bytes(int(value))
 
 
-def _thinned_powers(axis: Axis, at_most: int) -> list[int]:
-    whole = [max(1, math.ceil(axis.low)), max(1, math.floor(axis.high))]
-    return power_of_two_ticks(whole, at_most)
+def _change_text(fraction: float) -> str:
+    return f"{'+' if fraction > 0 else ''}{number(round(fraction * 100, 9))} %".replace("-", "−")
 
 
-def _time_text(axis: Axis, value: float) -> str:
-    moment, span = dt.datetime.fromtimestamp(value, dt.UTC), axis.high - axis.low
-    if span < 3 * DAY:
+def _time_text(value: float, span_seconds: float) -> str:
+    moment = dt.datetime.fromtimestamp(value, dt.UTC)
+    if span_seconds < 3 * DAY:
         return f"{moment:%d %b %H:%M}"
-    return f"{moment:%d %b}" if span < 300 * DAY else f"{moment:%b %Y}"
-
-
-_TICKS: dict[str, Callable[[Axis, int], list[float]]] = {
-    "batch": _batch_ticks,
-    "bytes": _bytes_ticks,
-    "rate": _rate_ticks,
-    "change": _change_ticks,
-    "time": _time_ticks,
-}
-_TEXTS: dict[str, Callable[[Axis, float], str]] = {
-    "batch": lambda axis, value: f"{value:,.0f}",
-    "bytes": lambda axis, value: round_bytes(int(value)),
-    "rate": lambda axis, value: number(value),
-    "change": lambda axis, value: f"{'+' if value > 0 else ''}{number(value * 100)} %".replace("-", "−"),
-    "time": _time_text,
-}
+    return f"{moment:%d %b}" if span_seconds < 300 * DAY else f"{moment:%b %Y}"

@@ -1,4 +1,4 @@
-"""What a chart shows, before anything is drawn: its series, its limit, its marks and the sentence that reads it out."""
+"""The charts of one run: peak memory and speed by batch size, with the sizes of the answer marked on them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from analysis.presentation.formatting import bytes_text, number, rate, round_bytes
+from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
+from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, SeriesStyle, Table, Trace
+from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
+from analysis.presentation.stored_estimate import StoredEstimate
 from engine.result import Outcome, Purpose
 
-Points = tuple[tuple[int, float], ...]
-Intervals = tuple[tuple[int, float, float], ...]
-"""(batch size, low, high) in rising order."""
+Points = dict[int, float]
+"""A figure by batch size, in rising order."""
+Intervals = Iterable[tuple[int, float, float]]
+"""(batch size, low, high)."""
 Roles = Mapping[str, int | None]
 """Which batch size is the recommended, the fastest, the largest, the current one."""
+
+_MEMORY, _ALLOCATED = SeriesStyle("line-memory"), SeriesStyle("line-allocated")
+_SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated")
 
 
 class ProbeRow(Protocol):
@@ -32,6 +39,8 @@ class ProbeRow(Protocol):
     @property
     def samples_per_second(self) -> float | None: ...
     @property
+    def timing_is_steady(self) -> bool | None: ...
+    @property
     def peak_phase(self) -> str | None: ...
     @property
     def failed_phase(self) -> str | None: ...
@@ -39,159 +48,205 @@ class ProbeRow(Protocol):
     def wall_seconds(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One line: its name, its CSS class and (batch size, value) in rising order."""
-
-    name: str
-    css_class: str
-    points: Points
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedPoint:
-    """A batch size of the answer on the line, with the words for it ("use 384, fastest")."""
-
-    batch_size: int
-    value: float
-    text: str
-    is_recommended: bool
+def memory_points(probes: Iterable[ProbeRow]) -> Points:
+    """Return what the training took from the device: reserved where an allocator reserves, else allocated."""
+    return _points(
+        probes,
+        lambda probe: probe.peak_allocated_bytes if probe.peak_reserved_bytes is None else probe.peak_reserved_bytes,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A chart's whole content. `main` is the marked series; `limit` and `refused` are drawn where there are any."""
-
-    key: str
-    title: str
-    sentence: str
-    unit: str
-    """What follows a figure whose text has no unit of its own."""
-    main: Series
-    others: tuple[Series, ...]
-    marks: tuple[MarkedPoint, ...]
-    limit: int | None
-    refused: tuple[int, ...]
-    value_text: Callable[[float | None], str]
-    tick_text: Callable[[float], str]
-    intervals: Intervals = ()
-    """Around points of the main series; empty where none is known."""
-
-    @property
-    def series(self) -> tuple[Series, ...]:
-        return (*self.others, self.main)
-
-    @property
-    def batch_sizes(self) -> list[int]:
-        return sorted({size for line in self.series for size, _ in line.points} | set(self.refused))
-
-    @property
-    def rows(self) -> list[tuple[int, list[str], str]]:
-        """The chart as a table: batch size, a figure per series, what happened."""
-        by_series = [dict(line.points) for line in self.series]
-        notes = {size: "fits" for size, _ in self.main.points}
-        notes |= {mark.batch_size: mark.text for mark in self.marks}
-        notes |= dict.fromkeys(self.refused, "out of memory")
-        return [
-            (
-                size,
-                [self.value_text(values.get(size)) for values in by_series],
-                notes.get(size, "not tried"),
-            )
-            for size in self.batch_sizes
-        ]
+def speed_points(probes: Iterable[ProbeRow]) -> Points:
+    """Return the samples per second of each size that was timed."""
+    return _points(probes, lambda probe: probe.samples_per_second)
 
 
-def memory_bytes(probe: ProbeRow) -> int | None:
-    """What the training took from the device: reserved where an allocator reserves, else allocated."""
-    return probe.peak_allocated_bytes if probe.peak_reserved_bytes is None else probe.peak_reserved_bytes
+def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
+    """Return the sizes whose latest timing did not become steady."""
+    steady = {probe.batch_size: probe.timing_is_steady for probe in probes if probe.samples_per_second is not None}
+    return frozenset(size for size, is_steady in steady.items() if is_steady is False)
 
 
-def memory_curve(probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles) -> Curve | None:
+def memory_plot(
+    probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: StoredEstimate | None = None
+) -> Plot | None:
     """Peak memory by batch size, or None where no probe that fits was measured."""
-    main = Series("Peak memory", "line-memory", _points(probes, memory_bytes))
-    if not main.points:
+    held = memory_points(probes)
+    if not held:
         return None
-    others: tuple[Series, ...] = ()
-    if any(probe.peak_reserved_bytes is not None for probe in probes):
-        allocated = _points(probes, lambda probe: probe.peak_allocated_bytes)
-        main = Series("Reserved from the device", "line-memory", main.points)
-        others = (Series("Allocated by tensors", "line-allocated", allocated),)
     refused = _refused(probes)
-    return Curve(
+    top = limit_bytes or max(held.values())
+    is_reserved = any(probe.peak_reserved_bytes is not None for probe in probes)
+    crosses = tuple(PlotPoint(size, top, f"batch {size:,}: out of memory") for size in refused)
+    main = Trace("Reserved from the device" if is_reserved else "Peak memory", _MEMORY, _memory_dots(held), crosses)
+    others = []
+    if is_reserved:
+        allocated = _points(probes, lambda probe: probe.peak_allocated_bytes)
+        others.append(Trace("Allocated by tensors", _ALLOCATED, _memory_dots(allocated, " allocated")))
+    if estimate is not None:
+        others += _estimated(estimate, {*held, *refused})
+    traces = (*others, main)
+    heights = [top, *(dot.y for trace in traces for dot in trace.dots)]
+    return Plot(
         key="memory",
         title="Peak memory by batch size",
-        sentence=_memory_sentence(main.points, refused, limit_bytes),
-        unit="",
-        main=main,
-        others=others,
-        marks=_marks(main.points, roles),
-        limit=limit_bytes,
-        refused=refused,
-        value_text=bytes_text,
-        tick_text=round_bytes,
+        sentence=_memory_sentence(held, refused, limit_bytes),
+        x=batch_axis(_sizes(traces), is_log=True),
+        y=bytes_axis(heights, is_log=False),
+        traces=traces,
+        table=_table(traces, _bytes, roles),
+        levels=(ReferenceLine(limit_bytes, f"limit {round_bytes(limit_bytes)}"),) if limit_bytes else (),
+        labels=(*_refusal(refused, top), *_answer(held, roles, _bytes)),
     )
 
 
-def throughput_curve(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Curve | None:
+def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
     """Samples per second by batch size, or None where no speed was measured."""
-    main = Series("Samples per second", "line-speed", _points(probes, lambda probe: probe.samples_per_second))
-    if not main.points:
+    speeds, unsteady = speed_points(probes), unsteady_sizes(probes)
+    if not speeds:
         return None
-    return Curve(
+    known = {size: (low, high) for size, low, high in intervals}
+    dots = speed_dots(speeds, known, unsteady)
+    main = Trace("Samples per second", _SPEED, dots)
+    sentence = _speed_sentence(speeds)
+    sentence += " The bars are intervals of 95 %." if known else ""
+    sentence += " Hollow points were not steady." if any(dot.is_hollow for dot in dots) else ""
+    return Plot(
         key="throughput",
         title="Speed by batch size",
-        sentence=_speed_sentence(main.points) + (" The bars are intervals of 95 %." if intervals else ""),
-        unit=" samples/s",
-        main=main,
-        others=(),
-        marks=_marks(main.points, roles),
-        limit=None,
-        refused=(),
-        value_text=rate,
-        tick_text=number,
-        intervals=intervals,
+        sentence=sentence,
+        x=batch_axis(_sizes([main]), is_log=True),
+        y=rate_axis(speed_heights(dots), is_log=False),
+        traces=(main,),
+        table=_table([main], rate, roles),
+        labels=_answer(speeds, roles, lambda value: f"{rate(value)} samples/s"),
     )
+
+
+def speed_dots(
+    speeds: Points, intervals: Mapping[int, tuple[float, float]], unsteady: frozenset[int], name: str = ""
+) -> tuple[PlotPoint, ...]:
+    """Make a point for each size, with its interval and whether it is steady; `name` goes before its words."""
+    dots = []
+    for size, speed in speeds.items():
+        text, interval = f"{name}batch {size:,}: {rate(speed)} samples/s", intervals.get(size)
+        text += f" ({rate_range(*interval)})" if interval else ""
+        text += ", not steady" if size in unsteady else ""
+        dots.append(PlotPoint(size, speed, text, interval, is_hollow=size in unsteady))
+    return tuple(dots)
+
+
+def speed_heights(dots: Iterable[PlotPoint]) -> list[float]:
+    """Return what the axis has to reach: the points and the ends of their intervals."""
+    return [height for dot in dots for height in (dot.y, *(dot.interval or ()))]
 
 
 def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]) -> Points:
     """One point a size: the latest measured, but not a soak's, which repeats a size under other conditions."""
-    points: dict[int, float] = {}
+    points: Points = {}
     for probe in probes:
         value = read(probe)
         is_repeat_in_a_soak = probe.purpose == Purpose.SOAK and probe.batch_size in points
         if probe.outcome == Outcome.FITS and value is not None and not is_repeat_in_a_soak:
             points[probe.batch_size] = value
-    return tuple(sorted(points.items()))
+    return dict(sorted(points.items()))
 
 
 def _refused(probes: Iterable[ProbeRow]) -> tuple[int, ...]:
     return tuple(sorted({probe.batch_size for probe in probes if probe.outcome == Outcome.OUT_OF_MEMORY}))
 
 
+def _memory_dots(points: Points, word: str = "") -> tuple[PlotPoint, ...]:
+    return tuple(PlotPoint(size, held, f"batch {size:,}: {_bytes(held)}{word}") for size, held in points.items())
+
+
+def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
+    """What was predicted for every size that was to fit, as far as the measurement went.
+
+    Memory is no straight line: two estimates are joined only where nothing was run between them, for there the line
+    would be read as an estimate that nobody made.
+    """
+    shown = [point for point in estimate.points if point.fits or point.batch_size <= max(known)]
+    dots, before = [], 0
+    for point in shown:
+        size, held = point.batch_size, float(point.memory_bytes)
+        is_joined = not any(before < other < size for other in known)
+        dots.append(PlotPoint(size, held, f"batch {size:,}: {_bytes(held)} estimated", is_joined=is_joined))
+        before = size
+    return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_estimate=True)] if dots else []
+
+
 _ROLE_WORDS = {
-    "recommended": "use {size}",
-    "fastest": "fastest {size}",
-    "largest": "largest {size}",
-    "current": "today {size}",
+    "recommended": "use {size:,}",
+    "fastest": "fastest {size:,}",
+    "largest": "largest {size:,}",
+    "current": "today {size:,}",
 }
 
 
-def _marks(points: Points, roles: Roles) -> tuple[MarkedPoint, ...]:
-    """One mark a size, its roles joined, so that two labels never fight for one point."""
-    values, marks = dict(points), []
-    for size in dict.fromkeys(size for size in roles.values() if size in values):
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A batch size of the answer, its roles joined, so that two labels never fight for one point."""
+
+    batch_size: int
+    text: str
+    is_recommended: bool
+
+
+def _marks(roles: Roles) -> list[_Mark]:
+    marks = []
+    for size in dict.fromkeys(size for size in roles.values() if size is not None):
         held = [role for role in _ROLE_WORDS if roles.get(role) == size]
         words = [_ROLE_WORDS[held[0]].format(size=size), *("today" if role == "current" else role for role in held[1:])]
-        marks.append(MarkedPoint(size, values[size], ", ".join(words), "recommended" in held))
-    return tuple(marks)
+        marks.append(_Mark(size, ", ".join(words), "recommended" in held))
+    return sorted(marks, key=lambda mark: not mark.is_recommended)
+
+
+def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> list[PointLabel]:
+    """The sizes of the answer with a ring, the recommended one first, and the last point's figure."""
+    labels = [
+        PointLabel(
+            mark.batch_size,
+            points[mark.batch_size],
+            mark.text,
+            "label-use" if mark.is_recommended else "label-mark",
+            "ring ring-use" if mark.is_recommended else "ring",
+        )
+        for mark in _marks(roles)
+        if mark.batch_size in points
+    ]
+    last = max(points)
+    if last not in {label.x for label in labels}:
+        labels.append(PointLabel(last, points[last], f"{last:,}: {text(points[last])}"))
+    return labels
+
+
+def _refusal(refused: Sequence[int], top: float) -> list[PointLabel]:
+    return [PointLabel(refused[0], top, f"{refused[0]:,} out of memory", "label-refused")] if refused else []
+
+
+def _sizes(traces: Iterable[Trace]) -> list[int]:
+    return sorted({int(dot.x) for trace in traces for dot in (*trace.dots, *trace.crosses)})
+
+
+def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) -> Table:
+    """Batch size, a figure for each line, what happened."""
+    by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
+    notes = {dot.x: "fits" for dot in traces[-1].dots}
+    notes |= {mark.batch_size: mark.text for mark in _marks(roles) if mark.batch_size in notes}
+    notes |= {cross.x: "out of memory" for cross in traces[-1].crosses}
+    rows = tuple(
+        (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tried"))
+        for size in _sizes(traces)
+    )
+    figures = len(traces) + 1
+    return Table(("Batch", *(trace.name for trace in traces), "Note"), rows, frozenset(range(figures)))
 
 
 def _memory_sentence(points: Points, refused: tuple[int, ...], limit_bytes: int | None) -> str:
-    first, last = points[0], points[-1]
+    first, last = min(points), max(points)
     parts = [
-        f"Peak memory goes from {bytes_text(int(first[1]))} at batch {first[0]} "
-        f"to {bytes_text(int(last[1]))} at batch {last[0]}."
+        f"Peak memory goes from {_bytes(points[first])} at batch {first} to {_bytes(points[last])} at batch {last}."
     ]
     if limit_bytes is not None:
         parts.append(f"The limit is {round_bytes(limit_bytes)}.")
@@ -201,8 +256,12 @@ def _memory_sentence(points: Points, refused: tuple[int, ...], limit_bytes: int 
 
 
 def _speed_sentence(points: Points) -> str:
-    first, best = points[0], max(points, key=lambda point: point[1])
+    first, best = min(points), max(points, key=lambda size: points[size])
     return (
-        f"Speed goes from {rate(first[1])} samples per second at batch {first[0]} "
-        f"to {rate(best[1])} at batch {best[0]}, the fastest measured."
+        f"Speed goes from {rate(points[first])} samples per second at batch {first} "
+        f"to {rate(points[best])} at batch {best}, the fastest measured."
     )
+
+
+def _bytes(value: float) -> str:
+    return bytes_text(int(value))

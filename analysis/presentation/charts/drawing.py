@@ -1,24 +1,17 @@
-"""A curve as coordinates: what templates/analysis/parts/curve.html writes out as SVG, colours by CSS class.
+"""A plot as coordinates: what templates/analysis/parts/chart_drawing.html writes out as SVG, colours by CSS class.
 
 Coordinates are text with a point, so that no locale can put a comma into an attribute.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from analysis.presentation.charts import labels
-from analysis.presentation.charts.curves import Curve, MarkedPoint, Series
-from analysis.presentation.charts.labels import Box, Label, Position
-from analysis.presentation.charts.scales import (
-    Log2Scale,
-    Scale,
-    binary_ticks,
-    decimal_ticks,
-    log2_scale,
-    power_of_two_ticks,
-)
+from analysis.presentation.charts.axes import Ticks
+from analysis.presentation.charts.labels import Box, Label, Position, Room, around, label_at
+from analysis.presentation.charts.plots import Annotation, Plot, PlotPoint, ReferenceLine, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,184 +21,324 @@ class Size:
     name: str
     width: int
     height: int
-    x_ticks: int
 
 
-WIDE = Size("wide", 640, 320, 11)
-NARROW = Size("narrow", 340, 300, 6)
+WIDE, NARROW = Size("wide", 640, 320), Size("narrow", 340, 300)
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 40, 46
-RING_RADIUS = 7.0
+INSET = 14
+"""Pixels between the ends of the plot and those of its horizontal axis, so that no point lies on the frame."""
+FOOT = 18
+"""Pixels above the horizontal axis that are kept for the texts of vertical marks, where there are any."""
+DOT_RADIUS, DENSE_SCALE, RING_RADIUS = 5.0, 0.6, 8.0
 BAR_REACH = 4.0
 """Pixels that the ends of an interval reach to either side."""
-LEADER_FROM = 12.0
-"""Pixels between a point and its label from which on a line has to join them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A position on an axis and its text."""
-
-    at: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A polyline with its dots."""
-
-    css_class: str
-    points: str
-    dots: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A placed label, and how far it stands from the batch size it names (None: it names no point)."""
+    """A placed text. `at` is where on its axis the point or the tick stands; `leader` the path of a line to it."""
 
     x: str
     y: str
     anchor: str
     css_class: str
     text: str
-    batch_size: int | None = None
-    value: float | None = None
-    offset: Position = (0.0, 0.0)
-    leader: str | None = None
-    """The path of a thin line to the point, where the label had to move away."""
+    box: Box
+    at: str = ""
+    leader: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
-    """The circle around a batch size of the answer."""
+class Shape:
+    """A dot, a cross or a ring at its place, with its words and the path of its interval."""
 
     x: str
     y: str
     css_class: str
+    text: str = ""
+    interval: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDrawing:
+    """One line: its classes, its strokes, its markers, its crosses."""
+
+    css_class: str
+    marker_path: str
+    scale: str
+    strokes: tuple[str, ...]
+    dots: tuple[Shape, ...]
+    crosses: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A straight line across the plot: horizontal from x1 to x2 at y1, or vertical from y1 to y2 at x1."""
+
+    css_class: str
+    x1: str
+    x2: str
+    y1: str
+    y2: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything the SVG template needs."""
+    """Everything the SVG template needs.
+
+    `fine_ticks` are for a picture that is zoomed; `places` are lines and shapes in pixels, to check the texts against.
+    """
 
     size: Size
     left: int
     right: int
     top: int
     bottom: int
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    lines: tuple[Line, ...]
-    rings: tuple[Ring, ...]
-    crosses: tuple[tuple[str, str], ...]
-    limit_at: str | None
-    bars: tuple[str, ...]
-    """The path of each interval: a line from its lower to its upper end, with a short one across both."""
+    x_ticks: tuple[Text, ...]
+    fine_ticks: tuple[Text, ...]
+    y_ticks: tuple[Text, ...]
+    titles: tuple[Text, ...]
+    rules: tuple[Rule, ...]
+    front: str
+    traces: tuple[TraceDrawing, ...]
+    rings: tuple[Shape, ...]
     texts: tuple[Text, ...]
+    places: Room
+
+    @property
+    def width(self) -> int:
+        return self.right - self.left
+
+    @property
+    def every_text(self) -> tuple[Text, ...]:
+        return (*self.x_ticks, *self.y_ticks, *self.titles, *self.texts)
 
 
-def draw(curve: Curve, size: Size) -> Drawing:
-    """Lay the curve out in a picture of the given size."""
-    right, bottom = size.width - RIGHT, size.height - BOTTOM
-    x = log2_scale(curve.batch_sizes, LEFT + 14, right - 14)
-    y = Scale(0, _highest(curve), bottom, TOP)
-    ticks = decimal_ticks(y.high) if curve.limit is None and curve.key != "memory" else binary_ticks(y.high)
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A plot and its pictures, the wide one first."""
+
+    plot: Plot
+    drawings: tuple[Drawing, ...]
+
+
+def chart_of(plot: Plot) -> Chart:
+    """Draw a plot in both widths."""
+    return Chart(plot, (draw(plot, WIDE), draw(plot, NARROW)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where the plot's inside lies in the picture."""
+
+    plot: Plot
+    size: Size
+
+    @property
+    def right(self) -> int:
+        return self.size.width - RIGHT
+
+    @property
+    def bottom(self) -> int:
+        return self.size.height - BOTTOM
+
+    @property
+    def floor(self) -> int:
+        """Where the lowest value stands: above the foot, where marks are named."""
+        return self.bottom - (FOOT if any(not mark.is_step for mark in self.plot.marks) else 0)
+
+    def x(self, value: float) -> float:
+        return LEFT + INSET + self.plot.x.fraction(value) * (self.right - LEFT - 2 * INSET)
+
+    def y(self, value: float) -> float:
+        return self.floor - self.plot.y.fraction(value) * (self.floor - TOP)
+
+    def place(self, point: PlotPoint) -> Position:
+        return self.x(point.x), self.y(point.y)
+
+
+def draw(plot: Plot, size: Size) -> Drawing:
+    """Lay the plot out: first all that has its place, then the texts where they cover none of it."""
+    frame = _Frame(plot, size)
+    titles = (
+        _text(label_at(plot.x.title, LEFT, frame.bottom + 38), "title"),
+        _text(label_at(plot.y.title, 8, 14), "title"),
+    )
+    room = Room(Box(LEFT + 2, 2, size.width - 3, frame.bottom - 2), texts=[title.box for title in titles])
+    _fill(room, frame)
+    shown = _x_ticks(frame)
     return Drawing(
         size=size,
         left=LEFT,
-        right=right,
+        right=frame.right,
         top=TOP,
-        bottom=bottom,
-        x_ticks=tuple(Tick(_px(x(s)), f"{s:,}") for s in power_of_two_ticks(curve.batch_sizes, size.x_ticks)),
-        y_ticks=tuple(Tick(_px(y(value)), curve.tick_text(value)) for value in ticks),
-        lines=tuple(_line(series, x, y) for series in curve.series),
-        rings=tuple(_ring(mark, x, y) for mark in curve.marks),
-        crosses=tuple((_px(x(refused)), _px(_cross_y(curve, y))) for refused in curve.refused),
-        limit_at=None if curve.limit is None else _px(y(curve.limit)),
-        bars=tuple(_bar(x(batch_size), y(low), y(high)) for batch_size, low, high in curve.intervals),
-        texts=_texts(curve, x, y, Box(4, 2, size.width - 4, bottom)),
+        bottom=frame.bottom,
+        x_ticks=shown,
+        fine_ticks=_fine_ticks(frame, shown),
+        y_ticks=tuple(_y_tick(frame.y(value), text) for value, text in plot.y.ticks),
+        titles=titles,
+        rules=(*_level_rules(frame), *_mark_rules(frame)),
+        front=_path([(frame.x(x), frame.y(y)) for x, y in plot.front]),
+        traces=tuple(_trace(trace, frame) for trace in plot.traces),
+        rings=tuple(_ring(frame, label.x, label.y, label.ring_class) for label in plot.labels if label.ring_class),
+        texts=tuple(_texts(room, frame)),
+        places=room,
     )
 
 
-def _highest(curve: Curve) -> float:
-    measured = max(value for series in curve.series for _, value in series.points)
-    measured = max([measured, *(high for _, _, high in curve.intervals)])
-    return max(measured, curve.limit) if curve.limit else (measured * 1.05 or 1.0)
+def _fill(room: Room, frame: _Frame) -> None:
+    """Note every line and every shape that a text must not cover."""
+    for trace in frame.plot.traces:
+        radius = DOT_RADIUS * (DENSE_SCALE if trace.is_dense else 1)
+        room.shapes += [around(frame.place(dot), radius) for dot in trace.dots]
+        room.shapes += [around(frame.place(cross), RING_RADIUS) for cross in trace.crosses]
+        for stroke in trace.strokes:
+            room.lines += pairwise(map(frame.place, stroke))
+        for dot in trace.dots:
+            if dot.interval is not None:
+                low, high = (frame.y(end) for end in dot.interval)
+                x = frame.x(dot.x)
+                room.shapes.append(Box(x - BAR_REACH, high - 1, x + BAR_REACH, low + 1))
+    room.lines += pairwise([(frame.x(x), frame.y(y)) for x, y in frame.plot.front])
+    for rule in (*_level_rules(frame), *_mark_rules(frame)):
+        room.lines.append(((float(rule.x1), float(rule.y1)), (float(rule.x2), float(rule.y2))))
+    rings = (label for label in frame.plot.labels if label.ring_class)
+    room.shapes += [around((frame.x(label.x), frame.y(label.y)), RING_RADIUS) for label in rings]
 
 
-def _cross_y(curve: Curve, y: Scale) -> float:
-    """On the limit line; where no limit is known, on the top of the plot."""
-    return y(y.high if curve.limit is None else curve.limit)
+def _texts(room: Room, frame: _Frame) -> Iterator[Text]:
+    """Vertical marks first, which have one place each, then the levels, then the points in the order of the plot."""
+    plot = frame.plot
+    for mark in sorted(plot.marks, key=lambda mark: mark.x):
+        if placed := room.place_first([_mark_label(mark, frame)]):
+            yield _text(placed, "text-step" if mark.is_step else "text-mark")
+    for level in sorted(plot.levels, key=lambda level: level.value):
+        css_class = "label-limit" if level.is_limit else "label-median"
+        if level.text and (placed := room.place_first(_along(level, frame))):
+            yield _text(placed, css_class)
+    for label in plot.labels:
+        point = frame.x(label.x), frame.y(label.y)
+        if placed := room.place_beside(label.text, point, is_bold=label.is_bold):
+            yield replace(_text(placed, label.css_class), at=_px(point[0]))
 
 
-def _bar(x: float, low: float, high: float) -> str:
+def _along(level: ReferenceLine, frame: _Frame) -> Iterator[Label]:
+    """Above the line from its left end on, then below it, then higher and lower."""
+    at, (start, end) = frame.y(level.value), _ends(level, frame)
+    for rise in (-6, 14, -16, 24, -28, 36):
+        for x in range(int(start) + 4, max(int(end), int(start) + 8), 6):
+            yield label_at(level.text, x, at + rise)
+        yield label_at(level.text, min(end, frame.right), at + rise, "end")
+
+
+def _mark_label(mark: Annotation, frame: _Frame) -> Label:
+    """Steps speak above the plot, the others inside at its foot, so that the two never meet."""
+    label = label_at(mark.text, frame.x(mark.x), TOP - 9 if mark.is_step else frame.bottom - 5, "middle", is_bold=True)
+    beyond = label.box.right - (frame.size.width - 3)
+    return label if beyond <= 0 else label_at(mark.text, frame.x(mark.x) - beyond, label.y, "middle", is_bold=True)
+
+
+def _x_ticks(frame: _Frame) -> tuple[Text, ...]:
+    """All that have room: else every second one, every third, counted from the last."""
+    ticks, every = frame.plot.x.ticks, 1
+    while True:
+        shown = [_x_tick(value, text, frame) for value, text in _every(ticks, every)]
+        if not any(one.box.overlaps(other.box) for one, other in pairwise(shown)):
+            return tuple(shown)
+        every += 1
+
+
+def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
+    """Of an axis of batch sizes the ticks that are not shown, and every size that was run."""
+    if frame.plot.x.quantity != "batch":
+        return ()
+    runs = {dot.x: f"{dot.x:,.0f}" for trace in frame.plot.traces for dot in (*trace.dots, *trace.crosses)}
+    texts = {tick.text for tick in shown}
+    return tuple(
+        _x_tick(value, text, frame) for value, text in (dict(frame.plot.x.ticks) | runs).items() if text not in texts
+    )
+
+
+def _y_tick(at: float, text: str) -> Text:
+    return replace(_text(label_at(text, LEFT - 8, at + 4, "end"), "tick"), at=_px(at))
+
+
+def _every(ticks: Ticks, stride: int) -> Ticks:
+    return ticks[::-1][::stride][::-1]
+
+
+def _x_tick(value: float, text: str, frame: _Frame) -> Text:
+    """Centred under its value, with the air to its neighbour in its box."""
+    label = label_at(text, frame.x(value), frame.bottom + 20, "middle")
+    beyond = max(0.0, label.box.right - (frame.size.width - 2))
+    label = label_at(text, label.x - beyond, label.y, "middle")
+    return replace(_text(label, "tick"), box=replace(label.box, right=label.box.right + 6), at=_px(frame.x(value)))
+
+
+def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
+    cross = "cross is-estimate" if trace.is_estimate else "cross"
+    return TraceDrawing(
+        css_class=trace.css_class,
+        marker_path=trace.style.marker_path,
+        scale=f" scale({DENSE_SCALE})" if trace.is_dense else "",
+        strokes=tuple(_path(map(frame.place, stroke)) for stroke in trace.strokes),
+        dots=tuple(_dot(dot, frame) for dot in trace.dots),
+        crosses=tuple(replace(_dot(dot, frame), css_class=cross) for dot in trace.crosses),
+    )
+
+
+def _dot(dot: PlotPoint, frame: _Frame) -> Shape:
+    x, y = frame.place(dot)
+    css_class = "dot is-hollow" if dot.is_hollow else "dot"
+    return Shape(_px(x), _px(y), css_class, dot.text, _interval(dot, x, frame))
+
+
+def _interval(dot: PlotPoint, x: float, frame: _Frame) -> str:
+    """The path of an error bar: a line from its lower to its upper end, with a short one across both."""
+    if dot.interval is None:
+        return ""
+    low, high = (frame.y(end) for end in dot.interval)
     ends = "".join(f"M{_px(x - BAR_REACH)} {_px(y)}H{_px(x + BAR_REACH)}" for y in (low, high))
     return f"M{_px(x)} {_px(low)}V{_px(high)}{ends}"
 
 
-def _line(series: Series, x: Log2Scale, y: Scale) -> Line:
-    places = tuple((_px(x(size)), _px(y(value))) for size, value in series.points)
-    return Line(series.css_class, " ".join(f"{px},{py}" for px, py in places), places)
+def _ring(frame: _Frame, x: float, y: float, css_class: str) -> Shape:
+    return Shape(_px(frame.x(x)), _px(frame.y(y)), css_class)
 
 
-def _texts(curve: Curve, x: Log2Scale, y: Scale, inside: Box) -> tuple[Text, ...]:
-    """The limit's label first (it has one place), then the refusal, then the marks around them."""
-    fixed, obstacles = _limit_text(curve, y), _obstacles(curve, x, y)
-    if fixed:
-        obstacles.append(fixed.box)
-    named = _named_points(curve, y.high)
-    points = [(x(size), y(value)) for _, _, size, value in named]
-    placed = labels.place([(text, point) for (text, *_), point in zip(named, points, strict=True)], obstacles, inside)
-    texts = [Text(_px(fixed.x), _px(fixed.y), fixed.anchor, "label-limit", fixed.text)] if fixed else []
-    for label, (_, css_class, size, value), (px, py) in zip(placed, named, points, strict=True):
-        offset, leader = (label.x - px, label.y - py), _leader(label, (px, py))
-        texts.append(Text(_px(label.x), _px(label.y), label.anchor, css_class, label.text, size, value, offset, leader))
-    return tuple(texts)
+def _level_rules(frame: _Frame) -> list[Rule]:
+    rules = []
+    for level in frame.plot.levels:
+        start, end = _ends(level, frame)
+        at = _px(frame.y(level.value))
+        rules.append(Rule("limit" if level.is_limit else "median", _px(start), _px(end), at, at))
+    return rules
 
 
-def _named_points(curve: Curve, highest: float) -> list[tuple[str, str, int, float]]:
-    """Text, CSS class, batch size and value of each label, the most important one first."""
-    marks = sorted(curve.marks, key=lambda mark: not mark.is_recommended)
-    named = [(m.text, "label-use" if m.is_recommended else "label-mark", m.batch_size, m.value) for m in marks]
-    if curve.refused:
-        top = highest if curve.limit is None else curve.limit
-        named.insert(0, (f"{curve.refused[0]:,} out of memory", "label-refused", curve.refused[0], top))
-    return named
+def _mark_rules(frame: _Frame) -> list[Rule]:
+    """A mark's line ends above its text."""
+    return [
+        Rule("step" if mark.is_step else "mark", at, at, _px(TOP), _px(frame.floor))
+        for mark in frame.plot.marks
+        for at in (_px(frame.x(mark.x)),)
+    ]
 
 
-def _ring(mark: MarkedPoint, x: Log2Scale, y: Scale) -> Ring:
-    css_class = "ring ring-use" if mark.is_recommended else "ring"
-    return Ring(_px(x(mark.batch_size)), _px(y(mark.value)), css_class)
+def _ends(level: ReferenceLine, frame: _Frame) -> tuple[float, float]:
+    start = LEFT if level.start is None else frame.x(level.start)
+    return start, frame.right if level.end is None else frame.x(level.end)
 
 
-def _leader(label: Label, point: Position) -> str | None:
-    """From the point to the side of the label's box that faces it."""
-    px, py = point
-    near_x = min(max(px, label.box.left), label.box.right)
-    near_y = min(max(py, label.box.top), label.box.bottom)
-    if math.hypot(near_x - px, near_y - py) < LEADER_FROM:
-        return None
-    return f"M{_px(px)} {_px(py)}L{_px(near_x)} {_px(near_y)}"
+def _text(label: Label, css_class: str) -> Text:
+    leader = ""
+    if label.leader is not None:
+        (x0, y0), (x1, y1) = label.leader
+        leader = f"M{_px(x0)} {_px(y0)}L{_px(x1)} {_px(y1)}"
+    return Text(_px(label.x), _px(label.y), label.anchor, css_class, label.text, label.box, leader=leader)
 
 
-def _limit_text(curve: Curve, y: Scale) -> Label | None:
-    if curve.limit is None:
-        return None
-    text, x, base = f"limit {curve.tick_text(curve.limit)}", LEFT + 4.0, y(curve.limit) - 8
-    return Label(text, x, base, "start", labels.text_box(text, x, base, "start"))
-
-
-def _obstacles(curve: Curve, x: Log2Scale, y: Scale) -> list[Box]:
-    boxes: list[Box] = []
-    for series in curve.series:
-        boxes += labels.along([(x(size), y(value)) for size, value in series.points])
-    if curve.limit is not None:
-        boxes += labels.along(_limit_line(curve, x, y), radius=1.0)
-    boxes += [labels.around((x(mark.batch_size), y(mark.value)), RING_RADIUS) for mark in curve.marks]
-    return boxes + [labels.around((x(refused), _cross_y(curve, y)), RING_RADIUS) for refused in curve.refused]
-
-
-def _limit_line(curve: Curve, x: Log2Scale, y: Scale) -> list[Position]:
-    return [(x.line.start, y(curve.limit or 0)), (x.line.end, y(curve.limit or 0))]
+def _path(points: Iterable[Position]) -> str:
+    return " ".join(f"{_px(x)},{_px(y)}" for x, y in points)
 
 
 def _px(value: float) -> str:

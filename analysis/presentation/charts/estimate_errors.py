@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.plots import Plot, PlotPoint, SeriesStyle, Table, Trace
+from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
 from analysis.presentation.estimate_error import Group, describe_difference
 
 _TRACES = 8
@@ -27,6 +27,9 @@ def error_plot(groups: Sequence[Group]) -> Plot | None:
         y=change_axis((dot.y for dot in dots), title="estimate against measurement"),
         traces=traces,
         table=_table(groups),
+        labels=tuple(
+            PointLabel(trace.dots[-1].x, trace.dots[-1].y, describe_difference(trace.dots[-1].y)) for trace in traces
+        ),
     )
 
 

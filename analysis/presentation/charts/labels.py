@@ -1,16 +1,25 @@
-"""Where a label goes so that it covers neither the line, nor another label, nor leaves the picture."""
+"""Where a text goes so that it covers no line, no point and no other text, and stays in the picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
-CHARACTER_WIDTH = 6.7  # pixels, a little more than the average of a 12 px sans-serif, so that boxes err wide
-LINE_HEIGHT = 14.0
-HUG = 8.0  # how far a label above or below its point reaches past it, where the picture ends
-NOTHING_COVERED = 1e-6  # square pixels: areas are floats, and their difference is seldom exactly 0
+ASCENT, DESCENT = 11.0, 3.0
+"""Pixels that a text of 12 px takes above and below its baseline."""
+HUG = 8.0
+"""Pixels that a label above or below its point reaches past it, where the picture ends."""
+RING = 7.0
+LEADER_FROM = 12.0
+"""Pixels between a point and its label from which on a line has to join them."""
+
+# The widest fonts that pages fall back to (DejaVu Sans) decide, so that a box is never narrower than its text.
+_NARROW, _WIDE = frozenset(" .,:;'|!()ijlftrI"), frozenset("mwMW%–→✕±")
+_NARROW_WIDTH, _WIDTH, _WIDE_WIDTH, _BOLD = 5.0, 7.7, 11.5, 1.12
 
 Position = tuple[float, float]
+Segment = tuple[Position, Position]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +31,42 @@ class Box:
     right: float
     bottom: float
 
-    def overlap(self, other: Box) -> float:
-        """The shared area, 0 where they do not touch."""
-        # most boxes are far apart, and a page compares tens of thousands of pairs
-        if self.right <= other.left or other.right <= self.left or self.bottom <= other.top or other.bottom <= self.top:
-            return 0.0
-        width = min(self.right, other.right) - max(self.left, other.left)
-        height = min(self.bottom, other.bottom) - max(self.top, other.top)
-        return width * height
+    def overlaps(self, other: Box) -> bool:
+        """Say whether they share an area; a shared edge is none."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
 
-    @property
-    def area(self) -> float:
-        return (self.right - self.left) * (self.bottom - self.top)
+    def holds(self, other: Box) -> bool:
+        """Say whether the other lies inside."""
+        return (
+            self.left <= other.left
+            and self.right >= other.right
+            and self.top <= other.top
+            and self.bottom >= other.bottom
+        )
+
+    def is_crossed_by(self, segment: Segment) -> bool:
+        """Say whether a straight line between two places runs through (Liang and Barsky's clipping)."""
+        (x0, y0), (x1, y1) = segment
+        # most lines are far away, and a page compares tens of thousands of pairs
+        if (
+            max(x0, x1) <= self.left
+            or min(x0, x1) >= self.right
+            or max(y0, y1) <= self.top
+            or min(y0, y1) >= self.bottom
+        ):
+            return False
+        enters, leaves = 0.0, 1.0
+        for start, way, low, high in ((x0, x1 - x0, self.left, self.right), (y0, y1 - y0, self.top, self.bottom)):
+            if way:
+                near, far = sorted(((low - start) / way, (high - start) / way))
+                enters, leaves = max(enters, near), min(leaves, far)
+        return enters < leaves
+
+    def nearest(self, point: Position) -> Position:
+        """Return the place of the box that is closest to a point."""
+        return min(max(point[0], self.left), self.right), min(max(point[1], self.top), self.bottom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,70 +78,106 @@ class Label:
     y: float
     anchor: str
     box: Box
+    leader: Segment | None = None
+    """From the point to the box, where the label had to move away."""
 
 
-def place(wanted: Iterable[tuple[str, Position]], obstacles: Sequence[Box], inside: Box) -> list[Label]:
-    """Put each text near its point, the first ones first, where it overlaps least."""
-    taken, labels = list(obstacles), []
-    for text, point in wanted:
-        best = _best(_candidates(text, point), taken, inside)
-        taken.append(best.box)
-        labels.append(best)
-    return labels
+@dataclass(slots=True)
+class Room:
+    """A picture while it is filled: what is drawn already, and where a text still finds a place."""
+
+    inside: Box
+    texts: list[Box] = field(default_factory=list)
+    shapes: list[Box] = field(default_factory=list)
+    lines: list[Segment] = field(default_factory=list)
+
+    def is_free(self, box: Box) -> bool:
+        """Say whether a text would cover nothing there."""
+        return (
+            self.inside.holds(box)
+            and not any(box.overlaps(other) for other in self.texts)
+            and not any(box.overlaps(other) for other in self.shapes)
+            and not any(box.is_crossed_by(line) for line in self.lines)
+        )
+
+    def place_beside(self, text: str, point: Position, *, is_bold: bool = False) -> Label | None:
+        """Put a text near its point, else where there is room, with a leader. None where the picture is full."""
+        for label in _near(text, point, is_bold):
+            if (placed := self._take(label, point)) is not None:
+                return placed
+        for label in _anywhere(text, point, is_bold, self.inside):
+            if (placed := self._take(label, point)) is not None:
+                return placed
+        return None
+
+    def place_first(self, labels: Iterable[Label]) -> Label | None:
+        """Take the first of these that covers nothing; None where each does."""
+        return next((placed for label in labels if (placed := self._take(label, None)) is not None), None)
+
+    def _take(self, label: Label, point: Position | None) -> Label | None:
+        if not self.is_free(label.box):
+            return None
+        leader = None if point is None else _leader(label.box, point)
+        if leader is not None:
+            if any(text.is_crossed_by(leader) for text in self.texts):
+                return None
+            self.lines.append(leader)
+        self.texts.append(label.box)
+        return Label(label.text, label.x, label.y, label.anchor, label.box, leader)
 
 
-def _best(candidates: Iterable[Label], taken: Sequence[Box], inside: Box) -> Label:
-    """The cheapest; where one covers nothing at all, the rest need not be looked at."""
-    costs = []
-    for label in candidates:
-        cost = _cost(label.box, taken, inside)
-        if cost < NOTHING_COVERED:
-            return label
-        costs.append((cost, label))
-    return min(costs, key=lambda pair: pair[0])[1]
+def text_width(text: str, *, is_bold: bool = False) -> float:
+    """Pixels that a text of 12 px takes at most."""
+    widths = (_NARROW_WIDTH if letter in _NARROW else _WIDE_WIDTH if letter in _WIDE else _WIDTH for letter in text)
+    return sum(widths) * (_BOLD if is_bold else 1.0)
 
 
-def along(points: Sequence[Position], radius: float = 5.0, every: float = 8.0) -> list[Box]:
-    """Small boxes over the dots and the line between them, as obstacles."""
-    boxes = [around(point, radius) for point in points]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
-        steps = int(max(abs(x1 - x0), abs(y1 - y0)) // every) + 1
-        boxes += [around((x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps), 2.0) for i in range(1, steps)]
-    return boxes
-
-
-def text_box(text: str, x: float, y: float, anchor: str) -> Box:
-    """The rectangle a text takes when its baseline is at y."""
-    width = len(text) * CHARACTER_WIDTH
+def label_at(text: str, x: float, y: float, anchor: str = "start", *, is_bold: bool = False) -> Label:
+    """Make a label whose baseline is at y."""
+    width = text_width(text, is_bold=is_bold)
     left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-    return Box(left, y - LINE_HEIGHT + 3, left + width, y + 3)
+    return Label(text, x, y, anchor, Box(left, y - ASCENT, left + width, y + DESCENT))
 
 
 def around(point: Position, radius: float) -> Box:
-    """The square that a dot, a ring or a cross takes."""
+    """Return the square that a dot, a ring or a cross takes."""
     x, y = point
     return Box(x - radius, y - radius, x + radius, y + radius)
 
 
-def _candidates(text: str, point: Position) -> Iterator[Label]:
+def _near(text: str, point: Position, is_bold: bool) -> Iterator[Label]:
     """Above first, then the sides, then below; then the same further away."""
     x, y = point
     for distance in (10.0, 22.0, 36.0, 52.0):
         for dx, dy, anchor in (
-            (0, -distance, "middle"),
+            (0.0, -distance, "middle"),
             (-distance, -distance / 2, "end"),
-            (-distance, 4, "end"),
-            (distance, 4, "start"),
-            (0, distance + 10, "middle"),
+            (-distance, 4.0, "end"),
+            (distance, 4.0, "start"),
+            (0.0, distance + 10, "middle"),
             (HUG, distance + 10, "end"),
             (HUG, -distance, "end"),
+            (-HUG, -distance, "start"),
             (-distance, distance + 4, "end"),
             (distance, distance + 4, "start"),
         ):
-            yield Label(text, x + dx, y + dy, anchor, text_box(text, x + dx, y + dy, anchor))
+            yield label_at(text, x + dx, y + dy, anchor, is_bold=is_bold)
 
 
-def _cost(box: Box, taken: Sequence[Box], inside: Box) -> float:
-    # leaving the picture cuts letters off, so it weighs more than covering the line
-    outside = box.area - box.overlap(inside)
-    return outside * 10 + sum(box.overlap(other) for other in taken)
+def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> list[Label]:
+    """Every place of a coarse grid, the nearest to the point first."""
+    half = text_width(text, is_bold=is_bold) / 2
+    columns = range(math.ceil(inside.left + half), math.floor(inside.right - half) + 1, 8)
+    rows = range(math.ceil(inside.top + ASCENT), math.floor(inside.bottom - DESCENT) + 1, 7)
+    places = sorted(((x, y) for x in columns for y in rows), key=lambda place: math.dist(place, point))
+    return [label_at(text, x, y, "middle", is_bold=is_bold) for x, y in places]
+
+
+def _leader(box: Box, point: Position) -> Segment | None:
+    """Join the ring around a point to the side of the box that faces it, where they are apart."""
+    near = box.nearest(point)
+    distance = math.dist(near, point)
+    if distance < LEADER_FROM:
+        return None
+    share = RING / distance
+    return (point[0] + (near[0] - point[0]) * share, point[1] + (near[1] - point[1]) * share), near

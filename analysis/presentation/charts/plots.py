@@ -1,4 +1,4 @@
-"""What a chart of several runs shows, before anything is drawn: axes, traces, limits, marks, and its table."""
+"""What a chart shows, before anything is drawn: axes, traces, limits, marks, labels, and its table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from dataclasses import dataclass
 
 from analysis.presentation.charts.axes import Axis
 
-COLOURS = ("#00ff88", "#56b4e9", "#e69f00", "#cc79a7", "#f0e442", "#d55e00", "#7f7fff", "#ffffff")
-"""Told apart also with the three colour blindnesses; static/css/comparison.css has them as .series-0 to .series-7."""
-MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+MARKERS = (
+    "M-4 0A4 4 0 1 1 4 0A4 4 0 1 1-4 0Z",
+    "M-3.6-3.6H3.6V3.6H-3.6Z",
+    "M0-5 5 0 0 5-5 0Z",
+    "M0-4.8 4.6 3.4H-4.6Z",
+    "M0 4.8 4.6-3.4H-4.6Z",
+    "M0-4.8 4.6-1.5 2.8 3.9H-2.8L-4.6-1.5Z",
+    "M0-5.4 1.4-1.9 5.1-1.7 2.3.7 3.2 4.4 0 2.4-3.2 4.4-2.3.7-5.1-1.7-1.4-1.9Z",
+)
+"""Circle, square, diamond, triangle up and down, pentagon, star: paths around the origin."""
+COLOURS, DASHES = 8, 5
+"""How many of each static/css/charts.css has; the colours are told apart also with the three colour blindnesses."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
-    """How one run is drawn, wherever it is drawn."""
+    """How one line is drawn, wherever it is drawn: classes of static/css/charts.css and a marker's path."""
 
-    colour: int
-    marker: int
-    dash: int
+    css_class: str
+    marker_path: str = MARKERS[0]
 
     @classmethod
     def of(cls, run_id: int) -> SeriesStyle:
@@ -26,7 +33,11 @@ class SeriesStyle:
 
         8, 7 and 5 share no factor: only numbers that are a multiple of 280 apart look the same.
         """
-        return cls(run_id % len(COLOURS), run_id % len(MARKERS), run_id % len(DASHES))
+        return cls(f"series-{run_id % COLOURS} dash-{run_id % DASHES}", MARKERS[run_id % len(MARKERS)])
+
+    def classes(self, *, is_estimate: bool) -> str:
+        """Return the classes of a line; the points of an estimate are hollow."""
+        return f"{self.css_class} is-estimate" if is_estimate else self.css_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +47,24 @@ class PlotPoint:
     x: float
     y: float
     text: str
+    interval: tuple[float, float] | None = None
+    """What it lies between, drawn as an error bar; None where it is not known."""
+    is_hollow: bool = False
+    """Its timing did not become steady."""
+    is_joined: bool = True
+    """Whether the line runs to it from the point before."""
 
 
 DENSE_FROM = 60
-"""So many points of one run cover each other, and are drawn smaller."""
+"""So many points of one line cover each other, and are drawn smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The points of one run. `crosses` are sizes that ran out of memory, on the limit they hit."""
+    """One line. `crosses` are sizes that ran out of memory, on the limit they hit."""
 
     name: str
-    look: SeriesStyle
+    style: SeriesStyle
     dots: tuple[PlotPoint, ...]
     crosses: tuple[PlotPoint, ...] = ()
     has_line: bool = True
@@ -56,8 +73,38 @@ class Trace:
     """What the legend says beside the name."""
 
     @property
+    def css_class(self) -> str:
+        return self.style.classes(is_estimate=self.is_estimate)
+
+    @property
     def is_dense(self) -> bool:
         return len(self.dots) >= DENSE_FROM
+
+    @property
+    def strokes(self) -> list[list[PlotPoint]]:
+        """The stretches that a line joins."""
+        joined: list[list[PlotPoint]] = []
+        for dot in self.dots if self.has_line else ():
+            if joined and dot.is_joined:
+                joined[-1].append(dot)
+            else:
+                joined.append([dot])
+        return [stroke for stroke in joined if len(stroke) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class PointLabel:
+    """A text for one point. `ring_class` is the ring around it, empty where it has none."""
+
+    x: float
+    y: float
+    text: str
+    css_class: str = "label-mark"
+    ring_class: str = ""
+
+    @property
+    def is_bold(self) -> bool:
+        return self.css_class == "label-use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +120,7 @@ class ReferenceLine:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A vertical line with a short text at its top."""
+    """A vertical line with a short text: a step above the plot, anything else at its foot."""
 
     x: float
     text: str
@@ -82,15 +129,30 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The same as text: one head, rows of equal length."""
+    """The same as text: one head, rows of equal length. `numbers` are the columns that are aligned as figures."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    numbers: frozenset[int] = frozenset()
+
+    @property
+    def columns(self) -> list[tuple[str, bool]]:
+        return self._with_kind(self.head)
+
+    @property
+    def lines(self) -> list[list[tuple[str, bool]]]:
+        return [self._with_kind(row) for row in self.rows]
+
+    def _with_kind(self, cells: tuple[str, ...]) -> list[tuple[str, bool]]:
+        return [(text, index in self.numbers) for index, text in enumerate(cells)]
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart's whole content. `front` is a line through the points that nothing else beats."""
+    """A chart's whole content. `front` is a line through the points that nothing else beats.
+
+    `labels` are placed in this order: the first ones have the choice of places.
+    """
 
     key: str
     title: str
@@ -101,11 +163,21 @@ class Plot:
     table: Table
     levels: tuple[ReferenceLine, ...] = ()
     marks: tuple[Annotation, ...] = ()
+    labels: tuple[PointLabel, ...] = ()
     front: tuple[tuple[float, float], ...] = ()
 
     @property
-    def has_crosses(self) -> bool:
-        return any(trace.crosses for trace in self.traces)
+    def needs_legend(self) -> bool:
+        """One line that says nothing but its own axis needs none."""
+        return len(self.traces) > 1 or self.has_hollow or self.has_intervals or any(t.note for t in self.traces)
+
+    @property
+    def has_hollow(self) -> bool:
+        return any(dot.is_hollow for trace in self.traces for dot in trace.dots)
+
+    @property
+    def has_intervals(self) -> bool:
+        return any(dot.interval for trace in self.traces for dot in trace.dots)
 
     @property
     def has_estimates(self) -> bool:

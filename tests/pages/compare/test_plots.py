@@ -1,25 +1,24 @@
-"""Charts of several runs, as data: axes, looks, limits, refusals, labels that do not overlap, plotly's copy."""
+"""Charts of several runs, as data: axes, looks, limits, refusals, labels that do not overlap."""
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from django.contrib.staticfiles import finders
 
 from analysis.models import Run
 from analysis.pages.compare.compared_run import compared_run_of
-from analysis.pages.compare.plots import compare_plots, memory_plot, tradeoff_plot
+from analysis.pages.compare.plots import compare_plots, memory_plot, speed_plot, tradeoff_plot
 from analysis.pages.compare.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, change_axis, rate_axis, time_axis
-from analysis.presentation.charts.drawing import NARROW, WIDE, Size
-from analysis.presentation.charts.labels import text_box
-from analysis.presentation.charts.plot_drawing import draw_plot
-from analysis.presentation.charts.plotly_figures import plotly_figure
-from analysis.presentation.charts.plots import COLOURS, DASHES, MARKERS, Plot, SeriesStyle
+from analysis.presentation.charts.drawing import NARROW, WIDE, Size, draw
+from analysis.presentation.charts.plots import COLOURS, DASHES, Plot, SeriesStyle
 from engine.units import GIB
 from tests.factories import make_spec
-from tests.factories.results import CARD, estimate, result, subject
+from tests.factories.results import estimate, result, subject
+from tests.factories.speeds import make_timed_result
 
 DAY = 86_400
 
@@ -35,15 +34,22 @@ def test_a_run_keeps_its_look_and_no_two_near_each_other_share_it() -> None:
     looks = [SeriesStyle.of(number) for number in range(1, 281)]
     assert len(set(looks)) == 280
     assert SeriesStyle.of(3) == looks[2]
-    assert all(look.colour < len(COLOURS) and look.marker < len(MARKERS) and look.dash < len(DASHES) for look in looks)
+
+
+def test_the_stylesheet_has_every_colour_and_every_dash() -> None:
+    rules = finders.find("css/charts.css")
+    assert rules is not None
+    css = Path(rules).read_text()
+    assert [name for name in range(COLOURS) if f".series-{name} " not in css] == []
+    assert [name for name in range(1, DASHES) if f".dash-{name} " not in css] == []
 
 
 def test_every_out_of_memory_is_a_cross_on_the_limit_of_its_run() -> None:
     first, second = memory().traces
     assert [(cross.x, cross.y) for cross in first.crosses] == [(9, 40 * GIB)]
     assert second.crosses[0].text == "run 2, batch 13: out of memory"
-    drawing = draw_plot(memory(), WIDE)
-    assert {cross.y for trace in drawing.traces for cross in trace.crosses} == {drawing.levels[0].at}
+    drawing = draw(memory(), WIDE)
+    assert {cross.y for trace in drawing.traces for cross in trace.crosses} == {drawing.rules[0].y1}
 
 
 def test_runs_held_to_one_limit_share_its_line() -> None:
@@ -55,16 +61,16 @@ def test_runs_held_to_one_limit_share_its_line() -> None:
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=lambda size: size.name)
-def test_words_of_limits_close_by_stand_beside_each_other(size: Size) -> None:
+def test_limits_close_by_and_runs_are_all_named_beside_each_other(size: Size) -> None:
     near = [
         subject(number, result(waste=result().waste.__class__(limit, None, None, None, None)))
         for number, limit in enumerate((40 * GIB, 39 * GIB, 41 * GIB), start=1)
     ]
     plot = memory_plot(near, is_log_x=True, is_log_y=False)
     assert plot is not None
-    levels = draw_plot(plot, size).levels
-    boxes = [text_box(level.text, float(level.text_x), float(level.text_y), "start") for level in levels]
-    assert [pair for pair in combinations(boxes, 2) if pair[0].overlap(pair[1]) > 0] == []
+    texts = draw(plot, size).texts
+    assert {text.text for text in texts} == {*(level.text for level in plot.levels), "run 1", "run 2", "run 3"}
+    assert [pair for pair in combinations([text.box for text in texts], 2) if pair[0].overlaps(pair[1])] == []
 
 
 def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
@@ -75,8 +81,17 @@ def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
     assert plot is not None
     assert plot.kinds == "measured and estimated"
     assert plot.traces[1].note == "would run out of memory at 10"
-    assert plotly_figure(plot)["data"][1]["marker"]["symbol"].endswith("-open")
-    assert "is-estimate" in draw_plot(plot, WIDE).traces[1].css_class
+    drawing = draw(plot, WIDE).traces[1]
+    assert "is-estimate" in drawing.css_class
+    assert {cross.css_class for cross in drawing.crosses} == {"cross is-estimate"}
+
+
+def test_a_speed_with_an_interval_has_an_error_bar() -> None:
+    timed = subject(1, make_timed_result(spec=make_spec(current_batch_size=4)))
+    plot = speed_plot([timed, subject(2)], is_log_x=True, is_log_y=False)
+    assert plot is not None
+    assert [dot.x for trace in plot.traces for dot in trace.dots if dot.interval] == [4, 8]
+    assert plot.y.high >= 17
 
 
 def test_the_toggles_change_both_axes_of_the_curves() -> None:
@@ -103,14 +118,6 @@ def test_the_table_says_what_was_not_tried_and_what_ran_out_of_memory() -> None:
     assert rows["12"] == ("–", "24.0 GiB")
 
 
-def test_a_figure_is_plain_json_and_holds_the_same_points() -> None:
-    plot = memory(is_log_y=True)
-    figure = json.loads(json.dumps(plotly_figure(plot)))
-    assert figure["data"][0]["x"] == [dot.x for dot in plot.traces[0].dots]
-    assert [figure["layout"][axis]["type"] for axis in ("xaxis", "yaxis")] == ["log", "log"]
-    assert figure["layout"]["shapes"][0]["y0"] == CARD.capacity_bytes
-
-
 def test_without_a_measured_size_there_is_no_chart() -> None:
     waiting = compared_run_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
     assert compare_plots([waiting], CompareQuery((2, 3))) == []
@@ -126,6 +133,7 @@ def test_without_a_measured_size_there_is_no_chart() -> None:
         bytes_axis([GIB, 80 * GIB], is_log=False),
         rate_axis([0.4, 3000.0], is_log=True),
         rate_axis([180.0, 420.0], is_log=True),
+        rate_axis([10.0], is_log=True),
         change_axis([0.0, 0.062], title="change"),
         time_axis([0.0, 40 * DAY]),
         time_axis([0.0]),
@@ -133,7 +141,17 @@ def test_without_a_measured_size_there_is_no_chart() -> None:
     ids=lambda axis: f"{axis.quantity}-{axis.is_log}",
 )
 def test_ticks_lie_on_the_axis_are_few_and_read_differently(axis) -> None:
-    ticks = axis.ticks(7)
-    assert 1 <= len(ticks) <= 8
-    assert all(0 <= axis.fraction(value) <= 1 for value, _ in ticks)
-    assert len({text for _, text in ticks}) == len(ticks)
+    assert 1 <= len(axis.ticks) <= 12
+    assert all(0 <= axis.fraction(value) <= 1 for value, _ in axis.ticks)
+    assert len({text for _, text in axis.ticks}) == len(axis.ticks)
+    if axis.quantity != "time":
+        assert axis.fraction(axis.ticks[-1][0]) == 1
+
+
+def test_every_axis_has_its_unit() -> None:
+    plots = compare_plots([subject(1), subject(2)], CompareQuery((1, 2)))
+    units = ("sample", "GiB", "%", "UTC")
+    axes = [axis for plot in plots for axis in (plot.x, plot.y)]
+    axes += [change_axis([0.1], title="change"), time_axis([0.0])]
+    named = [axis.title + "".join(text for _, text in axis.ticks) for axis in axes]
+    assert [text for text in named if not any(unit in text for unit in units)] == []

@@ -53,7 +53,7 @@ def test_the_curve_grows_with_the_probes(alice_client: Client) -> None:
     assert "It is drawn from the first batch size that fits." in words(page(alice_client, run))
     measure(run, 4, 8)
     text = page(alice_client, run)
-    assert len(re.findall(r"<circle[^>]* r=\"3.5\"", text)) == 4  # two points, in the wide and the narrow picture
+    assert len(re.findall(r'class="dot"', text)) == 4  # two points, in the wide and the narrow picture
     assert "Peak memory goes from 400.0 MiB at batch 4 to 800.0 MiB at batch 8." in words(text)
 
 
@@ -73,7 +73,7 @@ def test_the_estimate_stands_beside_what_is_measured(alice_client: Client) -> No
     text = page(alice_client, run)
     assert "Before anything was run: up to 8 samples, 7 safely." in words(text)
     assert "4 ✓ fits 400.0 MiB 390.0 MiB 8.00" in words(text)
-    assert 'class="line-estimated"' in text
+    assert 'class="trace line-estimated is-estimate"' in text
     assert "limit 1 GiB" in words(text)
 
 

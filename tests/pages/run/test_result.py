@@ -61,7 +61,7 @@ def test_the_estimate_is_set_against_the_measurement(alice_client: Client) -> No
     text = page(alice_client, finished(make_result(estimate=estimate)))
     assert "≈ estimate Said up to 8 before anything was run: the same." in words(text)
     assert "Peak memory at batch 4 390.0 MiB 400.0 MiB 2.5 % under" in words(text)
-    assert 'class="line-estimated"' in text
+    assert 'class="trace line-estimated is-estimate"' in text
 
 
 def test_a_card_shows_what_each_counter_saw(alice_client: Client) -> None:
@@ -102,7 +102,7 @@ def test_the_memory_chart_has_its_limit_and_its_out_of_memory_point(alice_client
     text = alice_client.get(f"/runs/{run.pk}/charts/memory.svg").content.decode()
     limit, cross = (
         re.search(r'class="limit"[^>]* y1="([\d.]+)"', text),
-        re.search(r"translate\([\d.]+ ([\d.]+)\)", text),
+        re.search(r'class="cross"[^>]* transform="translate\([\d.]+ ([\d.]+)\)', text),
     )
     assert limit is not None
     assert cross is not None

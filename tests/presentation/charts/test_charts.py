@@ -1,27 +1,25 @@
-"""Charts are pure: probes in, coordinates and figures out. What is drawn is what was measured."""
+"""The charts of one run are pure: probes in, coordinates out. What is drawn is what was measured."""
 
 from __future__ import annotations
 
-import json
 import re
-from itertools import combinations
+from dataclasses import replace
 
 import pytest
 
 from analysis.presentation.charts import (
-    NARROW,
     WIDE,
     MemoryBar,
+    Plot,
     draw,
-    figure,
     memory_bars,
-    memory_curve,
+    memory_plot,
     memory_stack,
-    throughput_curve,
+    speed_plot,
 )
-from analysis.presentation.charts.drawing import Drawing, Size
-from analysis.presentation.charts.labels import Box, place, text_box
-from analysis.presentation.charts.scales import binary_ticks, decimal_ticks, log2_scale, power_of_two_ticks
+from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
+from analysis.presentation.charts.drawing import Drawing
+from analysis.presentation.stored_estimate import EstimatedPoint, StoredEstimate
 from engine.result import MemoryByKind, Outcome, Probe, Purpose, Waste
 from engine.units import GIB
 
@@ -41,58 +39,49 @@ def refused(batch_size: int) -> Probe:
 PROBES = [*(fits(size) for size in (1, 16, 64, 128, 256, 384, 421)), refused(512), refused(422)]
 
 
-def memory_drawing(size: Size = WIDE) -> Drawing:
-    curve = memory_curve(PROBES, limit_bytes=LIMIT, roles=ROLES)
-    assert curve is not None
-    return draw(curve, size)
+def memory(**options) -> Plot:
+    plot = memory_plot(PROBES, **{"limit_bytes": LIMIT, "roles": ROLES, **options})
+    assert plot is not None
+    return plot
+
+
+def speed(probes=PROBES, **options) -> Plot:
+    plot = speed_plot(probes, **{"roles": ROLES, **options})
+    assert plot is not None
+    return plot
+
+
+def words(drawing: Drawing) -> list[str]:
+    return [text.text for text in drawing.texts]
 
 
 def test_every_out_of_memory_is_a_cross_on_the_limit_line() -> None:
-    drawing = memory_drawing()
-    assert len(drawing.crosses) == 2
-    assert {y for _, y in drawing.crosses} == {drawing.limit_at}
+    drawing = draw(memory(), WIDE)
+    crosses, limit = drawing.traces[0].crosses, drawing.rules[0]
+    assert len(crosses) == 2
+    assert {cross.y for cross in crosses} == {limit.y1}
 
 
 def test_only_sizes_that_were_run_are_on_the_line() -> None:
-    assert len(memory_drawing().lines[0].dots) == 7
-
-
-def test_each_doubling_takes_the_same_width() -> None:
-    x = log2_scale([1, 16], 0, 400)
-    assert [x(size) for size in (1, 2, 4, 8, 16)] == [0, 100, 200, 300, 400]
-
-
-def test_a_single_size_stands_in_the_middle() -> None:
-    assert log2_scale([8], 0, 100)(8) == 50
-
-
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=lambda size: size.name)
-def test_labels_neither_overlap_nor_leave_the_picture(size: Size) -> None:
-    texts = memory_drawing(size).texts
-    boxes = [text_box(text.text, float(text.x), float(text.y), text.anchor) for text in texts]
-    assert all(box.left >= 0 and box.right <= size.width and box.top >= 0 for box in boxes)
-    assert [pair for pair in combinations(boxes, 2) if pair[0].overlap(pair[1]) > 0] == []
-
-
-def test_a_crowded_label_moves_aside() -> None:
-    first, second = place([("one", (50, 50)), ("two", (52, 50))], [], Box(0, 0, 100, 100))
-    assert first.box.overlap(second.box) == 0
+    assert len(draw(memory(), WIDE).traces[0].dots) == 7
 
 
 def test_roles_of_one_size_share_a_label() -> None:
-    assert "fastest 421, largest" in [text.text for text in memory_drawing().texts]
+    assert "fastest 421, largest" in words(draw(memory(), WIDE))
 
 
 def test_the_smallest_refused_size_is_named() -> None:
-    texts = [text.text for text in memory_drawing().texts]
-    assert "422 out of memory" in texts
-    assert "512 out of memory" not in texts
+    assert "422 out of memory" in words(draw(memory(), WIDE))
+    assert "512 out of memory" not in words(draw(memory(), WIDE))
+
+
+def test_the_last_point_has_its_figure_where_the_answer_does_not_name_it() -> None:
+    assert "421: 37.1 GiB" in words(draw(memory(roles={"current": 16}), WIDE))
+    assert "421: 998 samples/s" in words(draw(speed(roles={}), WIDE))
 
 
 def test_the_sentence_reads_the_chart_out() -> None:
-    curve = memory_curve(PROBES, limit_bytes=LIMIT, roles=ROLES)
-    assert curve is not None
-    assert curve.sentence == (
+    assert memory().sentence == (
         "Peak memory goes from 2.1 GiB at batch 1 to 37.1 GiB at batch 421. The limit is 40 GiB. "
         "Batch 422 ran out of memory."
     )
@@ -100,56 +89,64 @@ def test_the_sentence_reads_the_chart_out() -> None:
 
 def test_a_soak_does_not_replace_the_first_measurement() -> None:
     probes = [fits(16, memory_bytes=4 * GIB), fits(16, memory_bytes=5 * GIB, purpose=Purpose.SOAK)]
-    curve = memory_curve(probes, limit_bytes=None, roles={})
-    assert curve is not None
-    assert curve.main.points == ((16, 4 * GIB),)
+    plot = memory_plot(probes, limit_bytes=None, roles={})
+    assert plot is not None
+    assert [(dot.x, dot.y) for dot in plot.traces[0].dots] == [(16, 4 * GIB)]
 
 
 def test_where_memory_is_reserved_both_lines_are_drawn() -> None:
     probe = Probe(4, Outcome.FITS, peak_allocated_bytes=3 * GIB, peak_reserved_bytes=4 * GIB)
-    curve = memory_curve([probe], limit_bytes=None, roles={})
-    assert curve is not None
-    assert [series.points for series in curve.series] == [((4, 3 * GIB),), ((4, 4 * GIB),)]
+    plot = memory_plot([probe], limit_bytes=None, roles={})
+    assert plot is not None
+    assert [[(dot.x, dot.y) for dot in trace.dots] for trace in plot.traces] == [[(4, 3 * GIB)], [(4, 4 * GIB)]]
 
 
 def test_without_a_measured_size_there_is_no_chart() -> None:
-    assert memory_curve([refused(1)], limit_bytes=LIMIT, roles={}) is None
-    assert throughput_curve([Probe(1, Outcome.FITS)], roles={}) is None
+    assert memory_plot([refused(1)], limit_bytes=LIMIT, roles={}) is None
+    assert speed_plot([Probe(1, Outcome.FITS)], roles={}) is None
 
 
 def test_the_table_says_what_was_not_measured() -> None:
-    curve = memory_curve(PROBES, limit_bytes=LIMIT, roles=ROLES)
-    assert curve is not None
-    assert (422, ["not measured"], "out of memory") in curve.rows
+    assert ("422", "not measured", "out of memory") in memory().table.rows
+    assert ("384", "34.0 GiB", "use 384") in memory().table.rows
 
 
-def test_the_figure_is_plain_json_with_the_refusals_on_the_limit() -> None:
-    curve = memory_curve(PROBES, limit_bytes=LIMIT, roles=ROLES)
-    assert curve is not None
-    drawn = json.loads(json.dumps(figure(curve)))
-    crosses = next(trace for trace in drawn["data"] if trace["name"] == "Out of memory")
-    assert (crosses["x"], crosses["y"]) == ([422, 512], [LIMIT, LIMIT])
-
-
-def test_speed_marks_are_the_measured_speeds() -> None:
-    curve = throughput_curve(PROBES, roles=ROLES)
-    assert curve is not None
+def test_an_interval_is_a_bar_around_its_point_and_fits_into_the_picture() -> None:
     measured = {probe.batch_size: probe.samples_per_second for probe in PROBES}
-    assert {mark.batch_size: mark.value for mark in curve.marks} == {size: measured[size] for size in (384, 421, 16)}
+    plot = speed(intervals=((421, measured[421] * 0.9, measured[421] * 2),))
+    drawing = draw(plot, WIDE)
+    dots = [dot for trace in drawing.traces for dot in trace.dots]
+    assert [dot.text.split(":")[0] for dot in dots if dot.interval] == ["batch 421"]
+    (lower, upper), at = re.findall(r"^M[\d.]+ ([\d.]+)V([\d.]+)", dots[-1].interval)[0], float(dots[-1].y)
+    assert drawing.top <= float(upper) < at < float(lower)
+    assert "(898 to 1,996)" in dots[-1].text
 
 
-def test_intervals_are_drawn_around_their_points_and_fit_into_the_picture() -> None:
-    plain = throughput_curve(PROBES, roles=ROLES)
-    assert plain is not None
-    (size, speed), top = plain.main.points[-1], max(value for _, value in plain.main.points)
-    curve = throughput_curve(PROBES, roles=ROLES, intervals=((size, speed * 0.9, top * 2),))
-    assert curve is not None
-    drawing = draw(curve, WIDE)
-    lower, upper = (float(y) for y in re.findall(r"[\d.]+ ([\d.]+)V([\d.]+)", drawing.bars[0])[0])
-    dots = dict(zip((size for size, _ in curve.main.points), drawing.lines[-1].dots, strict=True))
-    assert drawing.top <= upper < float(dots[size][1]) < lower
-    trace = next(trace for trace in figure(curve)["data"] if trace["name"] == "95 % interval")
-    assert trace["error_y"]["array"] == [top * 2 - speed]
+def test_a_timing_that_was_not_steady_is_hollow_and_says_so() -> None:
+    unsteady = replace(fits(64), timing_is_steady=False)
+    drawing = draw(speed([fits(16), unsteady], roles={}), WIDE)
+    assert [dot.css_class for dot in drawing.traces[0].dots] == ["dot", "dot is-hollow"]
+    assert drawing.traces[0].dots[1].text.endswith("not steady")
+    again = draw(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True)], roles={}), WIDE)
+    assert [dot.css_class for dot in again.traces[0].dots] == ["dot", "dot"]
+
+
+def estimate(*sizes: int) -> StoredEstimate:
+    points = tuple(EstimatedPoint(size, size < 422, size * GIB, None, None, "", "", {}) for size in sizes)
+    return StoredEstimate("", "", LIMIT, None, True, None, 421, 421, None, "", points, "", {}, None, {})
+
+
+def test_estimates_are_joined_only_where_no_size_was_run_between_them() -> None:
+    trace = next(trace for trace in memory(estimate=estimate(1, 8, 16, 421, 422)).traces if trace.is_estimate)
+    assert [[dot.x for dot in stroke] for stroke in trace.strokes] == [[1, 8, 16], [421, 422]]
+    assert len(draw(memory(estimate=estimate(1, 8, 16, 421)), WIDE).traces[0].dots) == 4
+
+
+def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
+    plot = memory(estimate=estimate(1, 421))
+    assert plot.kinds == "measured and estimated"
+    assert "is-estimate" in plot.traces[0].css_class
+    assert all(dot.text.endswith("estimated") for dot in plot.traces[0].dots)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +161,10 @@ def test_speed_ticks_are_round(highest: float, expected: float) -> None:
     assert decimal_ticks(highest)[1] == pytest.approx(expected)
 
 
-def test_size_ticks_thin_out_before_they_crowd() -> None:
-    assert power_of_two_ticks([1, 600], at_most=6) == [1, 4, 16, 64, 256]
+@pytest.mark.parametrize("highest", [1000, 9.8, 0.4, 61, 7 * GIB])
+def test_the_last_tick_is_not_below_the_highest_value(highest: float) -> None:
+    assert decimal_ticks(highest)[-2] < highest <= decimal_ticks(highest)[-1]
+    assert binary_ticks(highest)[-1] >= highest
 
 
 def waste(unused_bytes: int | None) -> Waste:
