@@ -4,7 +4,7 @@
 |---|---|---|
 | worker_stopped | nobody: it was asked to stop | queued again, not counted |
 | owner_died, host_lost | the worker or its host | queued again; after 3 counted attempts interrupted |
-| engine_killed, engine_crashed, stalled | perhaps the run | queued again once, then failed |
+| engine_killed, engine_crashed, engine_worker_died, stalled | perhaps the run | queued again once, then failed |
 | anything else | the run | failed |
 
 Whatever the cause: a run that somebody wants cancelled is cancelled, and none has more than 3 counted attempts.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from analysis.models import State
+from engine.errors import WorkerDied
 
 MAX_COUNTED_ATTEMPTS = 3
 
@@ -29,11 +30,12 @@ class Cause(StrEnum):
     HOST_LOST = "host_lost"
     ENGINE_KILLED = "engine_killed"
     ENGINE_CRASHED = "engine_crashed"
+    ENGINE_WORKER_DIED = WorkerDied.code
     STALLED = "stalled"
 
 
 _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
-_ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.STALLED)
+_ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.ENGINE_WORKER_DIED, Cause.STALLED)
 
 
 @dataclass(frozen=True, slots=True)
