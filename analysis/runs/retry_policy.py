@@ -12,6 +12,7 @@ Whatever the cause: a run that somebody wants cancelled is cancelled, and none h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,12 +39,32 @@ _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
 _ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.ENGINE_WORKER_DIED, Cause.STALLED)
 
 
+_STORY = {
+    Cause.OWNER_DIED: "its worker died",
+    Cause.HOST_LOST: "its host fell silent",
+    Cause.ENGINE_KILLED: "something killed its engine",
+    Cause.ENGINE_CRASHED: "its engine crashed",
+    Cause.ENGINE_WORKER_DIED: "the engine's worker process was killed or crashed",
+    Cause.STALLED: "its engine stood still",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
     """The state the run goes to, and whether the attempt that ended counts."""
 
     state: State
     counted: bool = True
+
+
+def describe_attempts(causes: Sequence[str]) -> str:
+    """`Given up after 3 attempts: its worker died 2 times, something killed its engine once.`"""
+    told = ", ".join(f"{_STORY.get(cause, cause)} {_times(count)}" for cause, count in Counter(causes).items())
+    return f"Given up after {len(causes)} attempts: {told}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
