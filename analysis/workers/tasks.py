@@ -13,7 +13,7 @@ from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock, kill_left_behind
 from analysis.workers.estimates import estimates_recover, owner_of_this_process
 from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.recovery import device_recover, folders_tidy
+from analysis.workers.recovery import device_recover
 from analysis.workers.stop_pipe import StopPipe
 from analysis.workers.supervisor import SupervisorTimeouts, supervise
 from engine.errors import DeviceBusy
@@ -64,10 +64,9 @@ def rewake(device: Device) -> None:
 
 
 def housekeep() -> str:
-    """What needs no device, in the default queue: take the runs of dead owners, remove what nobody needs."""
+    """What needs no device, in the default queue: take the runs of dead owners, apply the retention rules."""
     beat = _context.heartbeat.beat if _context is not None else lambda: None
     beat()
-    folders_tidy()
     estimates_recover()
     taken = services.runs_reap()
     estimator_rewake()
