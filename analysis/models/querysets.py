@@ -44,6 +44,11 @@ class DeviceQuerySet(models.QuerySet["Device"]):
     def seen_lately(self) -> DeviceQuerySet:
         return self.filter(last_seen_at__gte=Now() - SEEN_LATELY)
 
+    def with_is_up(self) -> DeviceQuerySet:
+        """With `is_up`: whether their worker lives, by the database's clock."""
+        living = self.model.objects.seen_lately().filter(pk=OuterRef("pk"))
+        return self.annotate(is_up=Exists(living))
+
     def idle(self) -> DeviceQuerySet:
         """Without a running run."""
         running = apps.get_model("analysis", "Run").objects.running()

@@ -27,7 +27,7 @@ class DeviceCard:
 
 
 def device_cards(devices: Iterable[Device], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
-    """Of devices that carry `running_id` and `takes_runs`; how many runs wait for each, by its number."""
+    """Of devices that carry `running_id`, `takes_runs` and `is_up`; how many runs wait for each, by its number."""
     return [_card(device, waiting_by_device.get(device.pk, 0)) for device in devices]
 
 
@@ -38,6 +38,8 @@ def _card(device: Device, waiting: int) -> DeviceCard:
 
 def _kept_back(device: Device) -> str:
     """Why it takes no new run; empty when it does."""
+    if not device.is_up:
+        return "no sign of life"
     if device.takes_runs:
         return ""
     return "drained" if device.drained or device.host.drained else "maintenance"

@@ -152,7 +152,8 @@ class DeviceWorker(Worker):
         self.queue_name = device.queue_name
 
     def _refresh(self) -> None:
-        devices_refresh([self.device])
+        """A frozen part of the worker is no sign of life of its device, though this process is well."""
+        devices_refresh([self.device], silent_seconds=max(beat.age_seconds for beat in self._heartbeats.values()))
 
     def _recover(self, *, wait_seconds: float) -> None:
         """Once the device is free, nobody runs what is still marked running here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from django_q import cluster as q2
 from django_q import pusher
 from django_q.models import OrmQ
 
-from analysis.models import Run, State
+from analysis.models import Device, Run, State
 from analysis.workers import django_q_adapter, worker
 from analysis.workers.device_lock import device_lock
 from analysis.workers.django_q_adapter import (
@@ -169,6 +170,18 @@ def test_a_process_that_cannot_hand_on_its_message_yet_gives_signs_of_life_too(m
 
     WatchedQueue(tasks, beat).put("second")
     assert (tasks.get(), len(signs) >= 4) == ("second", True)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("part", ["worker", "pusher"])
+def test_a_frozen_part_of_a_worker_is_no_sign_of_life_of_its_device(part, monkeypatch):
+    own = DeviceWorker(make_device())
+    own._refresh()
+    assert Device.objects.seen_lately().exists()
+    frozen_at = time.monotonic() - 100
+    monkeypatch.setattr(own._heartbeats[part], "_beat_at", [frozen_at])
+    own._refresh()
+    assert not Device.objects.seen_lately().exists()
 
 
 def test_the_pulse_tells_how_long_the_worker_has_stood_still():

@@ -29,7 +29,9 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     gpu = serializers.SerializerMethodField(help_text="Its card in /api/v1/gpus/; null for what is not in it.")
     drained = serializers.SerializerMethodField(help_text="It or its host takes no new run.")
     maintenance_note = serializers.SerializerMethodField(help_text="Its own, else its host's.")
-    takes_runs = serializers.BooleanField(help_text="Enabled, not drained, not in maintenance: itself and its host.")
+    takes_runs = serializers.BooleanField(
+        help_text="Its worker lives (`is_alive`), and itself and its host are enabled, not drained, not in maintenance."
+    )
     is_alive = serializers.SerializerMethodField(help_text="Its worker gave a sign of life in the last minute.")
     memory_age_seconds = serializers.SerializerMethodField(help_text="How old the figure of the memory in use is.")
     is_calibrated = serializers.SerializerMethodField(help_text="Estimates use constants measured on this card.")
@@ -87,7 +89,7 @@ class _Devices(StrictQuery):
     request: Request
 
     def get_queryset(self) -> DeviceQuerySet:
-        takes_runs = Exists(Device.objects.taking_runs().filter(pk=OuterRef("pk")))
+        takes_runs = Exists(Device.objects.taking_runs().seen_lately().filter(pk=OuterRef("pk")))
         running = Subquery(Run.objects.running().filter(device=OuterRef("pk")).values("pk")[:1])
         devices = Device.objects.select_related("host").defer("calibration")
         return devices.annotate(takes_runs=takes_runs, running_run=running)
