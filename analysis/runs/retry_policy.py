@@ -39,7 +39,7 @@ _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
 _ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.ENGINE_WORKER_DIED, Cause.STALLED)
 
 
-_STORY = {
+_STORY: dict[str, str] = {
     Cause.OWNER_DIED: "its worker died",
     Cause.HOST_LOST: "its host fell silent",
     Cause.ENGINE_KILLED: "something killed its engine",
