@@ -25,3 +25,17 @@ def test_an_ordinary_user_of_that_name_is_not_raised():
     User.objects.create_user("admin")
     assert administrator_create_first(password="long and secret") == "admin2"
     assert not User.objects.get(username="admin").is_superuser
+
+
+def test_of_two_that_start_at_once_one_makes_the_administrator(monkeypatch):
+    users = User.objects
+    create = type(users).create_superuser
+
+    def create_after_another(self, **columns):
+        monkeypatch.undo()
+        create(self, **{**columns, "password": "the quicker one's"})
+        return create(self, **columns)
+
+    monkeypatch.setattr(type(users), "create_superuser", create_after_another)
+    assert administrator_create_first(password="the slower one's") is None
+    assert users.filter(is_superuser=True).count() == 1
