@@ -136,6 +136,12 @@ def bad_result(spec: RunSpec) -> None:
     say("result", result={"schema": 1})
 
 
+def long_result(spec: RunSpec) -> None:
+    """Every part of it is right, but it is too long a line."""
+    measured = result(spec, probe(4), probe(5, Outcome.OUT_OF_MEMORY)).to_dict()
+    say("result", result={**measured, "environment": {"note": "x" * 2_000_000}})
+
+
 def silent_exit(spec: RunSpec) -> None:
     sys.exit(0)
 
@@ -244,7 +250,7 @@ def estimate(spec: RunSpec, gpu: str, calibrations: Sequence[str]) -> None:
 MODES = {
     "ok": sweep,
     **{f.__name__: f for f in (out_of_memory_at_1, error, crash, killed, garbage, bad_result, silent_exit, hang)},
-    **{f.__name__: f for f in (terminated, worker_died, wait, flood, with_stack)},
+    **{f.__name__: f for f in (terminated, worker_died, long_result, wait, flood, with_stack)},
 }
 
 

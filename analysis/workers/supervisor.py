@@ -220,6 +220,8 @@ class _Watch:
         if self._error is not None:
             code, message = self._error.get("code"), self._error.get("message")
             return str(code or "engine_error")[:40], str(message or "no message")
+        if self._process.has_cut_result:
+            return "bad_result", "The engine's result is a line of more than 1 MiB, which this portal does not read."
         return cause_of_death(status), describe_death(status, self._process.last_words)
 
     def _kernel_words(self) -> str:

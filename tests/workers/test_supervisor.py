@@ -156,6 +156,12 @@ def test_a_result_that_lacks_its_parts_fails_the_run():
     assert "'device'" in run.error_message
 
 
+def test_a_result_that_is_too_long_a_line_is_said_to_be_so():
+    run = watch("long_result")
+    assert (run.state, run.error_code) == (State.FAILED, "bad_result")
+    assert "a line of more than 1 MiB" in run.error_message
+
+
 def test_a_flood_of_lines_fills_the_log_and_loses_no_probe():
     run = watch("flood")
     assert (run.state, Measurement.objects.of(run).count()) == (State.FINISHED, 3)
