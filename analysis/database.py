@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, cast
 
 from django.core.management.base import CommandError
-from django.db import InterfaceError, OperationalError, connection, connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
@@ -17,6 +22,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError)
 """What a write raises when the server is gone, the file locked or the disk full: later it may go through."""
 
 _RETRY_SECONDS = 2.0
+_MIGRATION_LOCK = 5_001_2026  # any number that is nobody else's
 T = TypeVar("T")
 
 
@@ -25,10 +31,38 @@ def refuse_unmigrated() -> None:
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except OperationalError as exc:
+    except DatabaseError as exc:  # away, or a damaged file
         raise CommandError(f"the database cannot be used: {exc}") from exc
     if missing:
         raise CommandError("the database is not set up; run: python manage.py migrate (`manage.py up` does it, too)")
+
+
+@contextmanager
+def migration_lock(database: BaseDatabaseWrapper, *, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Keep others from migrating this database meanwhile; `on_wait` is called once if somebody does so now.
+
+    Both kinds of lock end with the process that holds them, however that ends.
+    """
+    if database.vendor == "postgresql":
+        with closing(database.copy()) as own:  # a session of its own: the other one may be closed on the way
+            with own.cursor() as cursor:
+                cursor.execute("SELECT pg_try_advisory_lock(%s)", [_MIGRATION_LOCK])
+                if not cursor.fetchone()[0]:
+                    on_wait()
+                    cursor.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
+            yield
+        return
+    file = Path(database.settings_dict["NAME"])
+    if not file.parent.is_dir() or cast(DatabaseWrapper, database).is_in_memory_db():
+        yield
+        return
+    with file.with_name(f"{file.name}-migration-lock").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def database_now() -> datetime:

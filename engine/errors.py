@@ -7,7 +7,8 @@
     ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
     ├── EstimateImpossible      what was asked cannot be predicted without running it (exit 7)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
-    └── WorkerFailed            the worker process died, hung or broke the protocol (exit 1)
+    └── WorkerFailed            the worker process hung, left or broke the protocol (exit 1)
+        └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
 
 An out-of-memory is no error here: it is the outcome of a probe. Errors cross process borders as
 ``to_dict()`` and come back through ``from_dict()``.
@@ -15,6 +16,7 @@ An out-of-memory is no error here: it is the outcome of a probe. Errors cross pr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -36,7 +38,7 @@ class EngineError(Exception):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> EngineError:
         """Rebuild the error another process reported; an unknown code becomes an EngineError."""
-        kind = next((k for k in cls.__subclasses__() if k.code == data.get("code")), cls)
+        kind = next((k for k in _below(cls) if k.code == data.get("code")), cls)
         message = str(data.get("message") or "no message")
         error = kind.__new__(kind)
         Exception.__init__(error, message)
@@ -93,8 +95,23 @@ class WorkloadFailed(EngineError):
 
 
 class WorkerFailed(EngineError):
-    """The worker process ended, stopped answering, or said something that is not the protocol."""
+    """The worker process left, stopped answering, or said something that is not the protocol."""
 
     code = "worker_failed"
     status: int | None = None
     """The exit status of the process, negative for a signal; None where it is not known."""
+
+
+class WorkerDied(WorkerFailed):
+    """A signal ended the process that holds torch: somebody killed it, or a library crashed.
+
+    A code of its own: it may be no fault of what was measured, so whoever asked may try again.
+    """
+
+    code = "engine_worker_died"
+
+
+def _below(kind: type[EngineError]) -> Iterator[type[EngineError]]:
+    for sub in kind.__subclasses__():
+        yield sub
+        yield from _below(sub)

@@ -126,12 +126,14 @@ def stored_secret(path: Path) -> str:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(50))
         try:
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_urlsafe(50))
             path.hardlink_to(draft)  # unlike a rename, this never replaces what another process just made
         except FileExistsError:
             pass
+        except OSError as exc:  # as on a full disk
+            raise ImproperlyConfigured(f"{path}: cannot be written ({exc.strerror})") from exc
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
     return path.read_text().strip()

@@ -97,8 +97,11 @@ def out_of_memory_at_1(spec: RunSpec) -> None:
 
 
 def error(spec: RunSpec) -> None:
-    data = {"code": "workload_failed", "field": None, "message": "the loss is not a number", "exit_status": 1}
-    say("error", error=data)
+    raise_error("workload_failed", "the loss is not a number")
+
+
+def raise_error(code: str, message: str) -> None:
+    say("error", error={"code": code, "field": None, "message": message, "exit_status": 1})
     sys.exit(1)
 
 
@@ -112,6 +115,16 @@ def killed(spec: RunSpec) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def terminated(spec: RunSpec) -> None:
+    """As the engine ends that was sent SIGTERM."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def worker_died(spec: RunSpec) -> None:
+    """As the engine ends whose process with torch in it was killed."""
+    raise_error("engine_worker_died", "the worker process was ended by SIGKILL")
+
+
 def garbage(spec: RunSpec) -> None:
     for line in ("not json", "[1, 2]", '{"event": "unheard-of"}', '{"event": "probe", "probe": {}}', "x" * 5_000_000):
         sys.stdout.write(line + "\n")
@@ -121,6 +134,12 @@ def garbage(spec: RunSpec) -> None:
 
 def bad_result(spec: RunSpec) -> None:
     say("result", result={"schema": 1})
+
+
+def long_result(spec: RunSpec) -> None:
+    """Every part of it is right, but it is too long a line."""
+    measured = result(spec, probe(4), probe(5, Outcome.OUT_OF_MEMORY)).to_dict()
+    say("result", result={**measured, "environment": {"note": "x" * 2_000_000}})
 
 
 def silent_exit(spec: RunSpec) -> None:
@@ -231,7 +250,7 @@ def estimate(spec: RunSpec, gpu: str, calibrations: Sequence[str]) -> None:
 MODES = {
     "ok": sweep,
     **{f.__name__: f for f in (out_of_memory_at_1, error, crash, killed, garbage, bad_result, silent_exit, hang)},
-    **{f.__name__: f for f in (wait, flood, with_stack)},
+    **{f.__name__: f for f in (terminated, worker_died, long_result, wait, flood, with_stack)},
 }
 
 

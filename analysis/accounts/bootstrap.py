@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
 
 FIRST_NAME = "admin"
 
@@ -19,5 +20,11 @@ def administrator_create_first(*, password: str) -> str | None:
         return None
     names = (FIRST_NAME if number == 1 else f"{FIRST_NAME}{number}" for number in count(1))
     name = next(name for name in names if not users.filter(username=name).exists())
-    users.create_superuser(username=name, email="", password=password)
+    try:
+        with transaction.atomic():
+            users.create_superuser(username=name, email="", password=password)
+    except IntegrityError:  # another process that starts at the same moment was quicker
+        if users.filter(is_superuser=True).exists():
+            return None
+        raise
     return name

@@ -17,7 +17,7 @@ from typing import Any
 import django_q.admin  # noqa: F401  (registers what is taken away below)
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Min, TextField
+from django.db.models import Count, Min, Q, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -36,7 +36,7 @@ for _model in (Failure, OrmQ, Schedule, Success):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A device with what its queue holds. `oldest_at`: when the message that waits longest was sent."""
+    """A device with what its queue holds. `oldest_at`: when the oldest waiting message was sent; None: none waits."""
 
     device: Device | None
     name: str
@@ -71,7 +71,9 @@ def queue_page(request: HttpRequest) -> HttpResponse:
 
 def _lines() -> Iterator[Line]:
     now = database_now()
-    held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=Min("lock"))}
+    # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it again
+    oldest = Min("lock", filter=Q(lock__lte=now))
+    held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=oldest)}
     running = dict(Run.objects.running().filter(device__isnull=False).values_list("device", "pk"))
     default = held.get(settings.Q_CLUSTER["name"], {})
     yield Line(None, "work without a device", False, None, default.get("count", 0), default.get("oldest"))

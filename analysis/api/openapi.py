@@ -56,6 +56,7 @@ _ALWAYS = {
     "403": "This person, or this token, may not do that.",
     "406": "What is asked for is not what this address answers.",
     "429": "Too often, or too much; `Retry-After` says when.",
+    "503": "The database is away or locked, nothing was stored; `Retry-After` says when to try again.",
 }
 _WITH_A_BODY = {"413": "The body is too large.", "415": "The body must be application/json."}
 _OF_A_ROW = {"404": "There is no such thing, or it is somebody else's."}
@@ -117,7 +118,7 @@ def _answer(status: str, description: str) -> Schema:
         "description": description,
         "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    if status == "429":
+    if status in ("429", "503"):
         answer["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
     return answer
 

@@ -6,14 +6,20 @@ answers problem details, which are made in `analysis.http.problem_details`. Page
 
 from __future__ import annotations
 
+import sys
+
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework.exceptions import APIException
 
+from analysis.database import DATABASE_AWAY
 from analysis.http.problem_details import problem_response
 
 VERSIONED = "/api/"
+RETRY_AFTER_SECONDS = 5
+DATABASE_AWAY_DETAIL = "The database cannot be used at the moment; nothing was stored. Try again in a few seconds."
 _API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", VERSIONED)
 
 
@@ -51,12 +57,19 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """503 while the database is away or locked, which passes; 500 for a bug. Django calls this while it handles it."""
+    if isinstance(sys.exception(), DATABASE_AWAY):
+        response = _answer(request, 503, DATABASE_AWAY_DETAIL)
+        # without the request: what every page shows of it is read from the database
+        response = response or HttpResponse(render_to_string("503.html"), status=503)
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        return response
     return _answer(request, 500, "Internal server error") or defaults.server_error(request)
 
 
-def _answer(request: HttpRequest, status: int, message: str) -> JsonResponse | None:
+def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | None:
     """Our form for every client that does not name HTML, as browsers do; None: a page."""
     if request.path.startswith(VERSIONED):
-        return problem_response(request, status)
+        return problem_response(request, status, message if status == 503 else "")
     is_for_a_page = "text/html" in request.headers.get("Accept", "") and not wants_json(request)
     return None if is_for_a_page else JsonResponse(error_body(message), status=status)

@@ -12,7 +12,14 @@ from rest_framework.response import Response
 
 CONTENT_TYPE = "application/problem+json"
 
-_CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 500: "internal"}
+_CODES = {
+    400: "invalid",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    500: "internal",
+    503: "unavailable",
+}
 _NOT_A_FIELD = "non_field_errors"
 
 

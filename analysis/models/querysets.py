@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         """What `DeviceQuerySet.with_activity` adds to a row."""
 
         takes_runs: bool
+        is_up: bool
         running_id: int | None
 
     DeviceWithActivity: TypeAlias = WithAnnotations[Device, DeviceActivity]
@@ -52,17 +53,22 @@ class DeviceQuerySet(models.QuerySet["Device"]):
     def seen_lately(self) -> DeviceQuerySet:
         return self.filter(last_seen_at__gte=Now() - SEEN_LATELY)
 
+    def with_is_up(self) -> DeviceQuerySet:
+        """With `is_up`: whether their worker lives, by the database's clock."""
+        living = self.model.objects.seen_lately().filter(pk=OuterRef("pk"))
+        return self.annotate(is_up=Exists(living))
+
     def idle(self) -> DeviceQuerySet:
         """Without a running run."""
         running = apps.get_model("analysis", "Run").objects.running()
         return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
 
     def with_activity(self) -> models.QuerySet[DeviceWithActivity]:
-        """Tell of each, in the same statement, whether it takes new runs and which run it runs."""
+        """Tell of each, in the same statement, whether it takes new runs, whether it is up, and which run it runs."""
         takes_runs = Exists(self.model.objects.taking_runs().filter(pk=OuterRef("pk")))
         running = apps.get_model("analysis", "Run").objects.running().filter(device=OuterRef("pk"))
         # the types of annotations are kept by Django's own QuerySet alone, not by one that names its model as this does
-        return self.annotate(  # type: ignore[return-value]
+        return self.with_is_up().annotate(  # type: ignore[return-value]
             takes_runs=takes_runs, running_id=Subquery(running.values("pk")[:1])
         )
 

@@ -43,6 +43,8 @@ def _card(device: DeviceWithActivity, waiting: int) -> DeviceCard:
 
 def _maintenance(device: DeviceWithActivity) -> str:
     """Why it takes no new run; empty when it does."""
+    if not device.is_up:
+        return "no sign of life"
     if device.takes_runs:
         return ""
     return "drained" if device.drained or device.host.drained else "maintenance"

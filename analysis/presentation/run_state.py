@@ -179,5 +179,6 @@ _ADVICE = {
     "engine_not_started": "The worker cannot start the engine: have a look at its installation.",
     Cause.ENGINE_KILLED: "Something killed it, often the host’s memory running out: leave it more, or lower the limit.",
     Cause.ENGINE_CRASHED: "A library or a driver crashed: run it again, or on another device or with other settings.",
+    Cause.ENGINE_WORKER_DIED: "It was killed or crashed: the message says which, the host’s log (dmesg) may say why.",
     Cause.STALLED: "Nothing moved for too long: the device may hang. Look at it before running again.",
 }

@@ -14,10 +14,9 @@ from analysis.models import Attempt, Run, State
 from analysis.runs.create import runs_cancel, wake_for
 from analysis.runs.matrix_store import cells_keep
 from analysis.runs.result_columns import result_columns, storable_text
-from analysis.runs.retry_policy import Cause, decide_retry
+from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
 
 _MESSAGE_LENGTH = 10_000
-_INTERRUPTED = "Its worker or host died {} times. Last: {}"
 
 
 def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
@@ -45,7 +44,7 @@ def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: i
         if follows.state == State.QUEUED:
             return _give_back(run, exit_status, told)
         if follows.state == State.INTERRUPTED:
-            message = _INTERRUPTED.format(len(earlier) + 1, message)
+            message = f"{describe_attempts([*earlier, code])} Last: {message}"
         if follows.state == State.CANCELLED:
             return _end(run, State.CANCELLED, exit_status, told)
         return _end(run, follows.state, exit_status, told, error_code=code[:40], error_message=message)

@@ -4,7 +4,7 @@
 |---|---|---|
 | worker_stopped | nobody: it was asked to stop | queued again, not counted |
 | owner_died, host_lost | the worker or its host | queued again; after 3 counted attempts interrupted |
-| engine_killed, engine_crashed, stalled | perhaps the run | queued again once, then failed |
+| engine_killed, engine_crashed, engine_worker_died, stalled | perhaps the run | queued again once, then failed |
 | anything else | the run | failed |
 
 Whatever the cause: a run that somebody wants cancelled is cancelled, and none has more than 3 counted attempts.
@@ -12,11 +12,13 @@ Whatever the cause: a run that somebody wants cancelled is cancelled, and none h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from analysis.models import State
+from engine.errors import WorkerDied
 
 MAX_COUNTED_ATTEMPTS = 3
 
@@ -29,11 +31,22 @@ class Cause(StrEnum):
     HOST_LOST = "host_lost"
     ENGINE_KILLED = "engine_killed"
     ENGINE_CRASHED = "engine_crashed"
+    ENGINE_WORKER_DIED = WorkerDied.code
     STALLED = "stalled"
 
 
 _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
-_ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.STALLED)
+_ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.ENGINE_WORKER_DIED, Cause.STALLED)
+
+
+_STORY: dict[str, str] = {
+    Cause.OWNER_DIED: "its worker died",
+    Cause.HOST_LOST: "its host fell silent",
+    Cause.ENGINE_KILLED: "something killed its engine",
+    Cause.ENGINE_CRASHED: "its engine crashed",
+    Cause.ENGINE_WORKER_DIED: "the engine's worker process was killed or crashed",
+    Cause.STALLED: "its engine stood still",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,16 @@ class RetryDecision:
 
     state: State
     counted: bool = True
+
+
+def describe_attempts(causes: Sequence[str]) -> str:
+    """Say "Given up after 3 attempts: its worker died 2 times, something killed its engine once."."""
+    story = ", ".join(f"{_STORY.get(cause, cause)} {_times(count)}" for cause, count in Counter(causes).items())
+    return f"Given up after {len(causes)} attempts: {story}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:

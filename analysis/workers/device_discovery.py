@@ -12,6 +12,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pynvml
@@ -77,12 +78,13 @@ def device_register(name: str) -> Device:
     raise DeviceUnavailable(f"{name} is not a device of this host; it has {there_are or 'none'}")
 
 
-def devices_refresh(devices: Iterable[Device]) -> None:
-    """Note that these devices are up, and what their memory holds now; unknown stays None."""
+def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -> None:
+    """Note when these devices' worker last gave a sign of life, and what their memory holds now; unknown stays None."""
+    seen_at = Now() - timedelta(seconds=silent_seconds)
     for device in devices:
         used = memory_used_bytes(device)
         read_at = None if used is None else Now()
-        Device.objects.filter(pk=device.pk).update(last_seen_at=Now(), memory_used_bytes=used, memory_read_at=read_at)
+        Device.objects.filter(pk=device.pk).update(last_seen_at=seen_at, memory_used_bytes=used, memory_read_at=read_at)
 
 
 def memory_used_bytes(device: Device) -> int | None:

@@ -6,7 +6,9 @@ of it is fenced by the token in its row, and its message says no more than "look
 1. **A cluster fails fast.** A process that died by a signal may hold one of the queue's locks for ever, so the whole
    cluster ends (`FailFastSentinel`); django-q2 alone would start another process beside the lock.
 2. **Processes are forks**, which the stop pipe, the heartbeat and the patches below reach without a word.
-3. **Only our own tasks**, without arguments, and only plain values: see below.
+3. **Who waits gives a sign of life** (`SignsOfLife`): django-q2's processes wait without end, and one that waits looks
+   like one that is frozen.
+4. **Only our own tasks**, without arguments, and only plain values: see below.
 
 A message is a pickled task, signed with SECRET_KEY (HMAC-SHA256 over the whole pickle and its time). django-q2 checks
 the signature, unpickles, and imports whatever the function's name, its `hook` and its `chain` say: whoever learns the
@@ -21,9 +23,12 @@ import logging
 import multiprocessing
 import os
 import pickle
+import queue
 import signal
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
@@ -31,12 +36,14 @@ from typing import Any
 from django.core.signing import BadSignature
 from django_q import cluster as q2
 from django_q import core_signing, pusher
+from django_q.brokers import Broker
 from django_q.conf import Conf
 
 logger = logging.getLogger(__name__)
 
 READ_IN_VERSION = "1.11.1"
 DIED_EXIT_STATUS = 70
+WAIT_SECONDS = 5.0
 TASKS = frozenset(
     {"analysis.workers.tasks.wake", "analysis.workers.tasks.housekeep", "analysis.workers.tasks.estimate"}
 )
@@ -93,8 +100,62 @@ def _own(task: Any) -> dict[str, Any]:
     return task
 
 
+@dataclass(frozen=True, slots=True)
+class SignsOfLife:
+    """What the process that runs tasks, and the one that reads the queue's table, call while they wait."""
+
+    task_process: Callable[[], None] = lambda: None
+    pusher: Callable[[], None] = lambda: None
+
+
+class WatchedQueue:
+    """A queue between two processes whose user waits in short turns, and gives a sign of life at each."""
+
+    def __init__(self, watched: multiprocessing.Queue[Any], beat: Callable[[], None]) -> None:
+        self._watched, self._beat = watched, beat
+
+    def get(self) -> Any:
+        while True:
+            self._beat()
+            with suppress(queue.Empty):
+                return self._watched.get(timeout=WAIT_SECONDS)
+
+    def put(self, item: Any) -> None:
+        """The queue is full as long as a run is under way, which may be for hours."""
+        while True:
+            self._beat()
+            with suppress(queue.Full):
+                return self._watched.put(item, timeout=WAIT_SECONDS)
+
+
+class WatchedBroker:
+    """The queue's table, whose reader gives a sign of life each time that it looks."""
+
+    def __init__(self, watched: Broker, beat: Callable[[], None]) -> None:
+        self._watched, self._beat = watched, beat
+
+    def dequeue(self) -> Any:
+        self._beat()
+        return self._watched.dequeue()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._watched, name)
+
+
 class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no types
     """Replaces processes that left in order; ends everything when one died or ran out of time."""
+
+    signs = SignsOfLife()
+
+    def spawn_worker(self) -> None:
+        tasks = WatchedQueue(self.task_queue, self.signs.task_process)
+        self.spawn_process(q2.worker, tasks, self.result_queue, multiprocessing.Value("f", -1), self.timeout)
+
+    def spawn_pusher(self) -> BaseProcess:
+        beat = self.signs.pusher
+        tasks, broker = WatchedQueue(self.task_queue, beat), WatchedBroker(self.broker, beat)
+        pusher: BaseProcess = self.spawn_process(q2.pusher, tasks, self.event_out, broker)
+        return pusher
 
     def start(self) -> None:
         # the main process decides when the cluster ends; not SIG_IGN, which the engine would inherit
@@ -110,13 +171,14 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
         os._exit(DIED_EXIT_STATUS)
 
 
-def start_cluster(stop: Callable[[int, FrameType | None], None]) -> BaseProcess:
+def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfLife) -> BaseProcess:
     """Start the processes that serve the queue, with all changes in force; `stop` is called when this one is to end.
 
     Returns the sentinel, the parent of them all.
     """
     multiprocessing.set_start_method("fork", force=True)  # Python 3.14 would not fork by itself
     pusher.SignedPackage = SignedTaskReader
+    FailFastSentinel.signs = signs
     q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
     cluster = q2.Cluster()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from analysis.runs.services import LogLine
@@ -32,6 +33,11 @@ def garbage_event(line: bytes) -> dict[str, Any]:
     """A log event in place of a line that is none."""
     shown = line[:_SHOWN_OF_GARBAGE].decode(errors="replace").strip()
     return {"event": "log", "level": "warning", "message": f"Skipped a line that is no event: {shown}"}
+
+
+def is_result(line: bytes) -> bool:
+    """Whether this beginning of a line, cut off where it became too long, is that of a result."""
+    return re.match(rb'\s*\{\s*"event"\s*:\s*"result"', line) is not None
 
 
 def log_line(event: dict[str, Any]) -> LogLine | None:

@@ -25,10 +25,11 @@ from django.conf import settings
 
 from analysis.runs.services import LOG_LINES_PER_ATTEMPT
 from analysis.workers.engine_env import engine_environment
-from analysis.workers.engine_events import garbage_event, parse_event
+from analysis.workers.engine_events import garbage_event, is_result, parse_event
+from engine.units import MIB
 
-_LINE_BYTES_MAX = 1024 * 1024
-_LAST_WORDS = 50
+_LINE_BYTES_MAX = MIB
+_LAST_WORDS, _WORDS_LENGTH = 50, 4_000
 _OPEN_FILES_MAX = 16_384
 
 
@@ -61,6 +62,7 @@ class EngineProcess:
         _limit(self._process.pid)
         self.progress: dict[str, Any] | None = None  # the newest one; older ones are of no use
         self.heard_at = time.monotonic()
+        self.has_cut_result = False  # it said its result, in a line too long to be read
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_words))
@@ -115,6 +117,8 @@ class EngineProcess:
                     self.progress = event
                     continue
             event = event or garbage_event(line)
+            if len(line) == _LINE_BYTES_MAX and is_result(line):
+                self.has_cut_result = True
             # what the log has no room for is dropped here, so that a flood cannot fill this process either
             log_events += event["event"] == "log"
             if event["event"] != "log" or log_events <= LOG_LINES_PER_ATTEMPT:
@@ -123,7 +127,7 @@ class EngineProcess:
     def _read_last_words(self) -> None:
         for line in _lines(self._process.stderr):
             if text := line.decode(errors="replace").strip():
-                self._last_words.append(text)
+                self._last_words.append(text[:_WORDS_LENGTH])
 
 
 def dies_with_its_parent() -> tuple[str, ...]:

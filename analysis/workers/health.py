@@ -1,21 +1,25 @@
-"""Whether this portal can do its work, read from the rows: the database answers, a worker lives, the queue moves.
+"""Whether this portal can do its work: the database answers and takes writes, a worker lives, the queue moves.
 
-Nothing here writes. Times are compared by the database's clock, for the hosts' clocks may differ.
+Nothing here writes but the probe of a write. Times are compared by the database's clock: the hosts' may differ.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
+import time
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
-from analysis.models import Attempt, Device, Run
+from analysis.models import Attempt, Device, Run, Throttle
 from analysis.models.querysets import SEEN_LATELY
+from engine.units import MIB, format_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +36,10 @@ class Check:
     ok: bool
     message: str
 
+
+WRITE_EVERY_SECONDS = 5.0
+FREE_BYTES_MIN = 32 * MIB
+"""Below it SQLite still writes for a while into space that it has, and then nothing can be stored."""
 
 _UNKNOWN = Check(False, "Not known: the database does not answer.")
 
@@ -63,11 +71,20 @@ def readiness() -> Readiness:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-        return Readiness({"database": Check(True, "The database answers."), "worker": _worker(), "queue": _queue()})
+        return Readiness({"database": _database(), "disk": _disk(), "worker": _worker(), "queue": _queue()})
     except DatabaseError as exc:
         logger.warning("not ready, the database does not answer: %s", exc)
         away = Check(False, "The database does not answer; the web server's log says why.")
-        return Readiness({"database": away, "worker": _UNKNOWN, "queue": _UNKNOWN})
+        return Readiness({"database": away, "disk": _disk(), "worker": _UNKNOWN, "queue": _UNKNOWN})
+
+
+def free_bytes() -> int | None:
+    """What this host's data folder has room for: SQLite's file, or attempts' results. None: it cannot be asked."""
+    try:
+        return shutil.disk_usage(settings.DATA_DIR).free
+    except OSError as exc:
+        logger.warning("the free space of the data folder cannot be read: %s", exc)
+        return None
 
 
 def alarm_of_dead_workers() -> FleetAlarm | None:
@@ -101,6 +118,37 @@ def _idle_devices() -> QuerySet[Device]:
     """Live, taking runs, nothing running, and nothing that ended lately: then its worker is about to look."""
     ended_lately = Attempt.objects.filter(device=OuterRef("pk"), ended_at__gte=Now() - WAITS_TOO_LONG)
     return Device.objects.taking_runs().seen_lately().idle().filter(~Exists(ended_lately))
+
+
+def _database() -> Check:
+    try:
+        _probe_a_write()
+    except DatabaseError as exc:
+        logger.warning("not ready, the database takes no write: %s", exc)
+        return Check(False, "The database answers but takes no write; the web server's log says why.")
+    return Check(True, "The database answers and takes writes.")
+
+
+def _probe_a_write() -> None:
+    """Write, and commit, a row of no meaning; at most every few seconds, for everybody may ask.
+
+    A write that fails leaves the row as it was, so the next question tries again.
+    """
+    now = time.time()
+    rows = Throttle.objects.filter(scope="readyz", who="")
+    if not rows.filter(free_at_seconds__range=(now, now + WRITE_EVERY_SECONDS)).exists():
+        Throttle.objects.update_or_create(
+            scope="readyz", who="", defaults={"free_at_seconds": now + WRITE_EVERY_SECONDS}
+        )
+
+
+def _disk() -> Check:
+    free = free_bytes()
+    if free is None:
+        return Check(False, "The data folder cannot be read; the web server's log says why.")
+    if free < FREE_BYTES_MIN:
+        return Check(False, f"The data folder has {format_bytes(free)} free: results may soon find no room.")
+    return Check(True, "The data folder has room.")
 
 
 def _worker() -> Check:

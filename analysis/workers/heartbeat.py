@@ -1,4 +1,4 @@
-"""The worker's sign of life to its own main process: a clock reading whose age tells how long it has stood still.
+"""A process's sign of life to the worker's main process: a clock reading whose age tells how long it has stood still.
 
 A process that is frozen, or stuck in the kernel, is not dead: no parent-death signal, no exit status tells of it.
 The reading is of the monotonic clock, which setting the time of day does not move.

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from analysis.database import database_now
 from analysis.models import Attempt, Device, MaintenanceMixin, Run, State
+from analysis.workers.health import free_bytes
 
 _LAST_HOUR, _LAST_DAY = timedelta(hours=1), timedelta(days=1)
 _MOST_ENDED_RUNS = 20_000
@@ -47,6 +48,7 @@ class FleetCollector(Collector):
         yield from _ended(now)
         yield _attempts()
         yield from _devices(now)
+        yield from _disk()
 
 
 def metrics_text() -> bytes:
@@ -162,6 +164,13 @@ def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
         if row[name] is not None:
             family.add_metric(row["labels"], float(row[name]))
     return family
+
+
+def _disk() -> Iterator[Metric]:
+    """Of the host whose web server is asked."""
+    if (free := free_bytes()) is not None:
+        text = "Free space of the data folder of the web server's host"
+        yield GaugeMetricFamily("memorymark_data_folder_free_bytes", text, free)
 
 
 def _age_seconds(since: datetime | None, now: datetime) -> float:

@@ -60,7 +60,7 @@ class SupervisorTimeouts:
     end_seconds: float = 900.0
 
 
-_TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
+_KILLING = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # others are crashes
 
 
 class Stop(StrEnum):
@@ -166,10 +166,15 @@ class _Watch:
     def _hear_of_a_stop(self) -> None:
         """A service manager says SIGTERM to all processes at once: the engine may be gone before this one knows why."""
         until = time.monotonic() + self._timeouts.stop_heard_seconds
-        while self._stop is None and self._process.exit_status in _TERMINATED and time.monotonic() < until:
+        while self._stop is None and self._was_ended_by_signal and time.monotonic() < until:
             if self._should_stop():
                 self._stop = Stop.WORKER_STOPS
             time.sleep(self._timeouts.tick_seconds)
+
+    @property
+    def _was_ended_by_signal(self) -> bool:
+        is_worker_dead = self._error is not None and self._error.get("code") == Cause.ENGINE_WORKER_DIED
+        return is_worker_dead or ending_signal(self._process.exit_status) is not None
 
     def store_the_end(self) -> None:
         """Write how it ended; every branch but a lost lease leaves the run in a true state."""
@@ -216,6 +221,8 @@ class _Watch:
         if self._error is not None:
             code, message = self._error.get("code"), self._error.get("message")
             return str(code or "engine_error")[:40], str(message or "no message")
+        if self._process.has_cut_result:
+            return "bad_result", "The engine's result is a line of more than 1 MiB, which this portal does not read."
         return cause_of_death(status), describe_death(status, self._process.last_words)
 
     def _kernel_words(self) -> str:
@@ -306,15 +313,25 @@ class _Watch:
 
 def cause_of_death(exit_status: int | None) -> str:
     """Of an engine that ended without a word: by whose hand."""
-    if exit_status is None or exit_status >= 0:
+    number = ending_signal(exit_status)
+    if number is None:
         return "engine_died"
-    return Cause.ENGINE_KILLED if exit_status == -signal.SIGKILL else Cause.ENGINE_CRASHED
+    return Cause.ENGINE_KILLED if number in _KILLING else Cause.ENGINE_CRASHED
+
+
+def ending_signal(exit_status: int | None) -> int | None:
+    """The signal that ended a process; None when it left by itself.
+
+    128 and more is how a process says so that took the time to tidy up, as the engine does, or a shell around it.
+    """
+    number = 0 if exit_status is None else -exit_status if exit_status < 0 else exit_status - 128
+    return number if number in set(signal.Signals) else None
 
 
 def describe_death(exit_status: int | None, last_words: Sequence[str]) -> str:
     """`The engine was ended by signal 11 (Segmentation fault) and gave no result. Its last words: ...`."""
-    if exit_status is not None and exit_status < 0:
-        how = f"was ended by signal {-exit_status} ({signal.strsignal(-exit_status)})"
+    if (number := ending_signal(exit_status)) is not None:
+        how = f"was ended by signal {number} ({signal.strsignal(number)})"
     else:
         how = f"ended with exit status {exit_status}"
     words = f" Its last words: {' | '.join(last_words[-5:])}" if last_words else ""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
+from analysis.database import DATABASE_AWAY, connections_let_go
 from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.retention import retain_if_due
@@ -13,7 +16,7 @@ from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock, kill_left_behind
 from analysis.workers.estimates import estimates_recover, owner_of_this_process
 from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.recovery import device_recover, folders_tidy
+from analysis.workers.recovery import device_recover
 from analysis.workers.stop_pipe import StopPipe
 from analysis.workers.supervisor import SupervisorTimeouts, supervise
 from engine.errors import DeviceBusy
@@ -42,6 +45,27 @@ def set_worker_context(context: WorkerContext) -> None:
     _context = context
 
 
+def _put_off_while_the_database_is_away(task: Callable[[], str]) -> Callable[[], str]:
+    """What a database that is away or locked breaks off, the next look does: a line in the log, no traceback."""
+
+    @wraps(task)
+    def run() -> str:
+        try:
+            return task()
+        except DATABASE_AWAY as exc:
+            reason = str(exc)
+        except ExceptionGroup as group:  # retention's rules fail one by one
+            if group.subgroup(lambda exc: not isinstance(exc, (*DATABASE_AWAY, ExceptionGroup))):
+                raise
+            reason = str(group.exceptions[0])
+        logger.warning("%s is put off, the database is away: %s", task.__name__, reason.splitlines()[:1])
+        connections_let_go()
+        return "put off: the database is away"
+
+    return run
+
+
+@_put_off_while_the_database_is_away
 def wake() -> str:
     """Run the next waiting run of this worker's device; then ask to be woken again while more wait."""
     if _context is None or _context.device_id is None:
@@ -63,11 +87,11 @@ def rewake(device: Device) -> None:
         services.worker_wake(device=device)
 
 
+@_put_off_while_the_database_is_away
 def housekeep() -> str:
-    """What needs no device, in the default queue: take the runs of dead owners, remove what nobody needs."""
+    """What needs no device, in the default queue: take the runs of dead owners, apply the retention rules."""
     beat = _context.heartbeat.beat if _context is not None else lambda: None
     beat()
-    folders_tidy()
     estimates_recover()
     taken = services.runs_reap()
     estimator_rewake()
@@ -75,6 +99,7 @@ def housekeep() -> str:
     return f"taken from silent owners: {taken}"
 
 
+@_put_off_while_the_database_is_away
 def estimate() -> str:
     """Run the next waiting estimate, in the default queue; then ask to be woken again while more wait."""
     if _context is None:

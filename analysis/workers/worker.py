@@ -6,7 +6,8 @@
 
 Each dies with its parent, so kill -9 of any of them leaves nothing behind. A process that died by a signal
 may hold one of django-q2's locks for ever; then the whole cluster ends (`django_q_adapter`) and its keeper starts a new
-one, which recovers what the old one left running. The same follows when the worker process stands still.
+one, which recovers what the old one left running. The same follows when worker or pusher stand still: each
+gives its sign of life also while it waits, so none depends on a message, which another worker may take.
 
 The main process looks after what the queue cannot: it says that the worker lives, reads the memory in use,
 takes the runs of silent owners, and sends a wake-up every half minute, so that a lost message costs that much.
@@ -33,10 +34,10 @@ from analysis.models import Device
 from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
 from analysis.workers.device_lock import device_lock
-from analysis.workers.django_q_adapter import DIED_EXIT_STATUS, start_cluster
+from analysis.workers.django_q_adapter import DIED_EXIT_STATUS, SignsOfLife, start_cluster
 from analysis.workers.estimates import estimates_recover
 from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.recovery import device_recover
+from analysis.workers.recovery import device_recover, folders_tidy
 from analysis.workers.stop_pipe import StopPipe
 from analysis.workers.tasks import WorkerContext, set_worker_context
 from engine.errors import DeviceBusy
@@ -46,7 +47,7 @@ logger = logging.getLogger(__name__)
 FROZEN_EXIT_STATUS = 71
 REFRESH_SECONDS = 5.0
 LOOK_SECONDS = 30.0
-FROZEN_SECONDS = 150.0  # several looks, each of which should have made the worker give a sign
+FROZEN_SECONDS = 150.0  # a process that works or waits gives a sign every few seconds
 _TICK_SECONDS = 0.05
 _STOP_SECONDS = 2.5
 _PR_SET_PDEATHSIG = 1
@@ -60,23 +61,26 @@ class Worker:
     device: Device | None = None
 
     def __init__(self) -> None:
-        self._stop_pipe, self._heartbeat = StopPipe(), Heartbeat()
+        self._stop_pipe = StopPipe()
+        self._heartbeats = {"worker": Heartbeat(), "pusher": Heartbeat()}
         self._is_stopping = False
         self._refresh_at = self._look_at = 0.0
 
     def work(self) -> int:
         """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
-        set_worker_context(WorkerContext(self.device.pk if self.device else None, self._stop_pipe, self._heartbeat))
+        worker, pusher = self._heartbeats.values()
+        set_worker_context(WorkerContext(self.device.pk if self.device else None, self._stop_pipe, worker))
         self._recover(wait_seconds=5)
         OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
         connections.close_all()  # no connection may cross a fork
         _forks_die_with_their_parent()
-        sentinel = start_cluster(self._ask_to_stop)
+        sentinel = start_cluster(self._ask_to_stop, SignsOfLife(worker.beat, pusher.beat))
         logger.info("worker for %s is ready", self.device or "work without a device")
         while not self._is_stopping and sentinel.is_alive():
             self._look_after(time.monotonic())
-            if self._heartbeat.age_seconds > FROZEN_SECONDS:
-                return self._end_frozen(sentinel)
+            for part, heartbeat in self._heartbeats.items():
+                if (silent_seconds := heartbeat.age_seconds) > FROZEN_SECONDS:
+                    return self._end_frozen(sentinel, part, silent_seconds)
             time.sleep(_TICK_SECONDS)
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
 
@@ -100,19 +104,21 @@ class Worker:
             logger.warning("the database is away: %s", str(exc).splitlines()[:1])
             connections_let_go()
             if not is_locked(exc):
-                self._heartbeat.beat()
+                for heartbeat in self._heartbeats.values():
+                    heartbeat.beat()
 
     def _refresh(self) -> None:
         """Nothing to read without a device."""
 
     def _look(self) -> None:
         services.runs_reap()
+        folders_tidy()  # here and in no task, which the worker of another host may take
         # a message that was sent before the clock was set back lies there unseen: it is replaced, not joined
         OrmQ.objects.filter(key=self.queue_name).delete()
         async_task(self.task, cluster=self.queue_name, ack_failure=True)
 
-    def _end_frozen(self, sentinel: BaseProcess) -> int:
-        logger.error("no sign of life from the worker for %.0f s: ending the cluster", self._heartbeat.age_seconds)
+    def _end_frozen(self, sentinel: BaseProcess, part: str, silent_seconds: float) -> int:
+        logger.error("no sign of life from the %s for %.0f s: ending the cluster", part, silent_seconds)
         sentinel.kill()
         sentinel.join()
         return FROZEN_EXIT_STATUS
@@ -146,7 +152,8 @@ class DeviceWorker(Worker):
         self.queue_name = device.queue_name
 
     def _refresh(self) -> None:
-        devices_refresh([self.device])
+        """A frozen part of the worker is no sign of life of its device, though this process is well."""
+        devices_refresh([self.device], silent_seconds=max(beat.age_seconds for beat in self._heartbeats.values()))
 
     def _recover(self, *, wait_seconds: float) -> None:
         """Once the device is free, nobody runs what is still marked running here."""

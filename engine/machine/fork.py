@@ -19,6 +19,9 @@ MESSAGE_LENGTH = 500
 class ForkFailed(Exception):
     """The forked process raised something, crashed, or took too long; the text says which."""
 
+    status: int | None = None
+    """Its exit status, negative for a signal; None where it ended in order."""
+
 
 def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
     """Compute what `work` returns (JSON-ready) in a forked process that then ends.
@@ -35,7 +38,9 @@ def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
         answer_text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if status != 0:
-        raise ForkFailed(_how_it_ended(status, seconds))
+        failure = ForkFailed(_how_it_ended(status, seconds))
+        failure.status = status
+        raise failure
     answer = json.loads(answer_text)
     if "engine_error" in answer:
         raise EngineError.from_dict(answer["engine_error"])

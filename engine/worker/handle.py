@@ -1,7 +1,7 @@
 """Starts, feeds, times out and replaces the worker process. The only place that does.
 
 A session is one process that opened the device and the model. `WorkerHandle.probe` answers with a Probe, also
-when the kernel's out-of-memory killer took the session; any other death or silence raises WorkerFailed.
+when the kernel's out-of-memory killer took the session; any other death raises WorkerDied, silence WorkerFailed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import pynvml
 
-from ..errors import EngineError, WorkerFailed
+from ..errors import EngineError, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
 from ..progress import Progress, unheard
@@ -221,7 +221,8 @@ class WorkerHandle:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError as exc:
-            raise WorkerFailed(f"the worker is gone{self._last_words()}") from exc
+            self._forget_session()
+            raise self._error_of_end({"event": "gone"}) from exc
         return self._read(answer, seconds, progress)
 
     def _read(self, wanted: str, seconds: float, progress: Progress = unheard) -> dict[str, Any]:
@@ -240,10 +241,7 @@ class WorkerHandle:
             self._end_after_error()
             raise error
         self._forget_session()
-        status = self._status_of(message)
-        error = WorkerFailed(f"the worker process {_how_it_ended(status)}{self._last_words()}")
-        error.status = status
-        raise error
+        raise self._error_of_end(message)
 
     def _read_message(self, deadline: float) -> dict[str, Any] | None:
         """Return the next message; one of the event "gone" when the worker closed its end, None when it is too late."""
@@ -298,6 +296,13 @@ class WorkerHandle:
 
     def _forget_session(self) -> None:
         self._session_pid, self._session_probes = None, 0
+
+    def _error_of_end(self, message: dict[str, Any]) -> WorkerFailed:
+        status = self._status_of(message)
+        kind = WorkerDied if status is not None and status < 0 else WorkerFailed
+        error = kind(f"the worker process {_how_it_ended(status)}{self._last_words()}")
+        error.status = status
+        return error
 
     def _status_of(self, message: dict[str, Any]) -> int | None:
         """Return the exit status of what ended; negative: the signal. None when it is not known."""

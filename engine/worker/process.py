@@ -32,7 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkloadFailed
+from ..errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkerDied, WorkloadFailed
 from ..estimate.hidden_devices import HIDDEN
 from ..machine.fork import ForkFailed, in_a_fork
 from ..progress import Paced, Progress
@@ -48,6 +48,7 @@ Requests = dict[str, Callable[..., dict[str, Any]]]
 
 SEED = 0
 OOM_SCORE_ADJ = 500  # of 1,000
+KILLED_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
 FACTS_SECONDS = 120  # a driver that keeps no state between processes takes seconds for each of a host's cards
 
 
@@ -87,6 +88,8 @@ def _device_facts(name: str) -> DeviceFacts:
     try:
         return DeviceFacts.from_dict(in_a_fork(ask, FACTS_SECONDS) if _can_fork() else ask())
     except ForkFailed as exc:
+        if exc.status in KILLED_FROM_OUTSIDE:
+            raise WorkerDied(f"the process that asked {name} what it is was killed: {exc}") from exc
         raise DeviceUnavailable(f"{name} cannot be asked what it is: {exc}") from exc
 
 

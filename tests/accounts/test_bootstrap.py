@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from analysis.accounts.bootstrap import administrator_create_first
 
@@ -25,3 +26,12 @@ def test_an_ordinary_user_of_that_name_is_not_raised():
     User.objects.create_user("admin")
     assert administrator_create_first(password="long and secret") == "admin2"
     assert not User.objects.get(username="admin").is_superuser
+
+
+def test_of_two_that_start_at_once_one_makes_the_administrator(root, monkeypatch):
+    """The other one looked before it was there."""
+    User.objects.filter(pk=root.pk).update(username="admin")
+    exists, too_early = QuerySet.exists, [False, False]
+    monkeypatch.setattr(QuerySet, "exists", lambda query: too_early.pop() if too_early else exists(query))
+    assert administrator_create_first(password="the slower one's") is None
+    assert User.objects.count() == 1

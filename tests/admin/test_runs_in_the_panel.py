@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.utils import timezone
 from django_q.models import OrmQ, Task
@@ -147,3 +148,13 @@ def test_the_first_page_says_who_is_silent_and_what_waits(root_client):
     page = root_client.get("/admin/").content.decode()
     assert f"run {run.pk}</a>, bert-tiny" in page
     assert "Silent workers" in page
+
+
+def test_the_queue_page_dates_the_oldest_message_that_waits_and_none_that_is_worked_on(root_client):
+    """`lock` of a message that a worker took lies hours ahead: when it would be given to another one."""
+    sent_at = timezone.now() - timedelta(minutes=3)
+    key = settings.Q_CLUSTER["name"]
+    OrmQ.objects.create(key=key, payload="", lock=timezone.now() + timedelta(hours=18))
+    assert "<td>1</td><td>–</td>" in root_client.get("/admin/queue/").content.decode()
+    OrmQ.objects.create(key=key, payload="", lock=sent_at)
+    assert f"<td>2</td><td>{sent_at:%Y-%m-%d %H:%M:%S}</td>" in root_client.get("/admin/queue/").content.decode()

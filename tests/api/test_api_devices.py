@@ -53,6 +53,14 @@ def test_a_host_that_is_drained_drains_its_devices(alice_client: Client) -> None
     assert (answer["drained"], answer["takes_runs"], answer["maintenance_note"]) == (True, False, "new fans")
 
 
+@pytest.mark.parametrize(("seconds", "takes_runs"), [(10, True), (120, False)])
+def test_a_device_whose_worker_is_silent_takes_no_runs(alice_client: Client, seconds: int, takes_runs: bool) -> None:
+    """Its host may be dead: a run that names it would wait, nobody knows how long."""
+    card = make_card(last_seen_at=timezone.now() - dt.timedelta(seconds=seconds))
+    answer = alice_client.get(f"{PATH}{card.pk}/").json()
+    assert (answer["takes_runs"], answer["is_alive"], answer["enabled"]) == (takes_runs, takes_runs, True)
+
+
 @pytest.mark.parametrize(
     ("query", "found"), [("", 3), ("?kind=cpu", 1), ("?host=lab", 2), ("?enabled=false", 1), ("?host=nowhere", 0)]
 )

@@ -96,6 +96,18 @@ def ended_from_outside(engine: Engine) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def terminated(engine: Engine) -> None:
+    """As the real engine ends on SIGTERM: in order, and says so by its exit status."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def worker_died(engine: Engine) -> None:
+    """As the real engine ends when the process that holds torch was killed."""
+    message = "the worker process was ended by SIGKILL"
+    say("error", error={"code": "engine_worker_died", "field": None, "message": message, "exit_status": 1})
+    sys.exit(1)
+
+
 def cuda_oom(engine: Engine) -> None:
     message = "CUDA out of memory outside the search"
     say("error", error={"code": "out_of_memory", "field": None, "message": message, "exit_status": 1})
@@ -193,7 +205,8 @@ def note(file: str, line: str) -> None:
 MODES = {
     mode.__name__: mode
     for mode in (
-        ok, segfault, abort, killed, ended_from_outside, cuda_oom, no_result, garbage, flooding, hang, grandchild,
+        ok, segfault, abort, killed, terminated, worker_died, ended_from_outside, cuda_oom, no_result, garbage,
+        flooding, hang, grandchild,
         grandchild_then_killed_supervisor, kill_supervisor, finished_but_unheard, torn_result, foreign_result,
         wrongly_typed, full_disk,
     )

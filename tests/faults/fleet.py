@@ -28,8 +28,8 @@ ENGINE = f"{sys.executable} -m tests.faults.engine"
 class Server:
     """A kept worker: whatever kills it, it is started again, as a service manager does."""
 
-    def __init__(self, device: Device, environment: dict[str, str], log: Path, arguments: list[str]) -> None:
-        self.device, self.log = device, log
+    def __init__(self, environment: dict[str, str], log: Path, arguments: list[str]) -> None:
+        self.log = log
         self._environment, self._arguments = environment, arguments
         self._restart_at, self.is_kept, self.starts = 0.0, True, 0
         self.process: subprocess.Popen[bytes] | None = None
@@ -42,7 +42,7 @@ class Server:
             self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.faults.quick_worker", str(self.device.pk), *self._arguments]
+        command = [sys.executable, "-m", "tests.faults.quick_worker", *self._arguments]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*dies_with_its_parent(), *command],
@@ -111,10 +111,16 @@ class Fleet:
 
     def serve(self, device: Device, *, look_seconds: float = 2, frozen_seconds: float = 60, **given: str) -> Server:
         """Start a worker for it, with what is `given` in its environment; do not wait for it."""
-        environment = {**self._environment, "Q_CLUSTER_NAME": device.queue_name, **given}
-        environment.setdefault("MEMORYMARK_HOST", device.host.name)
+        environment = {"Q_CLUSTER_NAME": device.queue_name, "MEMORYMARK_HOST": device.host.name, **given}
+        return self._start(environment, [str(look_seconds), str(frozen_seconds), str(device.pk)])
+
+    def serve_without_device(self, host: str, *, look_seconds: float, frozen_seconds: float) -> Server:
+        """Start a default worker of this host."""
+        return self._start({"MEMORYMARK_HOST": host}, [str(look_seconds), str(frozen_seconds)])
+
+    def _start(self, environment: dict[str, str], arguments: list[str]) -> Server:
         log = self.folder / f"worker-{len(self.servers)}.log"
-        server = Server(device, environment, log, [str(look_seconds), str(frozen_seconds)])
+        server = Server({**self._environment, **environment}, log, arguments)
         self.servers.append(server)
         server.start()
         return server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
@@ -55,3 +56,21 @@ def test_two_portals_on_one_machine_share_a_card_in_turns(fleet: Fleet):
     ended = fleet.until_over(*runs, seconds=60)
     assert [(run.state, run.attempt) for run in ended] == [(State.FINISHED, 1)] * 4
     assert [fleet.starts(run) for run in runs] == [1] * 4
+
+
+def test_idle_default_workers_of_four_hosts_give_signs_of_life_without_a_message(fleet: Fleet):
+    """They share one queue, so whose message it is depends on luck: here nobody gets one after the start."""
+    servers = [fleet.serve_without_device(f"lab-{n}", look_seconds=600, frozen_seconds=8) for n in range(4)]
+    fleet.until(lambda: all(server.is_ready for server in servers))
+    ends_at = time.monotonic() + 20
+    fleet.until(lambda: time.monotonic() >= ends_at)
+    assert [server.starts for server in servers] == [1] * 4
+
+
+@pytest.mark.parametrize("part", ["worker", "pusher"])
+def test_an_idle_default_worker_of_which_a_process_is_frozen_is_replaced(fleet: Fleet, part: str):
+    server = fleet.serve_without_device("lab-1", look_seconds=1, frozen_seconds=8)
+    fleet.until(lambda: server.is_ready)
+    kill(server.part(part), signal.SIGSTOP)
+    fleet.until(lambda: server.starts == 2)
+    assert f"no sign of life from the {part}" in server.log.read_text()

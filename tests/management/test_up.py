@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
 
+from analysis.database import migration_lock
 from analysis.management.commands import up
 from analysis.management.commands.worker import find_device
 from engine.result import DeviceFacts
@@ -92,3 +101,54 @@ def test_a_worker_finds_its_device_by_number_name_or_uuid_and_registers_it(monke
         find_device("cuda:1")
     with pytest.raises(CommandError, match="no device has this number"):
         find_device("9")
+
+
+def start(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "SECRET_KEY")}
+    return subprocess.run(
+        [sys.executable, "manage.py", *command],
+        env={**environment, "MEMORYMARK_DATA_DIR": str(folder)},
+        cwd=django_settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("up", "--port", "5999"), ("migrate",), ("worker",)], ids=lambda words: words[0])
+def test_a_start_on_a_damaged_file_is_refused_in_a_sentence(tmp_path, command):
+    (tmp_path / "memorymark.sqlite3").write_bytes(b"SQLite format 3\0" + b"?" * 8_000)
+    done = start(tmp_path, *command)
+    assert done.returncode == 1
+    assert "CommandError: the database cannot be used: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_start_on_a_full_disk_is_refused_in_a_sentence(monkeypatch):
+    def refuse(name: str, **options: object) -> None:
+        if name == "collectstatic":
+            raise OSError(errno.ENOSPC, "No space left on device", "/data/static/base.css")
+
+    monkeypatch.setattr(up, "call_command", refuse)
+    with pytest.raises(CommandError, match="/data/static/base.css: No space left on device; nothing was started"):
+        call_command("up", "--port", "5998")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_migrate_one_database_take_turns():
+    order, waits = [], threading.Event()
+
+    def migrate_too() -> None:
+        try:
+            with migration_lock(connection, on_wait=waits.set):
+                order.append("second")
+        finally:
+            connection.close()
+
+    second = threading.Thread(target=migrate_too)
+    with migration_lock(connection, on_wait=lambda: pytest.fail("nobody else migrates")):
+        second.start()
+        assert waits.wait(30)
+        order.append("first")
+    second.join(30)
+    assert order == ["first", "second"]

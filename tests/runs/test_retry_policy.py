@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.models import State
-from analysis.runs.retry_policy import Cause, decide_retry
+from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,9 @@ from analysis.runs.retry_policy import Cause, decide_retry
         ([Cause.OWNER_DIED, Cause.HOST_LOST], Cause.OWNER_DIED, State.INTERRUPTED),
         ([], Cause.ENGINE_CRASHED, State.QUEUED),
         ([Cause.ENGINE_KILLED], Cause.ENGINE_CRASHED, State.FAILED),
+        ([], Cause.ENGINE_WORKER_DIED, State.QUEUED),
+        ([Cause.ENGINE_WORKER_DIED], Cause.ENGINE_WORKER_DIED, State.FAILED),
+        ([], "worker_failed", State.FAILED),
         ([Cause.OWNER_DIED], Cause.STALLED, State.QUEUED),
         ([Cause.OWNER_DIED, Cause.OWNER_DIED], Cause.STALLED, State.FAILED),
         ([], "workload_failed", State.FAILED),
@@ -34,3 +37,25 @@ def test_a_worker_that_is_stopped_costs_the_run_nothing_however_often():
 @pytest.mark.parametrize("cause", [*Cause, "workload_failed"])
 def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
     assert decide_retry(cause, [], cancel_requested=True).state == State.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("causes", "told"),
+    [
+        ([Cause.OWNER_DIED] * 3, "Given up after 3 attempts: its worker died 3 times."),
+        (
+            [Cause.OWNER_DIED, Cause.ENGINE_KILLED, Cause.OWNER_DIED],
+            "Given up after 3 attempts: its worker died 2 times, something killed its engine once.",
+        ),
+        (
+            [Cause.STALLED, Cause.HOST_LOST, Cause.OWNER_DIED],
+            "Given up after 3 attempts: its engine stood still once, its host fell silent once, its worker died once.",
+        ),
+    ],
+)
+def test_a_run_that_is_given_up_tells_what_happened_in_each_attempt(causes, told):
+    assert describe_attempts(causes) == told
+
+
+def test_every_cause_that_counts_has_its_words():
+    assert all(cause.value not in describe_attempts([cause]) for cause in Cause if cause != Cause.WORKER_STOPPED)

@@ -98,6 +98,15 @@ def test_a_refresh_stores_what_is_in_use_and_when(monkeypatch):
 
 
 @pytest.mark.django_db
+def test_a_device_was_last_seen_when_the_slowest_part_of_its_worker_gave_a_sign():
+    card = make_device(device="mps", kind="mps")
+    device_discovery.devices_refresh([card], silent_seconds=61)
+    assert not Device.objects.seen_lately().exists()
+    device_discovery.devices_refresh([card])
+    assert Device.objects.seen_lately().exists()
+
+
+@pytest.mark.django_db
 def test_what_cannot_be_read_is_unknown_and_not_zero():
     card = make_device(device="mps", kind="mps")
     device_discovery.devices_refresh([card])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.utils import timezone
 
-from analysis.models import Attempt, Run
+from analysis.models import Attempt, Run, Throttle
 from analysis.pages.context_processors import fleet_alarm
-from analysis.workers.health import alarm_of_dead_workers, readiness
+from analysis.workers import health
+from analysis.workers.health import WRITE_EVERY_SECONDS, alarm_of_dead_workers, readiness
+from engine.units import MIB
 from tests.factories import make_card, make_claimed_run, make_run
 
 PATH = "/readyz"
@@ -36,6 +40,7 @@ def test_a_live_worker_and_an_empty_queue_are_ready(client):
     assert (answer.status_code, answer.json()["status"]) == (200, "ready")
     assert {name: check["ok"] for name, check in answer.json()["checks"].items()} == {
         "database": True,
+        "disk": True,
         "worker": True,
         "queue": True,
     }
@@ -116,8 +121,58 @@ def test_a_run_that_needs_more_memory_than_the_idle_device_has_may_wait():
 def test_the_check_costs_a_bounded_number_of_queries(django_assert_max_num_queries):
     for number in range(5):
         make_old_run(make_card(number), state="cancelled")
-    with django_assert_max_num_queries(4):
+    readiness()  # the probe of a write makes its row
+    with django_assert_max_num_queries(5):
         readiness()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_answers_but_takes_no_write_is_not_ready(client):
+    """As on a full disk: reading alone would say that all is well."""
+    make_card()
+    with writes_refused():
+        answer = client.get(PATH)
+        assert client.get(PATH).status_code == 503  # also when asked again at once
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["database"] == {
+        "ok": False,
+        "message": "The database answers but takes no write; the web server's log says why.",
+    }
+    assert client.get(PATH).status_code == 200
+
+
+@contextmanager
+def writes_refused():
+    is_sqlite = connection.vendor == "sqlite"
+    refuse, allow = ("PRAGMA query_only = {}", "SET default_transaction_read_only = {}")[not is_sqlite], ("on", "off")
+    with connection.cursor() as cursor:
+        cursor.execute(refuse.format(allow[0]))
+        try:
+            yield
+        finally:
+            cursor.execute(refuse.format(allow[1]))
+
+
+@pytest.mark.django_db
+def test_writes_are_probed_now_and_then_however_often_it_is_asked():
+    """Everybody may ask, so asking must not cost a write each time."""
+    make_card()
+    readiness()
+    written = Throttle.objects.get(scope="readyz").free_at_seconds
+    readiness()
+    assert Throttle.objects.get(scope="readyz").free_at_seconds == written
+    Throttle.objects.update(free_at_seconds=written - WRITE_EVERY_SECONDS - 1)
+    readiness()
+    assert Throttle.objects.get(scope="readyz").free_at_seconds > written - 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("free", "ok"), [(10 * MIB, False), (10_000 * MIB, True)])
+def test_a_data_folder_without_room_is_not_ready_before_the_first_write_fails(monkeypatch, free, ok):
+    make_card()
+    monkeypatch.setattr(health.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))
+    assert readiness().is_ready == ok
+    assert readiness().checks["disk"].ok == ok
 
 
 def test_a_database_that_is_away_is_an_answer_and_no_traceback(client, monkeypatch):

@@ -36,6 +36,7 @@ def test_an_empty_portal_has_zeros_and_no_made_up_figures():
     assert found["memorymark_runs_queued", "high"] == found["memorymark_runs_running",] == 0
     assert found["memorymark_runs_queued_oldest_seconds",] == 0
     assert not [key for key in found if key[0].startswith("memorymark_device")]
+    assert found["memorymark_data_folder_free_bytes",] > 0
 
 
 @pytest.mark.django_db

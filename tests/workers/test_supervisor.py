@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,8 @@ from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.services import LogLine
 from analysis.workers import supervisor
-from analysis.workers.supervisor import GivenUp, SupervisorTimeouts, describe_death, supervise
+from analysis.workers.engine_process import EngineProcess
+from analysis.workers.supervisor import GivenUp, SupervisorTimeouts, cause_of_death, describe_death, supervise
 from tests.factories import make_claimed_run
 from tests.fake_engine import FAKE_ENGINE
 
@@ -86,6 +88,8 @@ def test_an_error_of_the_engine_fails_the_run_with_its_code_and_words():
     [
         ("crash", -11, "signal 11 (Segmentation fault) and gave no result. Its last words: about to fall"),
         ("killed", -9, "signal 9 (Killed) and gave no result."),
+        ("terminated", 143, "signal 15 (Terminated) and gave no result."),
+        ("worker_died", 1, "the worker process was ended by SIGKILL"),
     ],
 )
 def test_an_engine_that_was_ended_by_a_signal_is_tried_once_more_and_then_fails_the_run(mode, exit_status, words):
@@ -94,6 +98,41 @@ def test_an_engine_that_was_ended_by_a_signal_is_tried_once_more_and_then_fails_
     run = watch_again(first, mode)
     assert (run.state, run.attempt, run.exit_status) == (State.FAILED, 2, exit_status)
     assert words in run.error_message
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "cause"),
+    [
+        (-signal.SIGKILL, "engine_killed"),
+        (-signal.SIGTERM, "engine_killed"),
+        (128 + signal.SIGTERM, "engine_killed"),
+        (128 + signal.SIGKILL, "engine_killed"),
+        (128 + signal.SIGINT, "engine_killed"),
+        (-signal.SIGSEGV, "engine_crashed"),
+        (128 + signal.SIGABRT, "engine_crashed"),
+        (None, "engine_died"),
+        (0, "engine_died"),
+        (1, "engine_died"),
+        (128, "engine_died"),
+        (255, "engine_died"),
+    ],
+)
+def test_an_exit_status_tells_who_ended_the_engine_also_as_a_shell_says_it(exit_status, cause):
+    assert cause_of_death(exit_status) == cause
+
+
+@pytest.mark.parametrize("mode", ["terminated", "worker_died"])
+def test_a_stop_that_reaches_the_engines_processes_first_does_not_count(mode, monkeypatch):
+    """SIGTERM to every process at once: this one hears of it when the engine is dead already."""
+    ended, end = [], EngineProcess.end
+
+    def end_and_note(process: EngineProcess, wait_seconds: float = 30.0) -> bool:
+        ended.append(process)
+        return end(process, wait_seconds)
+
+    monkeypatch.setattr(EngineProcess, "end", end_and_note)
+    run = watch(mode, stop=lambda run: bool(ended))
+    assert (run.state, run.attempts.get().cause, run.attempts.get().counted) == (State.QUEUED, "worker_stopped", False)
 
 
 def test_an_engine_that_leaves_without_a_word_fails_the_run():
@@ -115,6 +154,12 @@ def test_a_result_that_lacks_its_parts_fails_the_run():
     run = watch("bad_result")
     assert (run.state, run.error_code) == (State.FAILED, "bad_result")
     assert "'device'" in run.error_message
+
+
+def test_a_result_that_is_too_long_a_line_is_said_to_be_so():
+    run = watch("long_result")
+    assert (run.state, run.error_code) == (State.FAILED, "bad_result")
+    assert "a line of more than 1 MiB" in run.error_message
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import OperationalError
 from django_q.models import OrmQ
 
 from analysis.models import Device, Run, State
@@ -62,6 +63,33 @@ def test_what_a_dead_worker_left_running_goes_back_and_is_run_again(device):
 def test_work_without_a_device_takes_the_runs_of_silent_owners(monkeypatch):
     monkeypatch.setattr(services, "runs_reap", lambda: 3)
     assert tasks.housekeep() == "taken from silent owners: 3"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("database is locked"), ExceptionGroup("rules failed", [OperationalError("database is locked")])],
+    ids=["at once", "in a rule"],
+)
+def test_work_that_meets_a_locked_database_is_put_off_with_a_line(monkeypatch, caplog, error):
+    """As on a first start, when everything writes at once: no traceback, the next look does it."""
+
+    def refuse(**kwargs) -> None:
+        raise error
+
+    monkeypatch.setattr(tasks, "connections_let_go", lambda: None)
+    monkeypatch.setattr(tasks, "retain_if_due", refuse)
+    assert tasks.housekeep() == "put off: the database is away"
+    assert "database is locked" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_a_rule_that_fails_for_another_reason_is_told_in_full(monkeypatch):
+    def refuse(**kwargs) -> None:
+        raise ExceptionGroup("rules failed", [OperationalError("locked"), ZeroDivisionError()])
+
+    monkeypatch.setattr(tasks, "retain_if_due", refuse)
+    with pytest.raises(ExceptionGroup):
+        tasks.housekeep()
 
 
 def test_a_worker_that_stops_claims_nothing(device):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -14,10 +15,16 @@ from django_q import cluster as q2
 from django_q import pusher
 from django_q.models import OrmQ
 
-from analysis.models import Run, State
+from analysis.models import Device, Run, State
 from analysis.workers import django_q_adapter, worker
 from analysis.workers.device_lock import device_lock
-from analysis.workers.django_q_adapter import DIED_EXIT_STATUS, FailFastSentinel, start_cluster
+from analysis.workers.django_q_adapter import (
+    DIED_EXIT_STATUS,
+    FailFastSentinel,
+    SignsOfLife,
+    WatchedQueue,
+    start_cluster,
+)
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.worker import DeviceWorker, Worker
 from tests.factories import make_claimed_run, make_device, make_run
@@ -62,7 +69,7 @@ def test_the_processes_of_the_cluster_are_forks_whatever_python_would_do(monkeyp
     monkeypatch.setattr(django_q_adapter.signal, "signal", lambda *given: None)
     try:
         multiprocessing.set_start_method("forkserver", force=True)
-        start_cluster(lambda number, frame: None)
+        start_cluster(lambda number, frame: None, SignsOfLife())
         assert multiprocessing.get_start_method() == q2.get_mp_context().get_start_method() == "fork"
     finally:
         multiprocessing.set_start_method(None, force=True)
@@ -81,6 +88,15 @@ def test_a_look_leaves_one_message_for_the_device_whatever_lay_there():
 def test_work_without_a_device_is_woken_in_the_default_queue():
     Worker()._look()
     assert OrmQ.objects.get().key == "memorymark"
+
+
+@pytest.mark.django_db
+def test_each_look_tidies_the_folders_of_its_own_host(settings):
+    """In a task it would be for luck to decide which host's folders are tidied."""
+    left = settings.DATA_DIR / "runs" / "1" / "a-token-of-no-run"
+    left.mkdir(parents=True)
+    Worker()._look()
+    assert not left.parent.exists()
 
 
 @pytest.mark.django_db
@@ -122,8 +138,50 @@ def test_a_lock_that_a_frozen_worker_may_hold_is_no_sign_of_life(monkeypatch, tm
     own = Worker()
     monkeypatch.setattr(worker, "connections_let_go", lambda: None)
     monkeypatch.setattr(own, "_refresh", write_beside_a_lock)
-    monkeypatch.setattr(own._heartbeat, "beat", lambda: pytest.fail("a sign of life was given for the worker"))
+    for heartbeat in own._heartbeats.values():
+        monkeypatch.setattr(heartbeat, "beat", lambda: pytest.fail("a sign of life was given for the worker"))
     own._look_after(now=1.0)
+
+
+def test_a_process_that_waits_for_a_message_gives_signs_of_life_until_one_comes(monkeypatch):
+    """Default workers of several hosts share one queue: an idle one may never get a message."""
+    monkeypatch.setattr(django_q_adapter, "WAIT_SECONDS", 0.01)
+    tasks, signs = multiprocessing.Queue(), []
+
+    def beat() -> None:
+        signs.append("beat")
+        if len(signs) == 4:
+            tasks.put("a task")
+
+    assert WatchedQueue(tasks, beat).get() == "a task"
+    assert len(signs) >= 4
+
+
+def test_a_process_that_cannot_hand_on_its_message_yet_gives_signs_of_life_too(monkeypatch):
+    """The worker is busy, perhaps for hours: its pusher is not frozen."""
+    monkeypatch.setattr(django_q_adapter, "WAIT_SECONDS", 0.01)
+    tasks, signs = multiprocessing.Queue(maxsize=1), []
+    tasks.put("first")
+
+    def beat() -> None:
+        signs.append("beat")
+        if len(signs) == 4:
+            assert tasks.get() == "first"
+
+    WatchedQueue(tasks, beat).put("second")
+    assert (tasks.get(), len(signs) >= 4) == ("second", True)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("part", ["worker", "pusher"])
+def test_a_frozen_part_of_a_worker_is_no_sign_of_life_of_its_device(part, monkeypatch):
+    own = DeviceWorker(make_device())
+    own._refresh()
+    assert Device.objects.seen_lately().exists()
+    frozen_at = time.monotonic() - 100
+    monkeypatch.setattr(own._heartbeats[part], "_beat_at", [frozen_at])
+    own._refresh()
+    assert not Device.objects.seen_lately().exists()
 
 
 def test_the_pulse_tells_how_long_the_worker_has_stood_still():

@@ -116,7 +116,7 @@ class HealthDescribed(OpenApiViewExtension):
     target_class = "analysis.api.classic.views.Health"
 
     def view_replacement(self) -> type:
-        answers = {200: HealthSerializer, **_errors(406)}
+        answers = {200: HealthSerializer, **_errors(406, 503)}
         description = "State of this server and its first device."
         return _described(
             self.target,
@@ -157,6 +157,6 @@ class AnalyzeDescribed(OpenApiViewExtension):
                 description="Store a run and wait for it; 202 when that takes too long, or too many wait.",
                 parameters=[prefer],
                 request=AnalyzeBodySerializer,
-                responses={**answers, **_errors(400, 401, 403, 406, 413, 415, 429, 500)},
+                responses={**answers, **_errors(400, 401, 403, 406, 413, 415, 429, 500, 503)},
             ),
         )

@@ -31,7 +31,9 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     gpu = serializers.SerializerMethodField(help_text="Its card in /api/v1/gpus/; null for what is not in it.")
     drained = serializers.SerializerMethodField(help_text="It or its host takes no new run.")
     maintenance_note = serializers.SerializerMethodField(help_text="Its own, else its host's.")
-    takes_runs = serializers.BooleanField(help_text="Enabled, not drained, not in maintenance: itself and its host.")
+    takes_runs = serializers.SerializerMethodField(
+        help_text="Its worker lives (`is_alive`), and itself and its host are enabled, not drained, not in maintenance."
+    )
     is_alive = serializers.SerializerMethodField(help_text="Its worker gave a sign of life in the last minute.")
     memory_age_seconds = serializers.SerializerMethodField(help_text="How old the figure of the memory in use is.")
     is_calibrated = serializers.SerializerMethodField(help_text="Estimates use constants measured on this card.")
@@ -66,6 +68,10 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
 
     def get_memory_age_seconds(self, device: Device) -> float | None:
         return _age_seconds(device.memory_read_at)
+
+    def get_takes_runs(self, device: DeviceWithActivity) -> bool:
+        # for a program one answer is enough: a device whose worker is silent takes nothing, whatever its settings say
+        return device.takes_runs and device.is_up
 
     def get_is_calibrated(self, device: Device) -> bool:
         return device.calibrated_at is not None

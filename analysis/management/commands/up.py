@@ -21,7 +21,7 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import DatabaseError
 
 from analysis.accounts.bootstrap import administrator_create_first
 from analysis.database import DATABASE_AWAY, connections_let_go
@@ -52,7 +52,14 @@ class Command(BaseCommand):
         self._processes, self._stops = ProcessManager(), 0
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
-        devices = self._set_up()
+        try:
+            devices = self._set_up()
+        except DatabaseError as exc:
+            raise CommandError(f"the database cannot be used: {exc}") from exc
+        except OSError as exc:  # as on a full disk
+            raise CommandError(
+                f"{exc.filename or settings.DATA_DIR}: {exc.strerror or exc}; nothing was started"
+            ) from exc
         self._processes.start([web_server(host, port), default_worker(), *map(worker, devices)])
         try:
             self._keep(address(host, port))
@@ -82,8 +89,6 @@ class Command(BaseCommand):
                 call_command("migrate", interactive=False, verbosity=0)
                 return
             except DATABASE_AWAY as exc:
-                if connection.vendor == "sqlite":
-                    raise CommandError(f"the database cannot be used: {exc}") from exc
                 self._say(f"waiting for the database: {str(exc).splitlines()[0]}")
                 connections_let_go()
                 time.sleep(_DATABASE_SECONDS)

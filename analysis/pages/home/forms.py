@@ -20,6 +20,7 @@ from engine.errors import SpecError
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
+_SILENT_NAMED = 3
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 """What a host without an accelerator is offered first: an exact answer in about a minute."""
 
@@ -87,12 +88,14 @@ class RunForm(forms.Form):
     """Folded away on the page, which unfolds them when one of them is wrong."""
     SEARCHED = {"model": "Search models", "gpu": "Search cards"}
 
-    def __init__(self, *args: Any, devices: Iterable[Device], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, devices: Iterable[Device], silent: Iterable[Device] = (), **kwargs: Any) -> None:
+        """`devices` can be chosen; `silent` ones cannot, for nobody knows when they would start a run."""
         super().__init__(*args, **kwargs)
         self.devices = list(devices)
         self.places = places_offered(self.devices)
         self.spec: RunSpec | None = None
         self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
+        self.fields["device"].help_text = _describe_silent(silent)
         self._offer("gpu", gpu_choices())
         self._offer("model", _models_by_type())
         for name, label in self.SEARCHED.items():
@@ -269,6 +272,13 @@ def _is_card(device: Device, gpu_id: str) -> bool:
 
 def _any_of(kind: str, count: int) -> str:
     return f"Any {_KINDS.get(kind, f'{kind.upper()} device')} ({count})"
+
+
+def _describe_silent(devices: Iterable[Device]) -> str:
+    names = [f"{device.host} {device.device}" for device in devices]
+    more = f" and {len(names) - _SILENT_NAMED} more" if len(names) > _SILENT_NAMED else ""
+    shown = ", ".join(names[:_SILENT_NAMED])
+    return f"Left out, as their workers give no sign of life: {shown}{more}." if names else ""
 
 
 def _models_by_type() -> list[tuple[str, list[tuple[str, str]]]]:

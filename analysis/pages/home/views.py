@@ -45,11 +45,12 @@ def home(request: HttpRequest) -> HttpResponse:
     """
     if is_guest(request):
         return _guests_page(request)
-    devices = list(_devices_offered(request))
+    devices, silent = _devices_offered(request)
     run = _run_named(request)
     given = values_in_query(request.GET)
     filled = values_of(run, request.GET.get("kind", ""), devices) | given if run else given
-    return _home_page(request, RunForm(devices=devices, initial=filled or first_values(devices)), source=run)
+    form = RunForm(devices=devices, silent=silent, initial=filled or first_values(devices))
+    return _home_page(request, form, source=run)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -60,7 +61,8 @@ def run_create(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "POST":
         return redirect("home")
-    form = RunForm(request.POST, devices=_devices_offered(request))
+    devices, silent = _devices_offered(request)
+    form = RunForm(request.POST, devices=devices, silent=silent)
     if form.is_valid() and "again" not in request.POST and (earlier := _earlier_result(form)):
         return _home_page(request, form, earlier=earlier)
     try:
@@ -164,8 +166,14 @@ def _enabled_devices() -> DeviceQuerySet:
     return Device.objects.enabled().select_related("host").defer("calibration").best_first()
 
 
-def _devices_offered(request: HttpRequest) -> DeviceQuerySet:
-    return _enabled_devices().allowing(request.user)
+def _devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], list[DeviceWithActivity]]:
+    """Those that can be chosen, and those that are left out because their worker gives no sign of life.
+
+    Where no worker lives all are offered: what is asked of them waits until they are back, and a banner says so.
+    """
+    devices = list(_enabled_devices().allowing(request.user).with_activity())
+    living = [device for device in devices if device.is_up]
+    return (living, [device for device in devices if not device.is_up]) if living else (devices, [])
 
 
 def _devices_shown() -> list[DeviceWithActivity]:

@@ -202,7 +202,7 @@ def _marks(roles: Roles) -> list[_Mark]:
     return sorted(marks, key=lambda mark: not mark.is_recommended)
 
 
-def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> list[PointLabel]:
+def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> tuple[PointLabel, ...]:
     """The sizes of the answer with a ring, the recommended one first, and the last point's figure."""
     labels = [
         PointLabel(
@@ -218,7 +218,7 @@ def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> list[
     last = max(points)
     if last not in {label.x for label in labels}:
         labels.append(PointLabel(last, points[last], f"{last:,}: {text(points[last])}"))
-    return labels
+    return tuple(labels)
 
 
 def _refusal(refused: Sequence[int], top: float) -> list[PointLabel]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import DeviceUnavailable, WorkerFailed
+from engine.errors import DeviceUnavailable, EngineError, WorkerDied, WorkerFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.predict import Replays
 from engine.result import DeviceFacts, Outcome
@@ -98,9 +98,40 @@ def kill_soon(pid: int) -> None:
 
 def test_a_killed_session_is_a_failure_and_never_out_of_memory(session):
     kill_soon(session._session_pid)
-    with pytest.raises(WorkerFailed, match="SIGKILL"):
+    with pytest.raises(WorkerDied, match="SIGKILL"):
         session.probe(8, steps=10_000, with_kinds=False, seconds=60)
     assert probe(session, 2).fits
+
+
+@pytest.mark.parametrize("is_between_probes", [True, False])
+def test_a_worker_that_is_asked_to_end_died_and_the_next_one_serves(session, is_between_probes):
+    """SIGTERM to the process that sessions are forked from, as earlyoom or an administrator sends it."""
+    waiting = session._process
+    if is_between_probes:
+        waiting.terminate()
+        waiting.wait()
+    else:
+        threading.Timer(0.2, waiting.terminate).start()
+    with pytest.raises(WorkerDied, match="SIGTERM") as died:
+        session.probe(8, steps=10_000, with_kinds=False, seconds=60)
+    assert died.value.status == -signal.SIGTERM
+    assert probe(session, 2).fits
+
+
+def test_an_error_that_crossed_a_process_border_keeps_its_class():
+    died = WorkerDied("ended by SIGKILL")
+    assert type(EngineError.from_dict(died.to_dict())) is WorkerDied
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGKILL, WorkerDied), (signal.SIGSEGV, DeviceUnavailable)])
+def test_a_process_killed_while_it_asks_for_the_device_says_nothing_of_the_device(monkeypatch, number, error):
+    code = (
+        "import os, sys, engine.worker.process as w, engine.measurement.device as d; "
+        f"d.facts_of = lambda name: os.kill(os.getpid(), {int(number)}); w.main(*sys.argv[1:])"
+    )
+    monkeypatch.setattr(handle, "WORKER_COMMAND", (sys.executable, "-c", code))
+    with WorkerHandle(SPEC) as worker, pytest.raises(error, match=number.name):
+        worker.open()
 
 
 def test_a_session_the_kernel_killed_for_memory_is_out_of_memory(session, monkeypatch):
@@ -136,7 +167,7 @@ def test_a_crash_while_the_kernel_kills_somebody_else_is_no_out_of_memory(sessio
     kills = iter([3, 4])
     monkeypatch.setattr(handle, "_oom_kills", lambda: next(kills))
     threading.Timer(0.2, os.kill, (session._session_pid, signal.SIGSEGV)).start()
-    with pytest.raises(WorkerFailed, match="SIGSEGV"):
+    with pytest.raises(WorkerDied, match="SIGSEGV"):
         session.probe(8, steps=10_000, with_kinds=False, seconds=60)
 
 

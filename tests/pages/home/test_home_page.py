@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from analysis.models import Device, Run
 from analysis.pages.home.totals import CACHE_KEY, lab_totals, lab_totals_read
@@ -161,3 +163,24 @@ def test_an_address_fills_the_form_and_replaces_what_a_cloned_run_had(alice_clie
     assert '<option value="sgd" selected>' in text
     assert 'name="current_batch_size" value="7"' in text
     assert f'with the settings of <a href="{run.get_absolute_url()}">run {run.pk}</a>' in text
+
+
+def test_a_device_whose_worker_is_silent_is_not_offered_and_the_form_says_so(alice_client: Client) -> None:
+    living, silent = (
+        make_card(0, "host-a"),
+        make_card(0, "host-b", last_seen_at=timezone.now() - dt.timedelta(minutes=2)),
+    )
+    page = text_of(alice_client)
+    assert f'<option value="{living.pk}">' in page
+    assert f'<option value="{silent.pk}">' not in page
+    assert "Left out, as their workers give no sign of life: host-b cuda:0." in page
+    assert "Any GPU" not in page
+    assert "⊘ no sign of life" in words(page)  # on the device's own card
+    response = alice_client.post("/runs/new/", asked(silent))
+    assert (response.status_code, Run.objects.count()) == (422, 0)
+
+
+def test_where_no_worker_lives_all_devices_are_offered_and_what_is_asked_waits(alice_client: Client) -> None:
+    silent = make_card(last_seen_at=timezone.now() - dt.timedelta(minutes=2))
+    assert f'<option value="{silent.pk}">' in text_of(alice_client)
+    assert alice_client.post("/runs/new/", asked(silent)).status_code == 302
