@@ -17,7 +17,7 @@ from analysis.presentation.stored_result import StoredResult
 
 
 def run_context(run: Run) -> dict[str, Any]:
-    """What every run page shows, whatever the state."""
+    """Give what every run page shows, whatever the state."""
     return {
         "run": run,
         "model_name": labels.model_name(run.model),
@@ -29,12 +29,12 @@ def run_context(run: Run) -> dict[str, Any]:
 
 
 def over_context(run: Run) -> dict[str, Any]:
-    """What every run that is over shows: the end of its log, and its attempts."""
+    """Give what every run that is over shows: the end of its log, and its attempts."""
     return {"log_lines": last_log_lines(run), "attempts": attempts_shown(run)}
 
 
 def ended_context(run: Run) -> dict[str, Any]:
-    """A run that ended without a result."""
+    """Give the page of a run that ended without a result."""
     title, explanation = run_state.ending(run)
     probes = list(Measurement.objects.of(run))
     attempt = run.attempts.filter(number=run.attempt).first()
@@ -50,7 +50,7 @@ def ended_context(run: Run) -> dict[str, Any]:
 
 
 def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
-    """A finished run: the answer in the order it is read."""
+    """Give the page of a finished run: the answer in the order it is read."""
     return {
         "result": result,
         "assumed": assumed,
@@ -75,7 +75,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
 
 
 def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
-    """What the answer rests on."""
+    """Give what the answer rests on."""
     return {
         "charts": [chart_of(plot) for plot in result_plots(run, result)],
         "stack": memory_breakdown.stack(result),
@@ -99,7 +99,7 @@ def _certificate(run: Run, result: StoredResult) -> list[result_summary.Evidence
 
 
 def carried_keys(run: Run) -> frozenset[ProbeKey]:
-    """The probes of this run that an earlier attempt measured."""
+    """Return the probes of this run that an earlier attempt measured."""
     return frozenset(map(probe_key, Measurement.objects.of(run).filter(is_carried=True)))
 
 
@@ -111,12 +111,12 @@ def attempts_shown(run: Run) -> list[Attempt]:
 
 
 def last_log_lines(run: Run) -> list[RunLog]:
-    """The newest lines, oldest first."""
+    """Read the newest lines, oldest first."""
     return list(RunLog.objects.of(run).reverse()[:LOG_LINES_SHOWN])[::-1]
 
 
 def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
-    """The environment as stored, in words; what is unknown is left out rather than shown empty."""
+    """Write the environment as stored, in words; what is unknown is left out rather than shown empty."""
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),

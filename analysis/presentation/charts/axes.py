@@ -55,7 +55,7 @@ def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memo
 
 
 def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
-    """Samples per second."""
+    """Make the axis of samples per second."""
     title, known = "samples per second", [value for value in values if value > 0] or [1.0]
     if not is_log:
         return _between("rate", title, decimal_ticks(max(known)), number)
@@ -67,7 +67,7 @@ def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
 
 
 def change_axis(fractions: Iterable[float], *, title: str) -> Axis:
-    """Changes against a first figure, 0.06 is +6 %; never so close that noise looks like a change."""
+    """Make the axis of changes from a first figure, 0.06 is +6 %; never so close that noise looks like a change."""
     known = [-0.04, 0.04, *fractions]
     step = decimal_ticks(max(known) - min(known))[1]
     first, last = math.floor(min(known) / step), math.ceil(max(known) / step)

@@ -112,7 +112,7 @@ _KINDS = (
 def memory_stack(
     batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
 ) -> Stack | None:
-    """The kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
+    """Return the kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
     sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _KINDS]
     return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
 

@@ -101,7 +101,7 @@ def memory_plot(
 
 
 def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
-    """Samples per second by batch size, or None where no speed was measured."""
+    """Plot samples per second by batch size, or None where no speed was measured."""
     speeds, unsteady = speed_points(probes), unsteady_sizes(probes)
     if not speeds:
         return None
@@ -161,7 +161,7 @@ def _memory_dots(points: Points, word: str = "") -> tuple[PlotPoint, ...]:
 
 
 def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
-    """What was predicted for every size that was to fit, as far as the measurement went.
+    """Plot what was predicted for every size that was to fit, as far as the measurement went.
 
     Memory is no straight line: two estimates are joined only where nothing was run between them, for there the line
     would be read as an estimate that nobody made.
@@ -203,7 +203,7 @@ def _marks(roles: Roles) -> list[_Mark]:
 
 
 def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> tuple[PointLabel, ...]:
-    """The sizes of the answer with a ring, the recommended one first, and the last point's figure."""
+    """Ring the sizes of the answer, the recommended one first, and give the last point its figure."""
     labels = [
         PointLabel(
             mark.batch_size,

@@ -232,7 +232,7 @@ def _along(level: ReferenceLine, frame: _Frame) -> Iterator[Label]:
 
 
 def _mark_label(mark: Annotation, frame: _Frame) -> Label:
-    """Steps speak above the plot, the others inside at its foot, so that the two never meet."""
+    """Put the text of steps above the plot and that of others inside at its foot, so that the two never meet."""
     label = label_at(mark.text, frame.x(mark.x), TOP - 9 if mark.is_step else frame.bottom - 5, "middle", is_bold=True)
     beyond = label.box.right - (frame.size.width - 3)
     return label if beyond <= 0 else label_at(mark.text, frame.x(mark.x) - beyond, label.y, "middle", is_bold=True)
@@ -294,7 +294,7 @@ def _dot(dot: PlotPoint, frame: _Frame) -> Shape:
 
 
 def _interval(dot: PlotPoint, x: float, frame: _Frame) -> str:
-    """The path of an error bar: a line from its lower to its upper end, with a short one across both."""
+    """Draw an error bar: a line from its lower to its upper end, with a short one across both."""
     if dot.interval is None:
         return ""
     low, high = (frame.y(end) for end in dot.interval)
@@ -316,7 +316,7 @@ def _level_rules(frame: _Frame) -> list[Rule]:
 
 
 def _mark_rules(frame: _Frame) -> list[Rule]:
-    """A mark's line ends above its text."""
+    """Draw the line of each mark, which ends above its text."""
     return [
         Rule("step" if mark.is_step else "mark", at, at, _px(TOP), _px(frame.floor))
         for mark in frame.plot.marks

@@ -185,6 +185,6 @@ class Plot:
 
     @property
     def kinds(self) -> str:
-        """ "measured", "estimated" or both: what the points are."""
+        """Say what the points are: "measured", "estimated" or both."""
         kinds = {"estimated" if trace.is_estimate else "measured" for trace in self.traces}
         return " and ".join(sorted(kinds, reverse=True))
