@@ -47,7 +47,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
         refuse_taken_port(host, port)
-        self._processes, self._stops = ProcessManager(), 0
+        self._processes, self._stops = ProcessManager(adopts_orphans=True), 0
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
         try:
