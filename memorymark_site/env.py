@@ -7,7 +7,9 @@ import os
 import re
 import secrets
 import shlex
+import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +121,18 @@ def writable_file(name: str | Path, *, remedy: str) -> None:
         raise ImproperlyConfigured(f"{path.parent}: the database's folder is missing or cannot be written; {remedy}")
     if path.exists() and not os.access(path, os.W_OK):
         raise ImproperlyConfigured(f"{path}: the database cannot be written (read-only, or not ours); {remedy}")
+
+
+def keep_private(name: str | Path) -> None:
+    """Take from others the right to read this SQLite file, and what SQLite keeps beside it, where it is ours.
+
+    Made before version 0.5, or by a program with another umask, it was readable to everybody on the machine.
+    """
+    for file in (Path(f"{name}{end}") for end in ("", "-wal", "-shm")):
+        with suppress(OSError):  # not there; or not ours to change, and then its owner's to answer for
+            mode = stat.S_IMODE(file.stat().st_mode)
+            if mode & 0o077:
+                file.chmod(mode & 0o700)
 
 
 def stored_secret(path: Path) -> str:

@@ -37,6 +37,7 @@ from memorymark_site.env import (
     env_path,
     env_rate,
     env_text,
+    keep_private,
     stored_secret,
     writable_file,
     writable_folder,
@@ -147,6 +148,7 @@ _POSTGRESQL_OPTIONS = {
 _DATABASE = dj_database_url.parse(env_text("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'memorymark.sqlite3'}")
 if _DATABASE["ENGINE"] == "django.db.backends.sqlite3":
     writable_file(_DATABASE["NAME"], remedy="set DATABASE_URL or MEMORYMARK_DATA_DIR")
+    keep_private(_DATABASE["NAME"])
     _DATABASE |= {"OPTIONS": _SQLITE_OPTIONS}
 else:
     _DATABASE |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}

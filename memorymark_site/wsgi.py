@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.wsgi import get_wsgi_application
 
+os.umask(0o077)  # as in manage.py
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memorymark_site.settings")
 _CHARSET = re.compile(r"\s*;\s*charset\s*=[^;]*", re.IGNORECASE)
 _django = get_wsgi_application()

@@ -38,6 +38,9 @@ from django_q import cluster as q2
 from django_q import core_signing, pusher
 from django_q.brokers import Broker
 from django_q.conf import Conf
+from django_q.signals import post_spawn
+
+from analysis.workers.strays import adopt_orphans
 
 logger = logging.getLogger(__name__)
 
@@ -171,6 +174,11 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
         os._exit(DIED_EXIT_STATUS)
 
 
+def _adopt_orphans(**_: Any) -> None:
+    """In the process that runs tasks, once it is forked: engines are its children, and so is what they leave."""
+    adopt_orphans()
+
+
 def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfLife) -> BaseProcess:
     """Start the processes that serve the queue, with all changes in force; `stop` is called when this one is to end.
 
@@ -179,6 +187,7 @@ def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfL
     multiprocessing.set_start_method("fork", force=True)  # Python 3.14 would not fork by itself
     pusher.SignedPackage = SignedTaskReader
     FailFastSentinel.signs = signs
+    post_spawn.connect(_adopt_orphans)
     q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
     cluster = q2.Cluster()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from analysis.workers.engine_process import dies_with_its_parent
+from analysis.workers.strays import adopt_orphans, kill_strays
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +61,13 @@ class Child:
 
 
 class ProcessManager:
-    """The children of `manage.py up`."""
+    """The children of `manage.py up`. `adopts_orphans`: this process has no others, and ends what it takes in."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, adopts_orphans: bool = False) -> None:
         self.children: list[Child] = []
+        self._adopts_orphans = adopts_orphans
+        if adopts_orphans:
+            adopt_orphans()
 
     def start(self, children: Iterable[Child]) -> None:
         for child in children:
@@ -73,6 +77,7 @@ class ProcessManager:
     def look(self) -> None:
         """Start again what died; the more often in a row, the later."""
         now = time.monotonic()
+        self._end_strays()
         for child in self.children:
             if child.is_alive:
                 continue
@@ -96,6 +101,11 @@ class ProcessManager:
         for child in self.children:
             if child.process is not None:
                 child.process.wait()
+        self._end_strays()
+
+    def _end_strays(self) -> None:
+        if self._adopts_orphans:
+            kill_strays(keep={child.process.pid for child in self.children if child.process is not None})
 
     def _schedule_restart(self, child: Child, now: float) -> None:
         lived_long = now - child.started_at >= _STEADY_SECONDS

@@ -18,6 +18,7 @@ from analysis.workers.estimates import estimates_recover, owner_of_this_process
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover
 from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.strays import kill_strays, own_children
 from analysis.workers.supervisor import SupervisorTimeouts, supervise
 from engine.errors import DeviceBusy
 
@@ -110,9 +111,11 @@ def estimate() -> str:
     run = services.estimate_claim(owner=owner_of_this_process())
     if run is None:
         return "nothing waits"
-    supervise(
-        run, should_stop=_context.stop_pipe.is_stopping, on_tick=_context.heartbeat.beat, timeouts=_ESTIMATE_TIMEOUTS
-    )
+    stop_pipe, heartbeat, own = _context.stop_pipe, _context.heartbeat, own_children()
+    try:
+        supervise(run, should_stop=stop_pipe.is_stopping, on_tick=heartbeat.beat, timeouts=_ESTIMATE_TIMEOUTS)
+    finally:
+        kill_strays(keep=own)
     estimator_rewake()
     return _told(run)
 
@@ -132,12 +135,14 @@ def _work(device: Device, descriptor: int, context: WorkerContext) -> str:
     if run is None:
         return "nothing waits"
     logger.info("run %s starts on %s", run.pk, device)
+    own = own_children()
     try:
         supervise(
             run, keep_open=[descriptor], should_stop=context.stop_pipe.is_stopping, on_tick=context.heartbeat.beat
         )
     finally:
         kill_left_behind(device)
+        kill_strays(keep=own)
     return _told(run)
 
 

@@ -39,6 +39,7 @@ from analysis.workers.estimates import estimates_recover
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.recovery import device_recover, folders_tidy
 from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.strays import adopt_orphans, kill_strays, own_children
 from analysis.workers.tasks import WorkerContext, set_worker_context
 from engine.errors import DeviceBusy
 
@@ -68,12 +69,21 @@ class Worker:
 
     def work(self) -> int:
         """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
-        worker, pusher = self._heartbeats.values()
-        set_worker_context(WorkerContext(self.device.pk if self.device else None, self._stop_pipe, worker))
+        device_id = self.device.pk if self.device else None
+        set_worker_context(WorkerContext(device_id, self._stop_pipe, self._heartbeats["worker"]))
         self._recover(wait_seconds=5)
         OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
         connections.close_all()  # no connection may cross a fork
         _forks_die_with_their_parent()
+        adopt_orphans()  # of a process of the cluster that is killed
+        own = own_children()
+        try:
+            return self._keep_cluster()
+        finally:
+            kill_strays(keep=own)
+
+    def _keep_cluster(self) -> int:
+        worker, pusher = self._heartbeats.values()
         sentinel = start_cluster(self._ask_to_stop, SignsOfLife(worker.beat, pusher.beat))
         logger.info("worker for %s is ready", self.device or "work without a device")
         while not self._is_stopping and sentinel.is_alive():

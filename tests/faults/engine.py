@@ -180,6 +180,29 @@ def full_disk(engine: Engine) -> None:
     ok(engine)
 
 
+def daemon(engine: Engine) -> None:
+    """Leaves a process that has a session of its own and none of our descriptors, not even the card's lock."""
+    leave_daemon()
+    ok(engine)
+
+
+def daemon_then_killed_supervisor(engine: Engine) -> None:
+    leave_daemon()
+    kill_supervisor(engine)
+
+
+def leave_daemon() -> None:
+    if (between := os.fork()) == 0:
+        os.setsid()
+        if os.fork() == 0:
+            note("grandchildren", str(os.getpid()))
+            os.closerange(0, 4_096)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(600)
+        os._exit(0)
+    os.waitpid(between, 0)
+
+
 def leave_grandchild() -> None:
     if os.fork() == 0:
         os.setsid()
@@ -206,7 +229,7 @@ MODES = {
     mode.__name__: mode
     for mode in (
         ok, segfault, abort, killed, terminated, worker_died, ended_from_outside, cuda_oom, no_result, garbage,
-        flooding, hang, grandchild,
+        flooding, hang, grandchild, daemon, daemon_then_killed_supervisor,
         grandchild_then_killed_supervisor, kill_supervisor, finished_but_unheard, torn_result, foreign_result,
         wrongly_typed, full_disk,
     )

@@ -60,6 +60,22 @@ def test_what_an_engine_left_on_the_card_is_dead_before_the_next_run(fleet: Flee
     assert server.starts == 1
 
 
+@pytest.mark.parametrize(
+    ("word", "attempt"), [("daemon", 1), pytest.param("daemon_then_killed_supervisor", 2, marks=pytest.mark.fault_full)]
+)
+def test_what_an_engine_left_without_any_lock_is_dead_before_the_next_run_ends(fleet: Fleet, word: str, attempt: int):
+    """No lock and no parent's death tells of it: the worker, or its main process, took it in when it was orphaned."""
+    card = fleet.card()
+    runs = [fleet.run(card, word), fleet.run(card)]
+    fleet.serve(card)
+    assert [(run.state, run.attempt) for run in fleet.until_over(*runs)] == [
+        (State.FINISHED, attempt),
+        (State.FINISHED, 1),
+    ]
+    assert fleet.grandchildren()
+    assert not any(map(is_alive, fleet.grandchildren()))
+
+
 @pytest.mark.fault_full
 def test_what_a_dead_worker_left_on_the_card_is_dead_before_the_next_run(fleet: Fleet):
     """F11: the stray process is all that is left of the attempt."""

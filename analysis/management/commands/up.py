@@ -7,7 +7,6 @@ import ipaddress
 import json
 import logging
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -23,7 +22,6 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from analysis.accounts.bootstrap import administrator_create_first
 from analysis.database import DATABASE_AWAY, connections_let_go
 from analysis.models import Device
 from analysis.workers.device_discovery import accelerators_or_cpu, devices_find, devices_register
@@ -49,7 +47,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
         refuse_taken_port(host, port)
-        self._processes, self._stops = ProcessManager(), 0
+        self._processes, self._stops = ProcessManager(adopts_orphans=True), 0
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
         try:
@@ -95,11 +93,7 @@ class Command(BaseCommand):
         raise CommandError("stopped before the database was there")
 
     def _create_administrator(self) -> None:
-        given = os.environ.get("MEMORYMARK_ADMIN_PASSWORD", "")
-        password = given or secrets.token_urlsafe(12)
-        if name := administrator_create_first(password=password):
-            shown = "as given in MEMORYMARK_ADMIN_PASSWORD" if given else f"{password}   (shown only now)"
-            self._say(f"first administrator: {name}   password: {shown}")
+        call_command("first_administrator", stdout=self.stdout)
 
     def _keep(self, url: str) -> None:
         ready_until = time.monotonic() + _READY_SECONDS
