@@ -22,6 +22,8 @@ from analysis.runs.gpu_catalog import gpu_of
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
+else:
+    DeviceWithActivity = Device  # drf-spectacular evaluates the annotations of a serializer's methods
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):
