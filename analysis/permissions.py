@@ -1,7 +1,7 @@
 """The three rights that everything asks for, and the three roles (Django groups) that hand them out.
 
     viewer       reads and exports
-    operator     also starts runs; cancels, retries and annotates her own
+    operator     also starts runs; cancels, retries and annotates their own
     GPU manager  all of it for everybody's runs; devices, prices, quotas, retention, tokens and the audit log
 
 Superusers have every right. A person in no group may sign in and sees nothing.

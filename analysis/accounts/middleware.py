@@ -29,7 +29,7 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 def login_required_only(view: View) -> View:
-    """Whoever has an account, whatever her role: her own account's pages."""
+    """Anyone with an account, whatever their role: the pages of their own account."""
     return _marked(view, _MARK, _SIGNED_IN)
 
 

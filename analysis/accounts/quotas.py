@@ -1,7 +1,7 @@
 """How much of the queue a person may take, and the refusal of what is more: which limit, and when it frees.
 
 Measurements and estimates count as waiting; only measurements count per day, for an estimate holds no device.
-A GPU manager is bound by a row of her own alone, not by those of her groups.
+A GPU manager is bound by a row of their own alone, not by those of their groups.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Use:
 
 
 def limits_of(person: User) -> Limits:
-    """Her own row, or the most generous value of each field among those of her groups."""
+    """Their own row, or the most generous value of each field among those of their groups."""
     rows = list(Quota.objects.filter(Q(user=person) | Q(group__user=person)).prefetch_related("devices"))
     own = [row for row in rows if row.user_id == person.pk]
     if not rows or (not own and may_manage(person)):
@@ -78,7 +78,7 @@ def use_of(person: User) -> Use:
 def enforce_quota(run: Run) -> None:
     """Refuse a new run of a person whose limits it would pass. To be called in the transaction that stores it.
 
-    Raises QuotaExceededError for what is free again later, and SpecError for what she may never ask for.
+    Raises QuotaExceededError for what is free again later, and SpecError for what they may never ask for.
     """
     person = run.requested_by
     if person is None or not (limits := limits_of(person)).has_any:

@@ -47,7 +47,7 @@ def check_rate_limit(scope: str, person: User) -> None:
 
 
 def counted_as(person: User) -> str:
-    """As rows name a person: one, whichever way she shows who she is."""
+    """As rows name a person: one, whichever way they show who they are."""
     return f"user {person.pk}"
 
 

@@ -1,4 +1,4 @@
-"""The audit log to read: nobody adds, changes or deletes an entry here, whoever she is."""
+"""The audit log to read: no role may add, change or delete an entry here."""
 
 from __future__ import annotations
 

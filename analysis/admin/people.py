@@ -28,7 +28,7 @@ else:
     _UserAdmin, _UserChangeForm = django_admin.UserAdmin, UserChangeForm
 
 _FOR_SUPERUSERS = ("is_superuser", "user_permissions")
-_OWN = "Nobody closes her own account or takes her own rights away: somebody else has to."
+_OWN = "You cannot close your own account or take your own rights away: another GPU manager has to."
 
 
 class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
@@ -40,7 +40,7 @@ class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
 
 
 class PersonForm(_UserChangeForm):
-    """Keeps whoever changes her own account in it: so there is always somebody left who may manage."""
+    """Keep managers from closing their own account, so that somebody who may manage is always left."""
 
     request: HttpRequest
     password = ReadOnlyPasswordHashField(label="Password", widget=MaskedPasswordWidget)
@@ -60,9 +60,9 @@ class PersonForm(_UserChangeForm):
 
 @admin.register(User)
 class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
-    """Accounts. They are closed rather than deleted, so that what somebody did keeps her name.
+    """Accounts. They are closed rather than deleted, so that what a person did keeps their name.
 
-    Either way what she has waiting is cancelled: nobody would look at the results.
+    Either way what they have waiting is cancelled: nobody would look at the results.
     """
 
     form = PersonForm

@@ -16,7 +16,7 @@ from analysis.permissions import signed_in_user
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnly[ApiToken]):
-    """A token is made by its owner, on her own page; here it is found and revoked."""
+    """A token is made by its owner, on their own page; here it is found and revoked."""
 
     list_display = ("prefix", "name", "owner", "may_write", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = ("may_write",)

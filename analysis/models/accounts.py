@@ -54,7 +54,7 @@ class ApiToken(models.Model):
 class Quota(models.Model):
     """How much of the queue one person, or each person of a group, may take. An empty field sets no limit.
 
-    A person's own row stands in for those of her groups; of these, each field's most generous value counts.
+    A person's own row stands in for those of their groups; of these, each field's most generous value counts.
     """
 
     user = models.OneToOneField(
@@ -77,7 +77,7 @@ class Quota(models.Model):
         "analysis.Device",
         blank=True,
         related_name="+",
-        help_text="Only these; empty: every device that is open to her.",
+        help_text="Only these; empty: every device that is open to them.",
     )
 
     class Meta:

@@ -73,9 +73,9 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         )
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
-        """Devices without an allow-list, and those whose list has this person or a group of hers.
+        """Devices without an allow-list, and those whose list has this person or a group of theirs.
 
-        Of these, those that the device list of her quota names, if it has one.
+        Of these, those that the device list of their quota names, if it has one.
         """
         person = user if user is not None and user.is_authenticated else None
         open_to_all = Q(allowed_users=None, allowed_groups=None)

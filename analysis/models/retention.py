@@ -10,7 +10,7 @@ DAYS_MAX = 36_500
 """A hundred years: further back there is no date to count from."""
 
 _AUDIT_DAYS_MIN = 365
-"""Whoever manages must not be able to erase what she has just done."""
+"""A manager must not be able to erase what they have just done."""
 
 
 class RetentionRule(models.Model):

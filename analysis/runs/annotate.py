@@ -1,6 +1,6 @@
 """What people do with runs that are stored: name, note, tags, baseline, delete and restore. One run or many.
 
-A person changes her own runs; GPU managers, all. What was not done is counted, with the reason.
+A person changes their own runs; GPU managers, all. What was not done is counted, with the reason.
 """
 
 from __future__ import annotations

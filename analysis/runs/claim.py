@@ -65,7 +65,7 @@ def _locked(waiting: RunQuerySet) -> Run | None:
 
 
 def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[FairShareEntry]:
-    """Who has something that may start here, and how she stands: one row per person and priority."""
+    """List who has something that may start here, with their running runs: one row per person and priority."""
     groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
     if len(groups) < 2:
         return [FairShareEntry(*group) for group in groups]

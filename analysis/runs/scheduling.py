@@ -51,7 +51,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class FairShareEntry:
-    """One person's claim to the next device, for her runs of one priority."""
+    """One person's claim to the next device, for their runs of one priority."""
 
     person: int | None
     priority: int

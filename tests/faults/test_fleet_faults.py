@@ -11,7 +11,7 @@ from analysis.models import State
 from analysis.runs import services
 from analysis.runs.placement import Placement
 from tests.factories import make_spec
-from tests.faults.fleet import Fleet, kill, wait_until
+from tests.faults.fleet import Fleet, freeze_between_writes, kill, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +23,7 @@ def test_a_supervisor_that_thaws_after_the_takeover_changes_nothing(fleet: Fleet
     run = services.run_create(spec=make_spec(device="cuda"), place=Placement(kind="cuda"))
     engine = fleet.until_measuring(run)
     parts = [server.part(part) for part in ("main", "sentinel", "worker", "engine")]
-    for pid in parts:
-        kill(pid, signal.SIGSTOP)
+    freeze_between_writes(parts)
     fleet.serve(other, look_seconds=0.5)
     (taken,) = fleet.until_over(run)
     for pid in reversed(parts):

@@ -173,7 +173,9 @@ class TrendNotes(StrictView):
         if not services.step_acknowledge(
             run=run, metric=values["metric"], note=values["note"], acknowledged_by=signed_in_user(request)
         ):
-            raise Problem(403, detail="The note on this step is somebody else's: she or a GPU manager replaces it.")
+            raise Problem(
+                403, detail="The note on this step is another person's: they or a GPU manager can replace it."
+            )
         note = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=values["metric"])
         return Response(AcknowledgementSerializer(note).data)
 

@@ -44,5 +44,7 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
     if metric not in METRICS or not note:
         messages.error(request, "Nothing was noted: say in a few words what the step is.")
     elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=signed_in_user(request)):
-        messages.error(request, "Nothing was noted: the note there is somebody else’s; she or a manager replaces it.")
+        messages.error(
+            request, "Nothing was noted: the note there is another person’s; they or a GPU manager can replace it."
+        )
     return redirect(reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address)
