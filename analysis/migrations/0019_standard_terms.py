@@ -38,4 +38,14 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RenameModel(old_name="RunWord", new_name="SearchTerm"),
+        migrations.AlterField(
+            model_name="quota",
+            name="devices",
+            field=models.ManyToManyField(
+                blank=True,
+                help_text="Only these; empty: every device that is open to them.",
+                related_name="+",
+                to="analysis.device",
+            ),
+        ),
     ]
