@@ -13,7 +13,7 @@ from tests.cuda_stand_in.cards import Cards, uuid
 READ = """
 import json, os, sys
 import pynvml
-from engine import nvml
+from engine.machine import nvml
 asked = {"facts": nvml.driver_facts, "settings": nvml.settings, "readings": nvml.readings}
 uuid = sys.argv[1]
 answers = {name: ask(pynvml, uuid) for name, ask in asked.items()}
