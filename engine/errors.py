@@ -2,10 +2,10 @@
 
     EngineError                 anything the engine says "no" to; carries a code and an exit status
     ├── SpecError               a field of the spec is wrong, or the device or model cannot do it (exit 2)
-    ├── DeviceUnavailable       the device asked for is not there (exit 4)
+    ├── DeviceUnavailable       the requested device is not there (exit 4)
     ├── DeviceBusy              another process holds the device's lock (exit 4)
     ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
-    ├── EstimateImpossible      what was asked cannot be predicted without running it (exit 7)
+    ├── EstimateImpossible      what was requested cannot be predicted without running it (exit 7)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
     └── WorkerFailed            the worker process hung, left or broke the protocol (exit 1)
         └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
@@ -58,7 +58,7 @@ class SpecError(EngineError):
 
 
 class DeviceUnavailable(EngineError):
-    """The device asked for does not exist on this machine, or this torch cannot use it."""
+    """The requested device does not exist on this machine, or this torch cannot use it."""
 
     code = "device_unavailable"
     exit_status = 4
@@ -74,7 +74,7 @@ class DeviceBusy(EngineError):
 
 
 class WeightsUnavailable(EngineError):
-    """Pretrained weights were asked for and cannot be loaded (no network, no cache, no such model)."""
+    """Pretrained weights were requested and cannot be loaded (no network, no cache, no such model)."""
 
     code = "weights_unavailable"
     exit_status = 6
@@ -82,7 +82,7 @@ class WeightsUnavailable(EngineError):
 
 
 class EstimateImpossible(EngineError):
-    """What is asked cannot be predicted without a device; the text says why, and to measure it."""
+    """What is requested cannot be predicted without a device; the text says why, and to measure it."""
 
     code = "estimate_impossible"
     exit_status = 7

@@ -1,4 +1,4 @@
-"""What is asked: a workload, its settings, a device and the limits of the search.
+"""What is requested: a workload, its settings, a device and the limits of the search.
 
 A `RunSpec` is validated once, when it is made, and is everything needed to repeat a run. Each field is declared with
 its label, choices and bounds; command line, form, filters, comparison and JSON Schema read them from here.

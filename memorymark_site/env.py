@@ -94,7 +94,7 @@ def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.enviro
 
 
 def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Read a command line, its words quoted as for a shell; no shell ever sees it."""
+    """Read a command line, its text quoted as for a shell; no shell ever sees it."""
     try:
         return shlex.split(env_text(name, environ=environ)) or list(default)
     except ValueError as exc:

@@ -28,7 +28,7 @@ _WAITING_RETRY_SECONDS = 60
 
 
 class QuotaExceededError(SpecError):
-    """Nothing is wrong with what was asked; there is too much of it now. Later it may be asked for again."""
+    """Nothing is wrong with what was requested; there is too much of it now. Later it may be requested again."""
 
     code = "quota"
 
@@ -116,7 +116,7 @@ def _too_many_wait(person: User, most: int) -> QuotaExceededError:
 
 
 def _too_many_today(person: User, most: int) -> QuotaExceededError:
-    """Say when the next run may be asked for: when the oldest of the last `most` leaves the 24 hours."""
+    """Say when the next run may be requested: when the oldest of the last `most` leaves the 24 hours."""
     newest = _measured_lately(person).order_by("-created_at", "-id").values_list("pk", "created_at")
     last = list(newest[max(0, most - 1) : most])
     if not last:

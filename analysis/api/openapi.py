@@ -135,7 +135,7 @@ class SchemaFile(SpectacularAPIView):
     permission_classes = (MayRead,)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """Tell what is refused in JSON, whatever form the description was asked for in."""
+        """Tell what is refused in JSON, whatever form the description was requested in."""
         if response.status_code >= 400:
             request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
         return super().finalize_response(request, response, *args, **kwargs)

@@ -57,7 +57,7 @@ class _AnyFormat(APIView):
 
 
 class Ready(_AnyFormat):
-    """`GET /readyz`: 200 while runs are taken and answered, else 503, with the reasons in words."""
+    """`GET /readyz`: 200 while runs are taken and answered, else 503, with the reasons as text."""
 
     authentication_classes = ()  # a session would be read from the database, which may be what is away
     permission_classes = (AllowAny,)

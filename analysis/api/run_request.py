@@ -27,7 +27,7 @@ _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def json_object(request: HttpRequest) -> dict[str, Any]:
-    """Read the body as an object, with the contract's words for what is wrong with it."""
+    """Read the body as an object, with the contract's terms for what is wrong with it."""
     if not request.body.strip():
         raise BadRequest("Request body is required")
     try:
@@ -49,7 +49,7 @@ def run_stored(body: dict[str, Any], user: User) -> Run:
 
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
-    """Store a run as that one was asked for, but for these changes; also of the other kind. Raises SpecError."""
+    """Store a run as that one was requested, but for these changes; also of the other kind. Raises SpecError."""
     values = {**_values_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if values["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Cause:
-    """Of what happens now. `request` is asked for its person as late as can be: they may sign in half-way through."""
+    """Of what happens now. The person is read off `request` as late as possible: they may sign in half-way through."""
 
     request_id: str = ""
     remote_address: str | None = None

@@ -1,4 +1,4 @@
-"""What is written down without being asked: rows of these kinds that were saved or deleted, and their lists.
+"""What is written down by itself: rows of these kinds that were saved or deleted, and their lists.
 
 Only columns that people decide on are compared; what workers tell of a device is none of them. A password's hash
 never gets here: that it was changed is all there is to say.

@@ -30,13 +30,13 @@ class ContentPolicyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        policy = {"Content-Security-Policy": _POLICY, "Cache-Control": _kept(response)}
+        policy = {"Content-Security-Policy": _POLICY, "Cache-Control": _cache_policy(response)}
         for name, value in {**policy, **_HEADERS}.items():
             response.headers.setdefault(name, value)
         return response
 
 
-def _kept(response: HttpResponse) -> str:
+def _cache_policy(response: HttpResponse) -> str:
     """No proxy shows one person's answer to another; a page does not come back either after its reader logged out."""
     is_page = response.headers.get("Content-Type", "").startswith("text/html")
     return "private, no-store" if is_page else "private, no-cache"

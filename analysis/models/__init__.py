@@ -5,7 +5,7 @@ accounts, api, audit       tokens and quotas; idempotency keys and throttles; th
 annotations, trend         tags, saved views, search terms; notes on steps
 matrix, gpu_price          cells of the GPU x model matrix; the lab's own prices
 retention                  how long what is kept
-querysets, device_access   the terms in which rows are asked for; who may use which device
+querysets, device_access   the terms in which rows are requested; who may use which device
 indexes                    the indexes of the history's orders
 """
 

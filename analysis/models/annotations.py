@@ -1,4 +1,4 @@
-"""What exists for the history alone: tags, the words that a text search finds, saved views, a run's return."""
+"""What exists for the history alone: tags, the terms that a text search finds, saved views, a run's return."""
 
 from __future__ import annotations
 

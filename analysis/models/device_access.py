@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def denied_q(person: User) -> Q:
     """Of a query of devices: those that this person's lists leave out."""
     own, of_groups = Quota.objects.filter(user=person), Quota.objects.filter(group__user=person)
-    kept = _leaves_out(own)
-    return kept if may_manage(person) else kept | ~Exists(own) & _leaves_out(of_groups)
+    denied = _leaves_out(own)
+    return denied if may_manage(person) else denied | ~Exists(own) & _leaves_out(of_groups)
 
 
 def users_denied(device: Device) -> QuerySet[User]:

@@ -1,7 +1,7 @@
 """The indexes that keep the history quick with a million runs: one for each column that it is sorted on.
 
 A text column's index ends in the date, so that it serves a filter in the default order as well. A figure's leaves
-out the runs that have none: they are asked for by themselves (see `ordering`).
+out the runs that have none: they are read by themselves (see `ordering`).
 """
 
 from __future__ import annotations

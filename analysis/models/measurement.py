@@ -21,7 +21,7 @@ class Measurement(models.Model):
     is_carried = models.BooleanField(default=False, help_text="Measured in an earlier attempt, and carried over.")
 
     batch_size = models.PositiveIntegerField()
-    # the engine's words, and no choices: a new one there is no change of the table here
+    # the engine's terms, and no choices: a new one there is no change of the table here
     outcome = models.CharField(max_length=20)
     purpose = models.CharField(max_length=20)
     fresh_process = models.BooleanField(default=False)

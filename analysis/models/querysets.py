@@ -48,7 +48,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
 
     def taking_runs(self) -> DeviceQuerySet:
         """Keep those enabled, and neither drained nor in maintenance, they or their hosts, by the database's clock."""
-        return self.enabled().exclude(_is_kept_back("")).exclude(_is_kept_back("host__"))
+        return self.enabled().exclude(_in_maintenance("")).exclude(_in_maintenance("host__"))
 
     def seen_lately(self) -> DeviceQuerySet:
         return self.filter(last_seen_at__gte=Now() - SEEN_LATELY)
@@ -94,7 +94,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Runs, in the words that pages and API use."""
+    """Runs, in the terms that pages and API use."""
 
     def update(self, **columns: Any) -> int:
         """Also moves `updated_at`: `auto_now` does not see an UPDATE, and pollers compare it."""
@@ -172,7 +172,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(requested_by=user) if may_start(user) else self.none()
 
     def with_places(self) -> RunQuerySet:
-        """With the devices that were asked for and used, and their hosts: what every page of a run names."""
+        """With the devices that were requested and used, and their hosts: what every page of a run names."""
         return self.select_related("device__host", "requested_device__host", "requested_by")
 
     def for_history(self) -> RunQuerySet:
@@ -220,7 +220,7 @@ def compute_capability(device: Device) -> float | None:
         return None
 
 
-def _is_kept_back(prefix: str) -> Q:
+def _in_maintenance(prefix: str) -> Q:
     """Drained, or in maintenance now: an end without a beginning began already, a beginning may have no end."""
     begins, ends = f"{prefix}maintenance_from", f"{prefix}maintenance_until"
     ends_later = Q(**{f"{ends}__gt": Now()})

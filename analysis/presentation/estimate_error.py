@@ -1,4 +1,4 @@
-"""How far estimates were off, in words: beside one measurement, and over all of them by GPU and model. Pure."""
+"""How far estimates were off, as text: beside one measurement, and over all of them by GPU and model. Pure."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any]) -> str:
 
 
 def headline_of_all(estimates: Sequence[StoredEstimate], spec: Mapping[str, Any], left_out: int = 0) -> str:
-    """How many cards would take today's batch size; `left_out` are those that cannot do what was asked at all."""
+    """How many cards would take today's batch size; `left_out` are those that cannot do what was requested at all."""
     count = len(estimates) + left_out
     size, name = int(spec["current_batch_size"]), model_name(spec["model"])
     safe = [estimate for estimate in estimates if (estimate.safe_batch_size or 0) >= size]

@@ -26,7 +26,7 @@ _PURPOSES = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeLine:
-    """One probe with the words around it."""
+    """One probe with the text around it."""
 
     probe: ProbeRow
     icon: str
@@ -39,7 +39,7 @@ class ProbeLine:
 
     @property
     def phase(self) -> str:
-        """Where the peak was, or where it failed: "optimizer_step" in words; empty when not known."""
+        """Where the peak was, or where it failed: "optimizer_step" as text; empty when not known."""
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
 
 

@@ -30,7 +30,7 @@ from engine.search import does_not_fit
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One large number: its kind (measured, derived, empty where unknown), the words under it, what it assumes.
+    """One large number: its kind (measured, derived, empty where unknown), the text under it, what it assumes.
 
     `interval` holds the truth in 95 of 100 such measurements; empty where it is not known.
     """
@@ -114,7 +114,7 @@ def _saved_per_year(savings: Savings) -> Figure:
 
 
 def describe_reserve(result: StoredResult) -> str:
-    """Say what the recommended size leaves free, beside what was asked for; empty where either is not known."""
+    """Say what the recommended size leaves free, beside what was requested; empty where either is not known."""
     if result.recommended is None or result.free_bytes is None or result.speed is None:
         return ""
     share = percent(result.free_bytes / result.limit_bytes)
@@ -212,7 +212,7 @@ def _refusal(result: StoredResult) -> Probe | None:
 
 
 def paste(result: StoredResult) -> str | None:
-    """Return the setting to paste, in the words of the library the model comes from."""
+    """Return the setting to paste, in the terms of the library the model comes from."""
     if result.recommended is None:
         return None
     size, today = result.recommended.batch_size, result.current_batch_size

@@ -20,7 +20,7 @@ KINDS = (
     ("temporaries", "temporaries"),
     ("workspaces", "library workspaces"),
 )
-"""Key of `by_kind` without its unit, and the words for it, in the order they are drawn."""
+"""Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class StoredEstimate:
     context_bytes: int | None
     is_calibrated: bool
     held_to_bytes: int | None
-    """The memory limit that was asked for, which is below the card's memory."""
+    """The memory limit that was requested, which is below the card's memory."""
     largest_batch_size: int | None
     safe_batch_size: int | None
     margin_fraction: float | None
@@ -94,7 +94,7 @@ class StoredEstimate:
 
 
 def read_estimates(result: Mapping[str, Any]) -> list[StoredEstimate]:
-    """Of an estimate run: one for each card that was asked for."""
+    """Of an estimate run: one for each card that was requested."""
     return [read_estimate(estimate) for estimate in result["estimates"]]
 
 

@@ -55,7 +55,7 @@ class StoredResult:
 
     @property
     def keeps_reserve(self) -> bool:
-        """Whether the recommended size leaves what was asked for; false also where either is not known."""
+        """Whether the recommended size leaves what was requested; false also where either is not known."""
         if self.speed is None or self.free_bytes is None:
             return False
         return self.free_bytes >= self.limit_bytes * self.speed.reserve_fraction

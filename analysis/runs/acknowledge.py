@@ -25,12 +25,12 @@ def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User)
         earlier = TrendAcknowledgement.objects.select_related("acknowledged_by").filter(run=run, metric=metric).first()
         if earlier is not None and earlier.acknowledged_by_id != acknowledged_by.pk and not may_manage(acknowledged_by):
             return False
-        said = {"note": note.strip()[:NOTE_LENGTH], "acknowledged_by": acknowledged_by}
-        TrendAcknowledgement.objects.update_or_create(run=run, metric=metric, defaults=said)
+        columns = {"note": note.strip()[:NOTE_LENGTH], "acknowledged_by": acknowledged_by}
+        TrendAcknowledgement.objects.update_or_create(run=run, metric=metric, defaults=columns)
         record(
             "run.acknowledge",
             target=run,
             before={"note": earlier.note, "acknowledged_by": str(earlier.acknowledged_by or "")} if earlier else None,
-            after={"metric": metric, "note": said["note"]},
+            after={"metric": metric, "note": columns["note"]},
         )
     return True

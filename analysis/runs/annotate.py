@@ -92,8 +92,8 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
     with transaction.atomic():
         changed = _ids(fit.exclude(is_baseline=is_baseline))
         done = fit.update(is_baseline=is_baseline)
-        told = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
-        record_many("run.baseline", _named(changed), **told)
+        details = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
+        record_many("run.baseline", _named(changed), **details)
     reason = "no finished measurement on a card of its own"
     return BulkResult(done, len(run_ids) - count, count - done, reason)
 
@@ -203,8 +203,8 @@ def _record_written(run: Run, after: dict[str, Any]) -> None:
     before = {"name": run.name, "note": run.note, "tags": sorted(run.tags.values_list("name", flat=True))}
     changed = [name for name in after if before[name] != after[name]]
     if changed:
-        told = [{name: values[name] for name in changed} for values in (before, after)]
-        record("run.annotate", target=run, before=told[0], after=told[1])
+        details = [{name: values[name] for name in changed} for values in (before, after)]
+        record("run.annotate", target=run, before=details[0], after=details[1])
 
 
 def _tag(name: str) -> Tag:

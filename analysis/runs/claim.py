@@ -100,7 +100,7 @@ def _start(run: Run, device: Device | None, owner: str) -> bool:
 
 
 def _spec_on(run: Run, device: Device) -> dict[str, Any]:
-    """Return the spec as it is run: on this device and, where none was asked for, at its price."""
+    """Return the spec as it is run: on this device and, where none was requested, at its price."""
     spec = {**run.spec, "device": device.device}
     if run.uses_device_price and device.price_per_hour_usd is not None:
         spec["price_per_hour_usd"] = device.price_per_hour_usd

@@ -68,7 +68,7 @@ def run_create(
         enforce_quota(run)
         _refuse_what_cannot_run(run, place)
         run.save(force_insert=True)
-        record("run.create", target=run, after=asked_for(run))
+        record("run.create", target=run, after=describe_request(run))
         wake_for(run=run)
     return run
 
@@ -107,7 +107,9 @@ def runs_cancel(*, run_ids: Collection[int]) -> int:
         now_over = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
         asked_to_stop = runs.running().update(cancel_requested=True)
         record_changes(
-            ("run.cancel", ("run", str(pk)), {"state": state}, None) for pk, state, is_asked in found if not is_asked
+            ("run.cancel", ("run", str(pk)), {"state": state}, None)
+            for pk, state, is_requested in found
+            if not is_requested
         )
     return now_over + asked_to_stop
 
@@ -118,11 +120,11 @@ def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
     return runs_cancel(run_ids=list(waiting.order_by().values_list("pk", flat=True)))
 
 
-def asked_for(run: Run) -> dict[str, Any]:
+def describe_request(run: Run) -> dict[str, Any]:
     """Return what the audit log keeps of a new run; the rest is in the run."""
     place = run.requested_device_id or run.requested_device_class or run.requested_kind or run.gpu
-    told = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
-    return {**told, "precision": run.precision, "optimizer": run.optimizer}
+    values = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
+    return {**values, "precision": run.precision, "optimizer": run.optimizer}
 
 
 def refuse_what_is_too_much(run: Run) -> None:

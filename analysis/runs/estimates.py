@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record
 from analysis.models import ALL_GPUS, Device, Run
-from analysis.runs.create import asked_for, estimator_wake, refuse_what_is_too_much
+from analysis.runs.create import describe_request, estimator_wake, refuse_what_is_too_much
 from engine.estimate.calibration import Calibration
 from engine.estimate.gpus import find
 from engine.estimate.predict import check
@@ -48,7 +48,7 @@ def estimate_create(
     with transaction.atomic():
         enforce_quota(run)
         run.save(force_insert=True)
-        record("run.create", target=run, after=asked_for(run))
+        record("run.create", target=run, after=describe_request(run))
         estimator_wake()
     return run
 

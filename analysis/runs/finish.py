@@ -63,7 +63,7 @@ def run_cancel(*, run_id: int) -> bool:
 
 
 def run_wants_cancel(*, run_id: int) -> bool:
-    """Whether somebody asked for this run to stop."""
+    """Whether somebody requested that this run stops."""
     return Run.objects.filter(pk=run_id, cancel_requested=True).exists()
 
 

@@ -1,4 +1,4 @@
-"""The cards an estimate can be asked for: the engine's catalogue, and what the lab pays for each of them."""
+"""The cards an estimate can be requested: the engine's catalogue, and what the lab pays for each of them."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ def settings_key(spec: Mapping[str, Any]) -> str:
 
     Every field that is no limit, assumption or workload counts, so runs of a setting to come are not mixed with others.
     """
-    told = [
+    parts = [
         f"{name}={value}"
         for name, value in sorted(spec.items())
         if name not in _NOT_SETTINGS and value is not None and value != DEFAULTS.get(name)
     ]
-    return " ".join(told)[:SETTINGS_LENGTH]
+    return " ".join(parts)[:SETTINGS_LENGTH]
 
 
 def _key(run: FinishedRun) -> Cell:

@@ -53,12 +53,12 @@ def cells_rebuild() -> None:
     MatrixCell.objects.all().delete()
     runs = Run.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
     columns = ("kind", "gpu", "device_name", "capacity_bytes", "limit_bytes", "model", "precision", "optimizer")
-    told: set[Key] = set()
+    seen: set[Key] = set()
     stored: set[Key] = set()
     for pk, spec, *rest in runs.values_list("pk", "spec", *columns).iterator(_READ_AT_ONCE):
         sizes = (spec.get("sequence_length"), spec.get("image_size"), spec.get("memory_limit_bytes"))
-        if (says := (*rest, *sizes, settings_key(spec))) not in told:
-            told.add(says)
+        if (says := (*rest, *sizes, settings_key(spec))) not in seen:
+            seen.add(says)
             run = Run.objects.get(pk=pk)
             fresh = [cell for cell in cells_of(run) if _key(cell) not in stored]
             stored.update(map(_key, fresh))

@@ -29,17 +29,17 @@ class Placement:
         return str(self.device) if self.device else f"{self.device_class} {self.kind} device".strip()
 
 
-def placement_find(asked_device: str, device_class: str = "", user: User | AnonymousUser | None = None) -> Placement:
+def placement_find(name: str, device_class: str = "", user: User | AnonymousUser | None = None) -> Placement:
     """For a name (`cuda:1`, `cpu`): that device. For `auto`, the best kind there is, or a kind: any of it.
 
     Only enabled devices that this person may use count. Raises SpecError, naming what there is.
     """
-    is_named = ":" in asked_device or asked_device == "cpu"
+    is_named = ":" in name or name == "cpu"
     wanted_class = _checked_class(device_class, is_named)
     offered = list(Device.objects.enabled().allowing(user).best_first())
-    of_kind = [device for device in offered if _is_asked(asked_device, is_named, device)]
+    of_kind = [device for device in offered if _is_requested(name, is_named, device)]
     if not of_kind:
-        raise SpecError("device", f"no enabled device {asked_device}; there are: {_names(offered)}")
+        raise SpecError("device", f"no enabled device {name}; there are: {_names(offered)}")
     matching = [device for device in of_kind if wanted_class.lower() in device.name.lower()]
     if not matching:
         there_are = ", ".join(sorted({device.name for device in of_kind}))
@@ -88,10 +88,10 @@ def _checked_class(device_class: str, is_named: bool) -> str:
     return wanted
 
 
-def _is_asked(asked: str, is_named: bool, device: Device) -> bool:
+def _is_requested(requested: str, is_named: bool, device: Device) -> bool:
     if is_named:
-        return device.device == asked
-    return asked in ("auto", device.kind)
+        return device.device == requested
+    return requested in ("auto", device.kind)
 
 
 def _names(devices: Iterable[Device]) -> str:

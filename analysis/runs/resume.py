@@ -1,4 +1,4 @@
-"""What was measured before an attempt of a run, in the words of the engine's `--resume`.
+"""What was measured before an attempt of a run, in the terms of the engine's `--resume`.
 
 The engine itself compares device and environment, and carries the probes over only where they are the same.
 """

@@ -30,7 +30,7 @@ Stack = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class EarlierResult:
-    """A finished run that answers what is asked, and what it was measured with."""
+    """A finished run that answers what is requested, and what it was measured with."""
 
     run: Run
     torch: str

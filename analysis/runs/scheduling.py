@@ -91,7 +91,7 @@ class Expectation:
 
 
 def is_wanted(ask: ResourceRequest, card: Slot) -> bool:
-    """Whether this is a device of the kind that is asked for."""
+    """Whether this is a device of the kind that is requested."""
     if ask.device_id is not None:
         return ask.device_id == card.device_id
     return ask.kind == card.kind and ask.device_class.lower() in card.name.lower()

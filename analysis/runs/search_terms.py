@@ -1,4 +1,4 @@
-"""PURE: the words of a text, as they are stored and as they are looked for."""
+"""PURE: the terms of a text, as they are stored and as they are searched."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WORD = re.compile(r"[^\W_]+")
 def search_terms(text: str) -> list[str]:
     """Letters and digits in small letters without accents, each word once: "Café run_7" -> cafe, run, 7."""
     plain = unicodedata.normalize("NFKD", text.casefold())
-    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return list(dict.fromkeys(word[:WORD_LENGTH] for word in _WORD.findall(kept)))
+    letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return list(dict.fromkeys(word[:WORD_LENGTH] for word in _WORD.findall(letters)))
 
 
 def stored_search_terms(name: str, note: str) -> list[str]:

@@ -53,5 +53,5 @@ class SeriesKey:
 
 
 def default_input_size(model: str) -> int | None:
-    """Return what a run of the model takes without being asked; None for a model that is no longer offered."""
+    """Return what a run of the model takes by itself; None for a model that is no longer offered."""
     return WORKLOADS[model].default_input_size if model in WORKLOADS else None

@@ -98,7 +98,7 @@ def host_used_bytes(meminfo: Path = _MEMINFO) -> int | None:
     """`MemTotal - MemAvailable`, as `free` counts what programs could not get."""
     with suppress(OSError, KeyError, ValueError):
         lines = (line.split() for line in meminfo.read_text().splitlines())
-        kib = {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) >= 2}
+        kib = {fields[0].rstrip(":"): int(fields[1]) for fields in lines if len(fields) >= 2}
         return (kib["MemTotal"] - kib["MemAvailable"]) * 1024
     return None
 

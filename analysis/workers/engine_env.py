@@ -29,8 +29,8 @@ _PROXY = re.compile(r"(https?|all|no)_proxy", re.IGNORECASE)
 
 def engine_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The engine needs no secret and no database, but the same catalogue of cards."""
-    kept = {name: value for name, value in environ.items() if _may_pass(name, value)}
-    return {**kept, "PYTHONUNBUFFERED": "1"}
+    passed = {name: value for name, value in environ.items() if _may_pass(name, value)}
+    return {**passed, "PYTHONUNBUFFERED": "1"}
 
 
 def _may_pass(name: str, value: str) -> bool:

@@ -40,13 +40,13 @@ class EngineProcess:
         self,
         command: Sequence[str],
         *,
-        told: str = "",
+        input_text: str = "",
         environment: Mapping[str, str] | None = None,
         keep_open: Sequence[int] = (),
     ) -> None:
         """`told` is what it reads on standard input; `environment` comes on top of what it inherits."""
         with tempfile.TemporaryFile("w+") as stdin:
-            stdin.write(told)
+            stdin.write(input_text)
             stdin.seek(0)
             self._process = subprocess.Popen(
                 [*dies_with_its_parent(), *command],
@@ -64,8 +64,8 @@ class EngineProcess:
         self.heard_at = time.monotonic()
         self.has_cut_result = False  # it said its result, in a line too long to be read
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
-        self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_words))
+        self._last_lines: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_lines))
 
     @property
     def exit_status(self) -> int | None:
@@ -73,8 +73,8 @@ class EngineProcess:
         return self._process.poll()
 
     @property
-    def last_words(self) -> list[str]:
-        return list(self._last_words)
+    def last_lines(self) -> list[str]:
+        return list(self._last_lines)
 
     def events(self, wait_seconds: float) -> Iterator[dict[str, Any]]:
         """What it has said since the last call; waits for the first event, at most so long."""
@@ -124,10 +124,10 @@ class EngineProcess:
             if event["event"] != "log" or log_events <= LOG_LINES_PER_ATTEMPT:
                 self._events.put(event)
 
-    def _read_last_words(self) -> None:
+    def _read_last_lines(self) -> None:
         for line in _lines(self._process.stderr):
             if text := line.decode(errors="replace").strip():
-                self._last_words.append(text[:_WORDS_LENGTH])
+                self._last_lines.append(text[:_WORDS_LENGTH])
 
 
 def dies_with_its_parent() -> tuple[str, ...]:

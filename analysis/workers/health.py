@@ -31,7 +31,7 @@ _MOST_IDLE_DEVICES = 100  # each costs a query, and only those are asked that an
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold, and in words what is wrong or right."""
+    """One thing that must hold, and a sentence on what is wrong or right."""
 
     ok: bool
     message: str
@@ -97,10 +97,10 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
 def run_left_lying() -> int | None:
     """A run that waits too long although a device that may take it lives, and has done nothing meanwhile."""
     old = Run.objects.measuring().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
-    is_asked_for = Q(pk__in=old.values("requested_device")) | Q(
+    is_requested = Q(pk__in=old.values("requested_device")) | Q(
         kind__in=old.filter(requested_device=None).values("requested_kind")
     )
-    for device in _idle_devices().filter(is_asked_for)[:_MOST_IDLE_DEVICES]:
+    for device in _idle_devices().filter(is_requested)[:_MOST_IDLE_DEVICES]:
         waiting = Run.objects.waiting_for(device).filter(created_at__lt=Now() - WAITS_TOO_LONG)
         if (run_id := waiting.values_list("pk", flat=True).first()) is not None:
             return run_id
@@ -165,9 +165,9 @@ def _queue() -> Check:
     """Without numbers of runs: everybody may read it."""
     seconds = WAITS_TOO_LONG.total_seconds()
     if estimate_left_lying() is not None:
-        told = f"An estimate has waited more than {seconds:.0f} s, and none is under way."
-        return Check(False, f"{told} Start a worker without a device: python manage.py worker.")
+        message = f"An estimate has waited more than {seconds:.0f} s, and none is under way."
+        return Check(False, f"{message} Start a worker without a device: python manage.py worker.")
     if run_left_lying() is None:
         return Check(True, "No run waits for a device that could take it.")
-    told = f"A run has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
-    return Check(False, told)
+    message = f"A run has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
+    return Check(False, message)

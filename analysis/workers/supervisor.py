@@ -117,8 +117,8 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
     arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
     measured = earlier_attempt(run) if run.attempt > 1 or run.takes_over_id else None
-    told = "" if measured is None else json.dumps(measured)
-    arguments += ["--resume", "-"] if told else []
+    earlier = "" if measured is None else json.dumps(measured)
+    arguments += ["--resume", "-"] if earlier else []
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
     environment |= inherited_by_child(keep_open)
@@ -126,7 +126,7 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
         path = result_file(run).with_name("calibration.json")
         path.write_text(json.dumps(device.calibration))
         arguments += ["--calibration", str(path)]
-    return EngineProcess([*command, *arguments], told=told, environment=environment, keep_open=keep_open)
+    return EngineProcess([*command, *arguments], input_text=earlier, environment=environment, keep_open=keep_open)
 
 
 class _Watch:
@@ -181,8 +181,8 @@ class _Watch:
         if self._stop is Stop.LEASE_LOST:
             logger.warning("run %s: the lease is lost, what it measured since is discarded", self._lease["run_id"])
             return
-        for words in self._process.last_words:
-            self._events.say(LogLine("info", f"stderr: {words}"))
+        for line in self._process.last_lines:
+            self._events.say(LogLine("info", f"stderr: {line}"))
         written_in_time(self._write_the_end, seconds=self._timeouts.end_seconds, between=self._between)
 
     def _between(self) -> None:
@@ -196,10 +196,10 @@ class _Watch:
         if self._result is not None:
             self._write_result(self._result)
         elif self._stop is Stop.CANCELLED:
-            services.run_mark_cancelled(**self._lease, message=self._kernel_words().strip())
+            services.run_mark_cancelled(**self._lease, message=self._kernel_lines().strip())
         else:
             code, message = self._failure()
-            services.run_fail(**self._lease, code=code, message=message + self._kernel_words(), exit_status=status)
+            services.run_fail(**self._lease, code=code, message=message + self._kernel_lines(), exit_status=status)
 
     def _write_result(self, result: dict[str, Any]) -> None:
         status = self._process.exit_status
@@ -223,9 +223,9 @@ class _Watch:
             return str(code or "engine_error")[:40], str(message or "no message")
         if self._process.has_cut_result:
             return "bad_result", "The engine's result is a line of more than 1 MiB, which this portal does not read."
-        return cause_of_death(status), describe_death(status, self._process.last_words)
+        return cause_of_death(status), describe_death(status, self._process.last_lines)
 
-    def _kernel_words(self) -> str:
+    def _kernel_lines(self) -> str:
         if not self._is_held_by_kernel:
             return ""
         return " The engine could not be killed, a driver call holds it; its device stays locked until it is gone."
@@ -328,11 +328,11 @@ def ending_signal(exit_status: int | None) -> int | None:
     return number if number in set(signal.Signals) else None
 
 
-def describe_death(exit_status: int | None, last_words: Sequence[str]) -> str:
+def describe_death(exit_status: int | None, last_lines: Sequence[str]) -> str:
     """`The engine was ended by signal 11 (Segmentation fault) and gave no result. Its last words: ...`."""
     if (number := ending_signal(exit_status)) is not None:
         how = f"was ended by signal {number} ({signal.strsignal(number)})"
     else:
         how = f"ended with exit status {exit_status}"
-    words = f" Its last words: {' | '.join(last_words[-5:])}" if last_words else ""
-    return f"The engine {how} and gave no result.{words}"
+    tail = f" Its last words: {' | '.join(last_lines[-5:])}" if last_lines else ""
+    return f"The engine {how} and gave no result.{tail}"

@@ -75,11 +75,11 @@ def wake() -> str:
     device = Device.objects.select_related("host").get(pk=_context.device_id)
     try:
         with device_lock(device) as descriptor:
-            said = _work(device, descriptor, _context)
+            summary = _work(device, descriptor, _context)
     except DeviceBusy:
         return "busy"  # a worker that is done wakes this one; after a command line the next regular wake-up does
     rewake(device)
-    return said
+    return summary
 
 
 def rewake(device: Device) -> None:
@@ -117,7 +117,7 @@ def estimate() -> str:
     finally:
         kill_strays(keep=own)
     estimator_rewake()
-    return _told(run)
+    return _summary(run)
 
 
 def estimator_rewake() -> None:
@@ -143,10 +143,10 @@ def _work(device: Device, descriptor: int, context: WorkerContext) -> str:
     finally:
         kill_left_behind(device)
         kill_strays(keep=own)
-    return _told(run)
+    return _summary(run)
 
 
-def _told(run: Run) -> str:
+def _summary(run: Run) -> str:
     run.refresh_from_db(fields=["state"])
     logger.info("run %s: %s", run.pk, run.state)
     return f"run {run.pk}: {run.state}"

@@ -1,4 +1,4 @@
-"""`python -m engine gpus [--json]`: the cards an estimate can be asked for.
+"""`python -m engine gpus [--json]`: the cards that can be estimated.
 
 A memory marked with ~ is nominal: no card was found that said precisely that. Prices are offers of the day in
 the catalogue, and missing where none was found.

@@ -1,4 +1,4 @@
-"""The settings of a RunSpec as options of a command line: the same words for measuring and for estimating."""
+"""The settings of a RunSpec as options of a command line: the same terms for measuring and for estimating."""
 
 from __future__ import annotations
 

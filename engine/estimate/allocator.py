@@ -60,7 +60,7 @@ def rounded(size_bytes: int) -> int:
 
 
 def segment_bytes(block_bytes: int) -> int:
-    """Return what is asked of the driver when no free block can hold `block_bytes`."""
+    """Return what is requested of the driver when no free block can hold `block_bytes`."""
     if block_bytes <= SMALL_REQUEST_BYTES:
         return SMALL_SEGMENT_BYTES
     if block_bytes < OWN_SEGMENT_BYTES:
@@ -232,7 +232,7 @@ class _ExpandablePool(_Pool):
 class Allocator:
     """What the allocator of one process holds while its events are replayed.
 
-    `allocated_bytes` are the live blocks, `requested_bytes` what was asked for them, `reserved_bytes` what the
+    `allocated_bytes` are the live blocks, `requested_bytes` what was requested, `reserved_bytes` what the
     driver gave: `torch.cuda.memory_stats()` has the same three. `retries` counts the times that it had to give
     everything cached back before it could go on.
     """

@@ -1,6 +1,6 @@
 """Joins tracing and predicting: one spec, many cards, as few traces as there are kinds of cards.
 
-Torch is imported when the first trace is asked for. Run it in a process of its own: what must be patched for fake
+Torch is imported when the first trace is requested. Run it in a process of its own: what must be patched for fake
 tensors is process-wide while a trace goes on.
 """
 
@@ -39,7 +39,7 @@ class Answers:
         self._emit({"event": event, "seconds": round(time.monotonic() - self._started, 3), **content})
 
     def of(self, gpus: Sequence[Gpu | None], batch_sizes: tuple[int, ...] = ()) -> list[Estimate]:
-        """One for each card that can do what is asked (None is the CPU). SpecError where none can."""
+        """One for each card that can do what is requested (None is the CPU). SpecError where none can."""
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
         self.say("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
         able = self._able(gpus)

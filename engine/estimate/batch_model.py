@@ -3,7 +3,7 @@
 A `Recording` is the order of allocations and frees of a few training steps at one batch size. Recordings at two
 sizes have the same order, and every block's size is affine in the batch: then a `BatchModel` made of the two
 gives the recording of any other size without tracing it. A third recording decides whether that may be believed.
-Where it may not, `RetracedModel` traces each size that is asked for.
+Where it may not, `RetracedModel` traces each size that is requested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERANCE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One allocation, without its size: what it is for and who asked for it. Phase None: making the batch."""
+    """One allocation, without its size: what it is for and who requested it. Phase None: making the batch."""
 
     kind: str
     phase: str | None
@@ -64,7 +64,7 @@ Counts = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The steps at one batch size. `sizes_bytes` are what was asked for, block by block."""
+    """The steps at one batch size. `sizes_bytes` are what was requested, block by block."""
 
     batch_size: int
     skeleton: Skeleton
@@ -162,7 +162,7 @@ class BatchModel:
 
 
 class RetracedModel:
-    """For what is not affine in the batch: traces each size that is asked for, once."""
+    """For what is not affine in the batch: traces each size that is requested, once."""
 
     is_affine = False
 

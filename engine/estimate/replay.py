@@ -25,7 +25,7 @@ class Memory(Protocol):
 
 
 class PlainMemory:
-    """The CPU's: bytes are counted as asked for, nothing is rounded, cached or reserved."""
+    """The CPU's: bytes are counted as requested, nothing is rounded, cached or reserved."""
 
     def __init__(self) -> None:
         self.allocated_bytes = self.peak_allocated_bytes = 0

@@ -82,7 +82,7 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
 
 def step_maker(spec: RunSpec) -> MakeStep:
-    """Random weights also where trained ones are asked for: the shapes are the same, and only they are traced."""
+    """Random weights also where trained ones are requested: the shapes are the same, and only they are traced."""
     untrained = replace(spec, pretrained=False)
     return lambda device: TrainingStep(untrained, build(untrained, device), device)
 

@@ -25,7 +25,7 @@ def boundary_of_soak(
 ) -> Boundary:
     """Return the boundary after its soak run: the same, or the largest size that survived one.
 
-    `when` says, in words, when the size trained that now failed.
+    `when` says, as text, when the size trained that now failed.
     """
     largest = boundary.largest_batch_size or 0
     survived = max((p.batch_size for p in soaks if p.fits), default=0)

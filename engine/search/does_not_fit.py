@@ -33,7 +33,7 @@ def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
     """Say how much was needed and how much there was, as far as that is known; None where nothing is.
 
     The CPU's budget lets the step end, and so knows its peak: a lower bound, for a later step may take more. An
-    allocator that refuses knows what it was asked for last, and what it had reserved before.
+    allocator that refuses knows its last request, and what it had reserved before.
     """
     if refusal is None or refusal.outcome is not Outcome.OUT_OF_MEMORY:
         return None

@@ -10,7 +10,7 @@ How it finds the boundary:
    linear (first the optimizer step holds the peak, then the backward pass), so a line through two small
    batches aims too high: it is followed only once three trials lie on one line, or the last two reach past
    half of its prediction; before that the search goes half-way only.
-3. The line through the two largest fitting trials predicts the boundary N. N fits, N+1 is asked for in a
+3. The line through the two largest fitting trials predicts the boundary N. N fits, N+1 is tried in a
    fresh process and is refused: certified. A prediction that misses is corrected by galloping away from it,
    then by halving.
 

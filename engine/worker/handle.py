@@ -300,7 +300,7 @@ class WorkerHandle:
     def _error_of_end(self, message: dict[str, Any]) -> WorkerFailed:
         status = self._status_of(message)
         kind = WorkerDied if status is not None and status < 0 else WorkerFailed
-        error = kind(f"the worker process {_how_it_ended(status)}{self._last_words()}")
+        error = kind(f"the worker process {_how_it_ended(status)}{self._last_lines()}")
         error.status = status
         return error
 
@@ -312,12 +312,12 @@ class WorkerHandle:
                 status = self._process.wait(STOP_SECONDS)
         return status
 
-    def _last_words(self) -> str:
+    def _last_lines(self) -> str:
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(self._stderr.tell() - STDERR_BYTES, 0))
         lines = self._stderr.read().decode(errors="replace").splitlines()
-        kept = [line for line in lines if line.strip() and not line.startswith("USDT:")]
-        return f"; its last words: {' | '.join(kept[-3:])}" if kept else ""
+        last = [line for line in lines if line.strip() and not line.startswith("USDT:")]
+        return f"; its last words: {' | '.join(last[-3:])}" if last else ""
 
 
 def _facts_to_keep(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:

@@ -48,7 +48,7 @@ def dead_pid() -> int:
     return process.pid
 
 
-def asked_for() -> list[str]:
+def tasks_queued() -> list[str]:
     """The tasks that wait in the default queue."""
     return [SignedPackage.loads(row.payload)["func"] for row in OrmQ.objects.filter(key="memorymark")]
 
@@ -78,7 +78,7 @@ def test_an_estimate_asks_for_no_device_and_wakes_the_default_queue():
         None,
         "",
     )
-    assert asked_for() == ["analysis.workers.tasks.estimate"]
+    assert tasks_queued() == ["analysis.workers.tasks.estimate"]
 
 
 def test_a_card_that_is_not_in_the_catalogue_is_refused_with_the_nearest():
@@ -131,17 +131,17 @@ def test_several_wait_in_turn_and_each_message_wakes_the_next(default_worker):
     first, second = make_estimate(), make_estimate()
     OrmQ.objects.all().delete()
     assert tasks.estimate() == f"run {first.pk}: finished"
-    assert asked_for() == ["analysis.workers.tasks.estimate"]
+    assert tasks_queued() == ["analysis.workers.tasks.estimate"]
     OrmQ.objects.all().delete()
     assert tasks.estimate() == f"run {second.pk}: finished"
-    assert asked_for() == []
+    assert tasks_queued() == []
 
 
 def test_a_lost_message_is_made_up_for_when_the_house_is_kept(default_worker):
     make_estimate()
     OrmQ.objects.all().delete()
     tasks.housekeep()
-    assert asked_for() == ["analysis.workers.tasks.estimate"]
+    assert tasks_queued() == ["analysis.workers.tasks.estimate"]
 
 
 def test_a_person_with_many_estimates_does_not_keep_others_waiting(alice, root):
@@ -183,7 +183,7 @@ def test_what_the_predictor_refuses_is_said_and_the_estimate_failed():
 def test_a_predictor_that_crashes_gets_one_more_try():
     run = watch("crash")
     assert (run.state, run.attempt) == (State.QUEUED, 1)
-    assert asked_for() == ["analysis.workers.tasks.estimate"] * 2
+    assert tasks_queued() == ["analysis.workers.tasks.estimate"] * 2
 
 
 def test_a_cancel_ends_it():

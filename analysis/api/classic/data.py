@@ -1,4 +1,4 @@
-"""PURE: the engine's words -> the classic contract's. Its `_gb` fields are GiB, its `_mb` fields MiB."""
+"""PURE: the engine's terms -> the classic contract's. Its `_gb` fields are GiB, its `_mb` fields MiB."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Models(Open):
 
 
 class Analyze(APIView):
-    """`POST /analyze`: store a run, wait for it a while, answer it in the contract's words."""
+    """`POST /analyze`: store a run, wait for it a while, answer it in the contract's terms."""
 
     permission_classes = (MayAnalyze,)
     throttle_scope = "create"
@@ -92,7 +92,7 @@ class Analyze(APIView):
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
-    """Turn the contract's body into keys of RunSpec; `model_name` is refused in the contract's exact words."""
+    """Turn the contract's body into keys of RunSpec; `model_name` is refused in the contract's exact terms."""
     name = body.get("model_name")
     if name is None or name == "":
         raise BadRequest("model_name is required")

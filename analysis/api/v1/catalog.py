@@ -89,7 +89,7 @@ class ModelList(StrictView):
 
 
 class SettingsSchema(StrictView):
-    """What a run may be asked for."""
+    """What a run can be requested with."""
 
     @extend_schema(tags=["catalogue"], operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What was measured already of what is asked: a script asks for its batch size before it trains."""
+"""What was measured already of what is requested: a script asks for its batch size before it trains."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NONE_YET = (
 
 
 class RecommendationSerializer(serializers.Serializer[EarlierResult]):
-    """The newest certified measurement that answers what is asked. All its figures were measured."""
+    """The newest certified measurement that answers what is requested. All its figures were measured."""
 
     run = serializers.IntegerField(source="run.pk")
     finished_at = serializers.DateTimeField(source="run.finished_at")
@@ -86,7 +86,7 @@ class Recommendation(StrictView):
         responses={200: RecommendationSerializer, **problems(404)},
     )
     def get(self, request: Request) -> Response:
-        """Tell the batch size to use, of the newest certified run that was asked for alike. 404 where there is none."""
+        """Tell the batch size to use, of the newest certified run with the same settings. 404 where there is none."""
         parameters = request.query_params.dict()
         gpu_id = parameters.pop("gpu", None)
         spec = _spec(parameters)

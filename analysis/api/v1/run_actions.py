@@ -83,7 +83,7 @@ class RunClone(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Ask for a new run as this one was asked for, but for what the body says.
+        """Ask for a new run as this one was requested, but for what the body says.
 
         An estimate can be measured this way: `{"kind": "measurement"}`.
         """

@@ -105,7 +105,7 @@ class RunEvents(StrictView):
     def get(self, request: Request, pk: int) -> Response:
         """Log lines after a sequence number, over all attempts, with the run's state and phase.
 
-        All is told when `is_over` is true and `last_sequence` is the one that was asked for.
+        All is told when `is_over` is true and `last_sequence` is the one that was requested.
         """
         after = whole_number(request, "after", 0, minimum=0, maximum=LARGEST_ID)
         limit = whole_number(request, "limit", EVENTS, minimum=1, maximum=EVENTS_MAX)

@@ -38,7 +38,7 @@ class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement
 
 
 class ChangeSerializer(serializers.Serializer[Any]):
-    """A fact of the surroundings that changed, in words."""
+    """A fact of the surroundings that changed, as text."""
 
     name = serializers.CharField()
     before = serializers.CharField()

@@ -1,4 +1,4 @@
-"""What a run was made in: card, driver, versions, allocator, who else used the card. Recorded facts in words."""
+"""What a run was made in: card, driver, versions, allocator, who else used the card. Recorded facts as text."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from analysis.pages.compare.query import CompareQuery
 
 
 def compared_runs(query: CompareQuery) -> list[Run]:
-    """In the order asked for. Raises BadQuery for one that is not stored."""
+    """In the requested order. Raises BadQuery for one that is not stored."""
     return in_order(Run.objects.with_places().in_bulk(query.ids), query.ids)
 
 

@@ -64,7 +64,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run's figure, in words too, and how it compares; no delta for the baseline and where one is missing."""
+    """One run's figure, as text too, and how it compares; no delta for the baseline and where one is missing."""
 
     text: str
     delta: Delta | None

@@ -95,7 +95,7 @@ def json_chunks(parts: Iterable[Part]) -> Iterator[str]:
 def _chunks(parts: Iterable[Part]) -> Iterator[list[list[Any]]]:
     """Rows, each in the order of FIELDS."""
     for part in parts:
-        # PostgreSQL keeps these rows on its side until they are asked for; SQLite has a cursor in any case
+        # PostgreSQL keeps these rows on its side until they are requested; SQLite has a cursor in any case
         read = part.runs.values_list(*_PATHS.values()).iterator(chunk_size=ROWS_AT_ONCE)
         while chunk := list(islice(read, ROWS_AT_ONCE)):
             tags = _tags([row[0] for row in chunk])

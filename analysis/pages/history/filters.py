@@ -125,7 +125,7 @@ class RunFilter(FilterSet):
         """Ask a filter that few runs pass by itself, from its index, and filter by their numbers.
 
         Otherwise a database that misjudges how few they are walks the whole history for them in the list's order.
-        `Run.objects` leaves deleted runs out: they are asked for by themselves.
+        `Run.objects` leaves deleted runs out: they are read by themselves.
         """
         given = {name: value for name, value in self.form.cleaned_data.items() if value not in (None, "", [])}
         if given.get("deleted"):
@@ -200,7 +200,7 @@ class RunFilter(FilterSet):
         return self._gpus
 
     def _offered(self, name: str, values: Iterable[str], label: Callable[[str], str]) -> list[tuple[str, str]]:
-        """With the value that is asked for, also where it is no longer offered."""
+        """With the value that is requested, also where it is no longer offered."""
         chosen: str | None = self.form[name].value()
         known = list(values)
         also = [chosen] if chosen and chosen not in known else []

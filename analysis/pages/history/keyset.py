@@ -84,7 +84,7 @@ class Sort:
 
     def _presence(self) -> tuple[Q, Q]:
         if self.column.absent is None:
-            # the words of the partial indexes, which are used for no other ones
+            # the text of the partial indexes, which are used for no other ones
             return Q(**{f"{self.path}__isnull": False}), Q(**{f"{self.path}__isnull": True})
         return Q(**{f"{self.path}__gt": ""}), Q(**{self.path: ""})
 
@@ -112,7 +112,7 @@ def beyond(keys: Sequence[str], values: Mapping[str, Any]) -> Q:
 
 
 def _in_no_index(key: str) -> OrderBy:
-    """Write the same order in words that no index has.
+    """Write the same order in a form that no index has.
 
     A database that sees an index for it walks that to the far end, past a million runs, for a few that stand there
     together.

@@ -28,7 +28,7 @@ MANY = ("state",)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One filter that is set, in words, and the address without it."""
+    """One filter that is set, as text, and the address without it."""
 
     label: str
     without: str

@@ -55,7 +55,7 @@ _EXPORTS: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
 
 @require_safe
 def run_list(request: HttpRequest) -> HttpResponse:
-    """One page of the runs that are asked for, in the order and with the columns that are asked for."""
+    """One page of the runs that are requested, in the order and with the columns that are requested."""
     given = without_empty(request.GET)
     if given != request.GET:
         return redirect(_address(given.urlencode(safe=",:/")))

@@ -192,7 +192,7 @@ class RunForm(forms.Form):
         return given | {"device": self.place.device.device if self.place.device else self.place.kind}
 
     def _checked_spec(self, given: dict[str, Any]) -> RunSpec | None:
-        """Read what was asked, with the default for each field that the spec objects to; None where none helps."""
+        """Read what was requested, with the default for each field that the spec objects to; None where none helps."""
         while "model" in given:
             try:
                 return RunSpec.from_dict(given)

@@ -169,7 +169,7 @@ def _enabled_devices() -> DeviceQuerySet:
 def _devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], list[DeviceWithActivity]]:
     """Those that can be chosen, and those that are left out because their worker gives no sign of life.
 
-    Where no worker lives all are offered: what is asked of them waits until they are back, and a banner says so.
+    Where no worker lives all are offered: what is requested of them waits until they are back, and a banner says so.
     """
     devices = list(_enabled_devices().allowing(request.user).with_activity())
     living = [device for device in devices if device.is_up]

@@ -1,6 +1,6 @@
 """GPU x model: what each card takes of each model, from the newest run that proves it, or else from an estimate.
 
-query        which settings and cards the page is asked for
+query        which settings and cards the page shows
 prices       what an hour of each card costs, and who says so
 highlights   PURE: which measured card is the fastest, which the cheapest
 context      what the page is given

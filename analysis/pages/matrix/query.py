@@ -1,4 +1,4 @@
-"""What the matrix is asked for: the settings that all its cells share, and which cards stand in it."""
+"""What is requested of the matrix: the settings that all its cells share, and which cards stand in it."""
 
 from __future__ import annotations
 

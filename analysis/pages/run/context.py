@@ -116,7 +116,7 @@ def last_log_lines(run: Run) -> list[RunLog]:
 
 
 def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
-    """Write the environment as stored, in words; what is unknown is left out rather than shown empty."""
+    """Write the environment as stored, as text; what is unknown is left out rather than shown empty."""
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),
@@ -130,8 +130,8 @@ def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
 
 def result_plots(run: Run, result: StoredResult) -> list[Plot]:
     """Memory with the estimate that was made before, and speed; those that were measured."""
-    told = (run.result or {}).get("estimate")
-    estimate = read_estimate(told) if told else None
+    stored = (run.result or {}).get("estimate")
+    estimate = read_estimate(stored) if stored else None
     peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
     # where speeds could not be told apart, a curve of them would show what the machine did besides
     speed = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.models import Device, Run, RunLog
-from analysis.presentation import estimate_summary as words
+from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate, read_estimates
 from analysis.presentation.stored_result import StoredResult
@@ -28,7 +28,7 @@ def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, 
     if not data.get("estimate"):
         return None
     estimate = read_estimate(data["estimate"])
-    how = [row for row in words.how_rows(estimate) if row[0] not in ("Memory of the card", "Price")]
+    how = [row for row in summary.how_rows(estimate) if row[0] not in ("Memory of the card", "Price")]
     of_the_answer = {None, *result.roles.values()}
     rows = compare_to_estimate(estimate, result)
     return {
@@ -42,21 +42,21 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int) -> dict[str, Any
     price = prices().get(estimate.gpu_id)
     return {
         "estimate": estimate,
-        "title": words.headline(estimate, run.spec),
-        "bars": words.estimate_bars(estimate, current),
-        "stack": words.estimate_stack(estimate, current),
-        "kind_rows": words.kind_rows(estimate.points),
-        "how": words.how_rows(estimate, price),
+        "title": summary.headline(estimate, run.spec),
+        "bars": summary.estimate_bars(estimate, current),
+        "stack": summary.estimate_stack(estimate, current),
+        "kind_rows": summary.kind_rows(estimate.points),
+        "how": summary.how_rows(estimate, price),
     }
 
 
 def _all_cards(estimates: list[StoredEstimate], run: Run, current: int) -> dict[str, Any]:
     first = estimates[0]
-    rows = words.gpu_rows(estimates, current, prices())
+    rows = summary.gpu_rows(estimates, current, prices())
     left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
-    how = [row for row in words.how_rows(first) if row[0] not in ("Memory of the card", "Context", "Price", "Peak")]
+    how = [row for row in summary.how_rows(first) if row[0] not in ("Memory of the card", "Context", "Price", "Peak")]
     return {
-        "title": words.headline_of_all(estimates, run.spec, len(left_out)),
+        "title": summary.headline_of_all(estimates, run.spec, len(left_out)),
         "gpu_rows": rows,
         "how": how,
         "left_out": left_out,

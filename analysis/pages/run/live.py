@@ -25,7 +25,7 @@ SLOWEST_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a poller shows: a sum of the words about the state, the attempt, its last probe and line, its own pace."""
+    """What a poller shows: a checksum of the state, the attempt, its last probe and line, its own pace."""
 
     state: int = 0
     attempt: int = 0
@@ -121,9 +121,9 @@ def live_context(live: Live) -> dict[str, Any]:
 
 def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
     """Return what was predicted before this attempt measured anything, as soon as it is known."""
-    told = (attempt.environment or {}).get("estimate") if attempt else None
+    stored = (attempt.environment or {}).get("estimate") if attempt else None
     try:
-        return read_estimate(told) if told else None
+        return read_estimate(stored) if stored else None
     except (KeyError, TypeError):  # of another version of the engine: a measurement is worth showing without it
         return None
 
@@ -146,9 +146,9 @@ def stored_probe_lines(
 
 
 def _state_sum(run: Run, turn: QueuePosition | None) -> int:
-    """Of what the words about the state depend on; a clock is none of it."""
-    told = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
-    return zlib.crc32(repr(told).encode())
+    """Of what the text about the state depends on; a clock is none of it."""
+    seen = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
+    return zlib.crc32(repr(seen).encode())
 
 
 def _idle_seconds(run: Run, probes: Sequence[Measurement], lines: Sequence[RunLog]) -> float:

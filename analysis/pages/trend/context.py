@@ -22,7 +22,7 @@ Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
 
 @dataclass(frozen=True, slots=True)
 class StepFound:
-    """A step with its words, what changed around it, and what somebody said of it."""
+    """A step with its text, what changed around it, and what somebody said of it."""
 
     series: Series
     step: Step
@@ -88,7 +88,7 @@ def trend_context(
 
 
 def settings_of(query: SeriesKey) -> list[str]:
-    """Say the series in words, as a run's settings are said."""
+    """Say the series as text, as a run's settings are said."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
     limit = query.memory_limit_bytes

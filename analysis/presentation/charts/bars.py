@@ -9,7 +9,7 @@ from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from engine.result import MemoryByKind, Point, Waste
 
 LABEL_FITS_BELOW = 0.7
-"""Above this share of the bar the words stand inside the used part: beside it there is no room."""
+"""Above this share of the bar the text stands inside the used part: beside it there is no room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
 def speed_dots(
     speeds: Points, intervals: Mapping[int, tuple[float, float]], unsteady: frozenset[int], name: str = ""
 ) -> tuple[PlotPoint, ...]:
-    """Make a point for each size, with its interval and whether it is steady; `name` goes before its words."""
+    """Make a point for each size, with its interval and whether it is steady; `name` goes before its text."""
     dots = []
     for size, speed in speeds.items():
         text, interval = f"{name}batch {size:,}: {rate(speed)} samples/s", intervals.get(size)
@@ -197,8 +197,8 @@ def _marks(roles: Roles) -> list[_Mark]:
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
         held = [role for role in _ROLE_WORDS if roles.get(role) == size]
-        words = [_ROLE_WORDS[held[0]].format(size=size), *("today" if role == "current" else role for role in held[1:])]
-        marks.append(_Mark(size, ", ".join(words), "recommended" in held))
+        parts = [_ROLE_WORDS[held[0]].format(size=size), *("today" if role == "current" else role for role in held[1:])]
+        marks.append(_Mark(size, ", ".join(parts), "recommended" in held))
     return sorted(marks, key=lambda mark: not mark.is_recommended)
 
 

@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A dot, a cross or a ring at its place, with its words and the path of its interval."""
+    """A dot, a cross or a ring at its place, with its text and the path of its interval."""
 
     x: str
     y: str

@@ -42,7 +42,7 @@ class SeriesStyle:
 
 @dataclass(frozen=True, slots=True)
 class PlotPoint:
-    """One measured or estimated point, with the words a pointer shows."""
+    """One measured or estimated point, with the text a pointer shows."""
 
     x: float
     y: float
@@ -109,7 +109,7 @@ class PointLabel:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
-    """A horizontal line with its words: a card's limit, or the median of a stretch of time."""
+    """A horizontal line with its text: a card's limit, or the median of a stretch of time."""
 
     value: float
     text: str
