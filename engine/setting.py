@@ -1,4 +1,4 @@
-"""How one setting of a `RunSpec` is described: the labels, choices and bounds that every page, form and schema reads."""
+"""How one setting of a `RunSpec` is described: labels, choices and bounds that every page, form and schema reads."""
 
 from __future__ import annotations
 
