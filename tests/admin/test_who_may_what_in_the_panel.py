@@ -1,4 +1,4 @@
-"""GPU managers run the lab, and cannot make themselves or others more than that; nobody locks herself out."""
+"""GPU managers run the lab, and cannot make themselves or others more than that; nobody locks themselves out."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def test_closing_accounts_passes_over_superusers_and_oneself(boss_client, boss, 
 
 
 @pytest.mark.parametrize("change", [{"is_active": ""}, {"groups": []}])
-def test_nobody_locks_herself_out(boss_client, boss, change):
+def test_nobody_locks_themselves_out(boss_client, boss, change):
     answer = boss_client.post(f"/admin/auth/user/{boss.pk}/change/", {**form_of(boss_client, boss), **change})
-    assert "somebody else has to" in answer.content.decode()
+    assert "another GPU manager has to" in answer.content.decode()
     boss.refresh_from_db()
     assert boss.is_active
     assert boss.groups.filter(name=MANAGER).exists()

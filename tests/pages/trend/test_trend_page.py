@@ -84,7 +84,7 @@ def test_somebody_elses_note_stays_and_the_page_says_why(alice_client: Client) -
     TrendAcknowledgement.objects.create(run=run, metric="peak", note="his", acknowledged_by=make_user("bob"))
     posted = {"metric": "peak", "note": "mine"}
     response = alice_client.post(f"/trend/acknowledge/{run.pk}/", posted, follow=True)
-    assert "the note there is somebody else’s" in words(response.content.decode())
+    assert "the note there is another person’s" in words(response.content.decode())
     assert TrendAcknowledgement.objects.get().note == "his"
 
 
