@@ -44,7 +44,7 @@ class EngineProcess:
         environment: Mapping[str, str] | None = None,
         keep_open: Sequence[int] = (),
     ) -> None:
-        """`told` is what it reads on standard input; `environment` comes on top of what it inherits."""
+        """`input_text` is what it reads on standard input; `environment` comes on top of what it inherits."""
         with tempfile.TemporaryFile("w+") as stdin:
             stdin.write(input_text)
             stdin.seek(0)

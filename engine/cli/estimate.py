@@ -12,7 +12,6 @@ Nothing is measured and no device is touched, not even one that is here: every f
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from ..estimate.hidden_devices import devices_hidden
 from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
 from ..units import parse_bytes
 from .estimate_table import table
-from .options import add_settings
+from .options import add_settings, settings_given, spec_of
 from .output import print_json
 
 EXIT_INTERRUPTED = 130
@@ -64,18 +63,10 @@ def _estimate(options: argparse.Namespace) -> int:
 
 def _spec(options: argparse.Namespace) -> RunSpec:
     """Return the spec from `--spec`, or from the single options. The device it names plays no part."""
-    given = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = settings_given(options)
     if options.memory_limit is not None:
         given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
-    if options.spec is None:
-        return RunSpec.from_dict(given)
-    if given:
-        raise SpecError("spec", f"stands for all settings; leave out {', '.join(given)}")
-    try:
-        return RunSpec.from_dict(json.loads(options.spec))
-    except (json.JSONDecodeError, RecursionError) as exc:
-        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+    return spec_of(given, options.spec)
 
 
 def _cards(options: argparse.Namespace) -> Sequence[Gpu | None]:

@@ -23,7 +23,7 @@ from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
 from ..spec import RunSpec, memory_limit_bytes
 from .console import Console, details, summary
-from .options import add_settings
+from .options import add_settings, settings_given, spec_of
 from .output import print_json
 
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
@@ -48,7 +48,7 @@ def measure_command(arguments: list[str], *, description: str) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    spec = _spec(options)
+    spec = spec_of(_given(options), options.spec)
     if options.events or options.json:
         emit = print_json if options.events else Console(sys.stderr)
         keep = partial(_keep, options.result_file)
@@ -115,28 +115,15 @@ def _exit_status(result: RunResult) -> int:
     return DeviceUnavailable.exit_status if is_occupied else EXIT_DOES_NOT_FIT
 
 
-def _spec(options: argparse.Namespace) -> RunSpec:
-    """Return the spec from `--spec`, or from the single options. What is not given keeps RunSpec's default."""
-    given = _given(options)
-    if options.spec is None:
-        return RunSpec.from_dict(given)
-    if given:
-        raise SpecError("spec", f"stands for all settings; leave out {', '.join(given)}")
-    try:
-        return RunSpec.from_dict(json.loads(options.spec))
-    except (json.JSONDecodeError, RecursionError) as exc:
-        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
-
-
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings named on the command line."""
     if options.device_name and options.device and options.device_name != options.device:
         raise SpecError("device", f"given twice: {options.device_name} and {options.device}")
-    named = {name: getattr(options, name, None) for name in RunSpec.__dataclass_fields__}
-    named |= {"device": options.device_name or options.device, "memory_limit_bytes": options.memory_limit}
-    given = {name: value for name, value in named.items() if value is not None}
-    if "memory_limit_bytes" in given:
-        given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
+    given = settings_given(options)
+    if options.device_name:
+        given["device"] = options.device_name
+    if options.memory_limit is not None:
+        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
     return given
 
 

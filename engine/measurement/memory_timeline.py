@@ -51,9 +51,9 @@ def replay(
     gradient_addresses: frozenset[int] = frozenset(),
     state_addresses: frozenset[int] = frozenset(),
 ) -> Peak:
-    """Return the peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and `kept_bytes` live.
+    """Return the peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and `carried_bytes` live.
 
-    `kept_bytes` are the blocks that the step before left to this one, by address: activations until they are freed.
+    `carried_bytes` are the blocks that the step before left to this one, by address: activations until they are freed.
     A block counts as gradient or optimizer state if its address is one of those that hold them after the
     step; else as activation if the forward pass made it, and as other (batch, temporaries) if not.
     """
