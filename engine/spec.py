@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from .catalog import WORKLOADS, Workload, workload_ids
 from .errors import SpecError
@@ -255,24 +256,26 @@ def memory_limit_bytes(text: str) -> int:
         raise SpecError("memory_limit_bytes", str(exc)) from exc
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "int | None": (int, type(None)),
+_HINTS = get_type_hints(RunSpec)
+VALUE_TYPES: dict[str, type] = {
+    name: next(kind for kind in get_args(hint) or (hint,) if kind is not NoneType) for name, hint in _HINTS.items()
 }
-_TYPE_WORDS = {"str": "text", "bool": "true or false", "float": "a number"}
+"""str, bool, int or float, by setting."""
+OPTIONAL = frozenset(name for name, hint in _HINTS.items() if NoneType in get_args(hint))
+"""The settings whose value may be None."""
+_TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def _check_types(spec: RunSpec) -> None:
-    for field in fields(spec):
-        value, declared = getattr(spec, field.name), str(field.type)
-        is_wrong_bool = isinstance(value, bool) and declared != "bool"
-        if is_wrong_bool or not isinstance(value, _TYPES[declared]):
-            if field.name == "memory_limit_bytes":
-                raise SpecError(field.name, f"must be {BYTES_ALLOWED}")
-            raise SpecError(field.name, f"must be {_TYPE_WORDS.get(declared, 'a whole number')}")
+    for name, kind in VALUE_TYPES.items():
+        value = getattr(spec, name)
+        if value is None and name in OPTIONAL:
+            continue
+        is_wrong_bool = isinstance(value, bool) and kind is not bool
+        if is_wrong_bool or not isinstance(value, (int, float) if kind is float else kind):
+            if name == "memory_limit_bytes":
+                raise SpecError(name, f"must be {BYTES_ALLOWED}")
+            raise SpecError(name, f"must be {_TYPE_LABELS[kind]}")
 
 
 SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(RunSpec)}

@@ -6,8 +6,13 @@ from typing import Any
 
 from django import forms
 
-from engine.setting import Setting
-from engine.spec import DEFAULTS, SETTINGS, RunSpec
+from engine.spec import DEFAULTS, SETTINGS, VALUE_TYPES
+
+_FIELDS: dict[type, type[forms.Field]] = {
+    bool: forms.BooleanField,
+    int: forms.IntegerField,
+    float: forms.FloatField,
+}
 
 
 def setting_field(name: str, **changed: Any) -> forms.Field:
@@ -16,11 +21,4 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
     options = {"label": each.label, "help_text": each.hint or "", "required": False, **changed}
     if each.choices:
         return forms.ChoiceField(**{"choices": list(each.choices.items()), "initial": DEFAULTS.get(name), **options})
-    return _plain_field(name, each)(**options)
-
-
-def _plain_field(name: str, each: Setting) -> type[forms.Field]:
-    declared = RunSpec.__annotations__[name]
-    if declared == "bool":
-        return forms.BooleanField
-    return forms.FloatField if declared.startswith("float") else forms.IntegerField
+    return _FIELDS[VALUE_TYPES[name]](**options)

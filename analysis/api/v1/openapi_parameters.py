@@ -15,7 +15,7 @@ from analysis.http.problem_details import CONTENT_TYPE
 from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS
 from analysis.pages.history.filters import RunFilter
-from engine.spec import CHOICES, RANGES, SETTINGS, RunSpec
+from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
 AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
 
@@ -155,11 +155,11 @@ def run_body(name: str, *, needs_model: bool = True) -> Any:
     return inline_serializer(name, {**settings, **place})
 
 
-_FIELDS: dict[str, type[AnyField]] = {
-    "str": serializers.CharField,
-    "bool": serializers.BooleanField,
-    "int": serializers.IntegerField,
-    "float": serializers.FloatField,
+_FIELDS: dict[type, type[AnyField]] = {
+    str: serializers.CharField,
+    bool: serializers.BooleanField,
+    int: serializers.IntegerField,
+    float: serializers.FloatField,
 }
 
 
@@ -170,5 +170,4 @@ def _setting(field: Field[Any], needs_model: bool) -> AnyField:
         return serializers.ChoiceField(CHOICES[field.name], **options)
     if field.name in RANGES:
         options["min_value"], options["max_value"] = RANGES[field.name]
-    kind, _, is_optional = str(field.type).partition(" | ")
-    return _FIELDS[kind](allow_null=bool(is_optional), **options)
+    return _FIELDS[VALUE_TYPES[field.name]](allow_null=field.name in OPTIONAL, **options)

@@ -21,7 +21,7 @@ from analysis.runs.placement import placement_find
 from analysis.runs.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.estimate.gpus import find
-from engine.spec import RunSpec
+from engine.spec import VALUE_TYPES, RunSpec
 
 _FIELDS = tuple(field for field in fields(RunSpec) if field.name == "device" or field.name not in NOT_MEASURED)
 _WORDS: dict[str, bool] = {"1": True, "true": True, "0": False, "false": False}
@@ -107,12 +107,12 @@ def _spec(parameters: dict[str, str]) -> RunSpec:
 
 def _value(field: Any, word: str) -> Any:
     """Read a word of the address as JSON would have it; what is none of its type is left for the spec to refuse."""
-    kind = str(field.type)
-    if kind == "bool":
+    kind = VALUE_TYPES[field.name]
+    if kind is bool:
         return _WORDS.get(word.lower(), word)
-    if kind.startswith("int") and word.isascii() and word.isdecimal() and len(word) < 20:
+    if kind is int and word.isascii() and word.isdecimal() and len(word) < 20:
         return int(word)
-    if kind == "float":
+    if kind is float:
         try:
             return float(word)
         except ValueError:

@@ -13,12 +13,12 @@ from analysis.api.run_request import NOT_OF_ESTIMATES
 from analysis.models import ALL_GPUS, Run
 from engine.catalog import WORKLOADS, Workload
 from engine.estimate.gpus import gpus
-from engine.spec import CHOICES, DEVICE_NAMES, RANGES, SETTINGS, RunSpec
+from engine.spec import CHOICES, DEVICE_NAMES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
-_TYPES = {"str": "string", "bool": "boolean", "int": "integer", "float": "number"}
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _UNITS = {"_bytes": "bytes", "_seconds": "seconds", "_usd": "US dollars", "_batch_size": "samples"}
 
 
@@ -55,7 +55,7 @@ def input_schema(workload: Workload) -> Schema:
 
 
 def _property(field: Field[Any]) -> Schema:
-    types = [_TYPES.get(name, "null") for name in str(field.type).split(" | ")]
+    types = [_TYPES[VALUE_TYPES[field.name]], *(["null"] if field.name in OPTIONAL else [])]
     schema: Schema = {"type": types[0] if len(types) == 1 else types}
     if field.name in CHOICES:
         schema["enum"] = list(CHOICES[field.name])
