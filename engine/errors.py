@@ -20,6 +20,10 @@ from collections.abc import Iterator
 from typing import Any
 
 
+class TimeIsUp(Exception):
+    """The deadline passed before the work was done. No error of a run: it ends with what it knows."""
+
+
 class EngineError(Exception):
     """Base of the tree. ``code`` is stable and machine-readable, the text is for people."""
 

@@ -206,6 +206,10 @@ class Boundary:
     soak_steps: int = 0
     note: str | None = None
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Boundary:
+        return cls(**{**data, "reason": Reason(data["reason"])})
+
 
 @dataclass(frozen=True, slots=True)
 class Point:

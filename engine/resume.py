@@ -3,6 +3,9 @@
 It counts on the same device with the same environment, and never for the certificate: its soaks and
 confirmations are left out, and its refusals are not from a fresh process of this attempt. Its timings are left out
 too: speeds are compared only within one attempt, in one process.
+
+A finished run is taken over with its boundary, so that its speeds alone are compared again: all its probes but the
+timings are kept as they are, and the boundary's note says where its certificate comes from.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 from .errors import SpecError
-from .result import DeviceFacts, MemoryByKind, Outcome, Probe, Purpose
+from .result import Boundary, DeviceFacts, MemoryByKind, Outcome, Probe, Purpose
 
 _COMPARED = ("kind", "name", "uuid", "capacity_bytes", "limit_bytes", "driver", "compute_capability")
 _DONE_ANEW = (Purpose.SOAK, Purpose.CONFIRM, Purpose.TIMING)
@@ -35,11 +38,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """Probes of an earlier attempt, with the device and the environment they were run in."""
+    """Probes of an earlier attempt, with the device and the environment they were run in.
+
+    `boundary` is None where the search had not come to its end, or is to be done anew.
+    """
 
     device: DeviceFacts
     environment: dict[str, Any]
     probes: tuple[Probe, ...]
+    boundary: Boundary | None = None
 
     @classmethod
     def from_dict(cls, data: Any) -> EarlierAttempt:
@@ -48,11 +55,17 @@ class EarlierAttempt:
             device, environment, probes = data["device"], data["environment"], data["probes"]
             if not isinstance(environment, dict):
                 raise TypeError("the environment is no object")
-            earlier = cls(DeviceFacts.from_dict(device), environment, tuple(Probe.from_dict(p) for p in probes))
+            boundary = None if data.get("boundary") is None else Boundary.from_dict(data["boundary"])
+            earlier = cls(
+                DeviceFacts.from_dict(device), environment, tuple(Probe.from_dict(p) for p in probes), boundary
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise SpecError("resume", f"is not device, environment and probes: {type(exc).__name__}: {exc}") from exc
         for probe in earlier.probes:
             _check(probe)
+        largest = None if boundary is None else boundary.largest_batch_size
+        if largest is not None and (type(largest) is not int or largest < 0):
+            raise SpecError("resume", "a boundary has a largest_batch_size that is no batch size")
         return earlier
 
     def differences(self, device: DeviceFacts, environment: dict[str, Any]) -> list[str]:
@@ -65,6 +78,8 @@ class EarlierAttempt:
 
     def carried(self) -> list[Probe]:
         """Return the probes that need not be run again, each once, in their order."""
+        if self.boundary is not None:
+            return [p for p in self.probes if p.purpose is not Purpose.TIMING]
         reusable = (p for p in self.probes if p.purpose not in _DONE_ANEW)
         return list(dict.fromkeys(p if p.fits else replace(p, fresh_process=False) for p in reusable))
 

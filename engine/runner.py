@@ -11,30 +11,29 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from .build_result import answer, measured_points
-from .errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
-from .estimate.batch_model import BatchModel
+from .errors import TimeIsUp, WorkerFailed, WorkloadFailed
 from .estimate.calibration import Calibration
-from .estimate.prior import PriorEstimate, graded
+from .estimate.guide import EstimateGuide
 from .machine.watch import usable_cores
 from .result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
 from .search.boundary import (
+    boundary_of_earlier_run,
     boundary_of_search,
     boundary_of_soak,
     boundary_of_soak_cut_short,
     with_todays_size_explained,
 )
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
-from .search.guided import Expectation, decide
 from .search.reserve import edge_size, sizes_with_reserve
 from .search.unguided import Found, Limits, Trial, Try, curve_sizes, next_soak
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .units import format_bytes
-from .worker.handle import TimeIsUp, WorkerHandle
+from .worker.handle import WorkerHandle
 from .worker.prober import Prober
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
@@ -43,9 +42,7 @@ FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
 # a library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside
 CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
 EDGE_PROBES = 2  # to find the largest size that keeps the reserve
-TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
 
-T = TypeVar("T")
 Emit = Callable[[dict[str, Any]], None]
 Keep = Callable[[RunResult], None]
 Hold = Callable[[DeviceFacts], AbstractContextManager[Any]]
@@ -64,7 +61,8 @@ def measure(
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
-    `earlier` is what an interrupted attempt measured: taken over where device and environment are the same.
+    `earlier` is what an interrupted attempt measured: taken over where device and environment are the same. With the
+    boundary of a finished run only the speeds are compared anew.
     `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
     `estimates`: begin with an estimate, so that the search starts near the boundary. One that fails is logged.
     `calibration`: what was measured of this class of card, for the estimate to use.
@@ -94,30 +92,25 @@ class _Sweep:
     keep: Keep
     estimates: bool
     calibration: Calibration | None
-    prior: PriorEstimate | None = None
-    expected: Expectation | None = None
     carried: int = 0
+    known_boundary: Boundary | None = None
     tolerated_beside_bytes: int = 0
     started: float = field(default_factory=time.monotonic)
     probes: list[Probe] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.guide = EstimateGuide(self.spec, self.calibration, self.log)
+
     def run(self) -> RunResult:
         self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
-        model = self._traced() if self.estimates else None
+        if self.estimates and (self.earlier is None or self.earlier.boundary is None):
+            self._trace()
         self._timed("preparing", self._open)
-        if model is not None:
-            self._estimate(model)
-        comparison = Comparison(is_measurable=False, reason="the run ended before the speeds were compared")
-        boundary = self._timed("searching", self._search)
-        if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
-            boundary = self._timed("soaking", lambda: self._soak(boundary))
-            if boundary.largest_batch_size:
-                self._timed("curve", lambda: self._curve(boundary))
-                comparison = self._timed("timing", lambda: self._compare_speeds(boundary))
-        result = self._answer(with_todays_size_explained(boundary, self.spec), comparison)
-        if (prior := self.prior) is not None:
-            result = self._harmlessly(lambda: graded(result, prior)) or result
+        if (estimate := self.guide.estimate(self._device, self.worker.environment)) is not None:
+            self.say("estimate", estimate=estimate.to_dict())
+        boundary, comparison = self._measure()
+        result = self.guide.graded(self._answer(with_todays_size_explained(boundary, self.spec), comparison))
         try:
             self.keep(result)
         except OSError as exc:
@@ -125,6 +118,19 @@ class _Sweep:
         self.say("phase", phase="finished")
         self.say("result", result=result.to_dict())
         return result
+
+    def _measure(self) -> tuple[Boundary, Comparison]:
+        """Find the boundary, unless it is known, and compare the speeds."""
+        comparison = Comparison(is_measurable=False, reason="the run ended before the speeds were compared")
+        found = self.known_boundary or self._timed("searching", self._search)
+        if not found.largest_batch_size or found.reason is Reason.TIME_BUDGET:
+            return found, comparison
+        boundary = self.known_boundary or self._timed("soaking", lambda: self._soak(found))
+        if boundary.largest_batch_size:
+            if self.known_boundary is None:
+                self._timed("curve", lambda: self._curve(boundary))
+            comparison = self._timed("timing", lambda: self._compare_speeds(boundary))
+        return boundary, comparison
 
     def _answer(self, boundary: Boundary, comparison: Comparison) -> RunResult:
         environment, timings, device = self.worker.environment, self._timings(), self._device
@@ -149,40 +155,11 @@ class _Sweep:
     def _seconds_left(self) -> float:
         return self.spec.time_budget_seconds - (time.monotonic() - self.started)
 
-    def _traced(self) -> BatchModel | None:
-        """Return what the steps allocate, for an estimate; None where there can be none."""
+    def _trace(self) -> None:
+        """Have the steps traced. A run needs the imports of that in any case: their seconds are not the estimate's."""
         imports_before = self.worker.import_seconds
-        model: BatchModel | None = self._timed("estimating", self._trace)
-        self.seconds["estimating"] -= self.worker.import_seconds - imports_before  # a run needs those in any case
-        return model
-
-    def _trace(self) -> BatchModel | None:
-        seconds = min(TRACE_SECONDS, self._seconds_left)
-        return self._harmlessly(lambda: BatchModel.from_dict(self.worker.trace(seconds))) if seconds > 0 else None
-
-    def _estimate(self, model: BatchModel) -> None:
-        """Say what is to be expected of the device, now that it is open, and let it guide the search."""
-        before, device = time.monotonic(), self._device
-        seconds, environment = self.seconds["estimating"], self.worker.environment
-        self.prior = self._harmlessly(
-            lambda: PriorEstimate.of(self.spec, device, environment, model, seconds, self.calibration)
-        )
-        self.seconds["estimating"] += time.monotonic() - before
-        if self.prior is not None:
-            self.say("estimate", estimate=self.prior.estimate.to_dict())
-
-    def _harmlessly(self, work: Callable[[], T]) -> T | None:
-        """Do something for the estimate. A measurement goes on without one, whatever was wrong with it."""
-        try:
-            return work()
-        except DeviceUnavailable:
-            raise  # nothing can be measured either
-        except (EngineError, TimeIsUp) as exc:
-            reason = str(exc)
-        except Exception as exc:  # noqa: BLE001 - a fault of the predictor is no fault of the training
-            reason = f"{type(exc).__name__}: {exc}"
-        self.log(f"going on without an estimate: {reason}", "warning")
-        return None
+        self._timed("estimating", lambda: self.guide.trace(self.worker.trace, self._seconds_left))
+        self.guide.seconds = self.seconds["estimating"] - (self.worker.import_seconds - imports_before)
 
     def _open(self) -> None:
         self.worker.open()
@@ -198,11 +175,13 @@ class _Sweep:
         if changed:
             self.log(f"starting afresh: {' and '.join(changed)} is not what it was")
             return
+        self.known_boundary = None if earlier.boundary is None else boundary_of_earlier_run(earlier.boundary)
         self.probes = earlier.carried()
         self.carried = len(self.probes)
         for probe in self.probes:
             self.say("probe", probe=probe.to_dict(), is_carried=True)
-        self.log(f"{self.carried} probes of an earlier attempt are carried over: same device, same environment")
+        source = "attempt" if earlier.boundary is None else "run, with the limit it found,"
+        self.log(f"{self.carried} probes of an earlier {source} are carried over: same device, same environment")
 
     @property
     def _searched(self) -> list[Probe]:
@@ -216,10 +195,11 @@ class _Sweep:
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
             maximum=self.spec.max_batch_size,
         )
-        if self.prior is not None and self.spec.start_batch_size is None:
-            self.expected = self.prior.expectation()
+        self.guide.start()
         try:
-            while not isinstance(step := self._decide(self._with_overhead(limits)), Found):
+            while not isinstance(
+                step := self.guide.decide(_trials(self._searched), self._with_overhead(limits)), Found
+            ):
                 if step.fresh_process and not self.worker.is_fresh:
                     self.log(f"batch {step.batch_size} would be the first refused: a fresh process decides")
                     self.worker.close()
@@ -230,14 +210,8 @@ class _Sweep:
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
         return boundary_of_search(step, self._searched, self._device)
 
-    def _decide(self, limits: Limits) -> Try | Found:
-        trials = _trials(self._searched)
-        if (expected := self.expected) is not None:
-            step = self._harmlessly(lambda: decide(trials, limits, expected))
-            if step is not None:
-                return step
-            self.expected = None
-        return decide(trials, limits, None)
+    def _next_step(self, limits: Limits) -> Try | Found:
+        return self.guide.decide(_trials(self._searched), self._with_overhead(limits))
 
     def _with_overhead(self, limits: Limits) -> Limits:
         """Return the limit less what the device holds beside the allocator's reserve (context, other processes)."""
@@ -392,7 +366,7 @@ class _Sweep:
             timing_seconds=self.seconds.get("timing", 0.0),
             processes=self.worker.sessions,
             carried_seconds=sum(p.wall_seconds for p in self.probes[: self.carried]),
-            estimate_seconds=self.seconds.get("estimating", 0.0),
+            estimate_seconds=self.guide.seconds,
         )
 
 

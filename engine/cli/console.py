@@ -6,6 +6,7 @@ from typing import Any, TextIO
 
 from ..result import CPU_COUNTS_TENSORS, Point, Probe, Purpose, Reason, RecommendedBy, RunResult
 from ..search.does_not_fit import describe_need, refusing_probe, suggestions
+from ..search.reserve import allowed_bytes
 from ..units import GIB, format_bytes
 
 RULE = "=" * 60
@@ -210,14 +211,20 @@ def _speed_lines(result: RunResult) -> list[str]:
         return []
     lines = [] if speed.reason is None else [f"{speed.reason[:1].upper()}{speed.reason[1:]}."]
     if speed.recommended_by is RecommendedBy.MEMORY_RESERVE:
-        lines.append(
-            f"Recommended by memory alone: the largest measured that leaves {speed.reserve_fraction:.0%} free."
-        )
+        lines.append(_recommended_by_memory(result, speed.reserve_fraction))
     if speed.is_measurable and result.speedup is not None:
         lines += [_speedup_line(result), _money_line(result)]
     if speed.others_cores is not None and speed.cores:
         lines.append(f"While timing, other work used {speed.others_cores:.1f} of {speed.cores} cores.")
     return lines
+
+
+def _recommended_by_memory(result: RunResult, reserve_fraction: float) -> str:
+    limit_bytes = result.device.limit_bytes or result.device.capacity_bytes
+    taken_bytes = result.recommended.memory_bytes if result.recommended is not None else None
+    if taken_bytes is not None and taken_bytes > allowed_bytes(limit_bytes, reserve_fraction):
+        return f"Recommended by memory alone: no measured size leaves {reserve_fraction:.0%} free."
+    return f"Recommended by memory alone: the largest measured that leaves {reserve_fraction:.0%} free."
 
 
 def _speedup_line(result: RunResult) -> str:

@@ -38,12 +38,22 @@ def boundary_of_soak(
     return replace(moved, soak_steps=steps if survived else 0, note="; ".join(notes))
 
 
+def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
+    """Return the boundary of a run whose speeds are compared again, with a note of where its certificate comes from."""
+    note = "the limit is an earlier run's, on the same device with the same environment: only the speeds are new"
+    if boundary.note and note in boundary.note:
+        return boundary
+    return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
+
+
 def with_todays_size_explained(boundary: Boundary, spec: RunSpec) -> Boundary:
     """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
     current, maximum = spec.current_batch_size, spec.max_batch_size
     if current <= maximum:
         return boundary
     note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
+    if boundary.note and note in boundary.note:
+        return boundary
     return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pynvml
 
-from ..errors import EngineError, WorkerDied, WorkerFailed
+from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
 from ..progress import Progress, unheard
@@ -36,10 +36,6 @@ END_SECONDS = 30.0
 STOP_SECONDS = 1.0
 STDERR_BYTES = 2_000
 KILLED = "the kernel's out-of-memory killer ended the worker process"
-
-
-class TimeIsUp(Exception):
-    """The deadline passed before the worker answered; its session was killed."""
 
 
 class WorkerHandle:

@@ -11,11 +11,11 @@ from threading import Thread
 
 import pytest
 
-from engine.errors import WorkerFailed
+from engine.errors import TimeIsUp, WorkerFailed
 from engine.result import Probe
 from engine.spec import RunSpec
 from engine.units import GIB
-from engine.worker.handle import TimeIsUp, WorkerHandle
+from engine.worker.handle import WorkerHandle
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, WarmEngine
 
 CARD = {"memory": 4 * GIB}

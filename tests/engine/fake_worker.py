@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.errors import EstimateImpossible
+from engine.errors import EstimateImpossible, TimeIsUp
 from engine.estimate.batch_model import BatchModel, Block, Skeleton
 from engine.progress import Progress
 from engine.result import DeviceFacts, Outcome, Probe
 from engine.speed.comparison import TimedBlock
-from engine.worker.handle import TimeIsUp
 from tests.engine.made_up_devices import Device
 
 

@@ -87,6 +87,34 @@ def test_only_the_certificate_and_the_speeds_are_measured_again_when_everything_
     assert (resumed.recommended, resumed.fastest, resumed.current) == (whole.recommended, whole.fastest, whole.current)
 
 
+def timed_again(worker: FakeWorker, whole: RunResult, **changes) -> RunResult:
+    earlier = replace(earlier_attempt(whole.probes, worker, **changes), boundary=whole.boundary)
+    return measure(SPEC, worker=worker, earlier=earlier)
+
+
+def test_a_run_that_is_timed_again_keeps_its_limit_and_compares_the_speeds_alone():
+    whole = run(FakeWorker(528), spec=SPEC)
+    worker = FakeWorker(528, step_seconds=lambda size: size / 100)
+    again = timed_again(worker, whole)
+    assert worker.sizes == []
+    assert set(worker.timed) >= {whole.current.batch_size, whole.recommended.batch_size}
+    assert (again.boundary.largest_batch_size, again.boundary.certified) == (528, True)
+    assert "the limit is an earlier run's" in again.boundary.note
+    assert again.current.samples_per_second == pytest.approx(100)
+    kept = [p for p in whole.probes if p.purpose is not Purpose.TIMING]
+    assert list(again.probes[: len(kept)]) == kept
+
+
+def test_the_limit_s_origin_is_said_once_however_often_a_run_is_timed_again():
+    again = timed_again(FakeWorker(528), run(FakeWorker(528)))
+    assert timed_again(FakeWorker(528), again).boundary == again.boundary
+
+
+def test_a_run_timed_again_on_another_device_proves_the_limit_anew():
+    result = timed_again(FakeWorker(528), run(FakeWorker(528)), name="Another device")
+    assert is_proved_now(result, 0)
+
+
 def test_speeds_of_an_earlier_attempt_are_never_compared_with_those_of_now():
     slower = run(FakeWorker(528, step_seconds=lambda size: size / 10)).probes
     resumed = run(FakeWorker(528, step_seconds=lambda size: size / 100), slower)
@@ -177,6 +205,7 @@ def test_what_an_attempt_said_is_read_back_as_it_was():
 
 
 FITS = {"batch_size": 1, "outcome": "fits", "purpose": "search"}
+BOUNDARY = {"largest_batch_size": 8, "certified": True, "refused_batch_size": 9, "reason": "out_of_memory"}
 CPU = {"device": "cpu", "kind": "cpu", "name": "A CPU", "capacity_bytes": 1}
 
 
@@ -189,6 +218,9 @@ CPU = {"device": "cpu", "kind": "cpu", "name": "A CPU", "capacity_bytes": 1}
         {"device": CPU, "environment": [], "probes": []},
         {"device": CPU, "environment": {}, "probes": 3},
         {"device": CPU, "environment": {}, "probes": ["fits"]},
+        {"device": CPU, "environment": {}, "probes": [], "boundary": {"largest_batch_size": 1}},
+        {"device": CPU, "environment": {}, "probes": [], "boundary": {**BOUNDARY, "reason": "luck"}},
+        {"device": CPU, "environment": {}, "probes": [], "boundary": {**BOUNDARY, "largest_batch_size": "8"}},
         *(
             {"device": CPU, "environment": {}, "probes": [{**FITS, **wrong}]}
             for wrong in (

@@ -11,6 +11,7 @@ from analysis.runs.resume import earlier_attempt
 from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
 from engine.errors import SpecError
+from engine.result import Boundary
 from engine.resume import EarlierAttempt
 from engine.units import MIB
 from tests.factories import FACTS, make_claimed_run, make_measured_run, make_probe
@@ -30,7 +31,8 @@ def test_the_estimate_is_stored_beside_the_device_and_the_next_attempt_still_res
     services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")
     again = services.run_claim(device=run.device, owner="another")
     assert again is not None
-    assert EarlierAttempt.from_dict(earlier_attempt(again)).carried() == [make_probe(4)]
+    earlier = EarlierAttempt.from_dict(earlier_attempt(again))
+    assert (earlier.carried(), earlier.boundary) == ([make_probe(4)], None)
 
 
 def test_a_run_that_is_timed_again_starts_with_the_probes_of_the_first_on_its_device() -> None:
@@ -40,7 +42,10 @@ def test_a_run_that_is_timed_again_starts_with_the_probes_of_the_first_on_its_de
     assert (again.takes_over, again.requested_device, again.spec) == (first, first.device, first.spec)
     claimed = services.run_claim(device=first.device, owner="tester", run_id=again.pk)
     assert claimed is not None
-    assert EarlierAttempt.from_dict(earlier_attempt(claimed)).carried() == [make_probe(4)]
+    earlier = EarlierAttempt.from_dict(earlier_attempt(claimed))
+    assert earlier.carried() == [make_probe(4)]
+    assert first.result is not None
+    assert earlier.boundary == Boundary.from_dict(first.result["boundary"])
 
 
 def test_only_a_finished_measurement_is_timed_again() -> None:

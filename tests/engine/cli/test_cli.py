@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,8 @@ def test_a_speed_that_is_not_measurable_is_said_to_be_so_with_what_was_chosen_in
     unknown = details(result(speedup=None, speed=said))
     assert "Speed not measurable here now: between 0.8x and 13x." in unknown
     assert "the largest measured that leaves 5% free" in unknown
+    nearly_full = result(speedup=None, speed=replace(said, reserve_fraction=0.9))
+    assert "no measured size leaves 90% free" in details(nearly_full)
 
 
 def test_what_was_not_measured_is_said_to_be_so():

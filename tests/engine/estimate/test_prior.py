@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.cli.console import details, event_line
-from engine.errors import DeviceUnavailable, EstimateImpossible, WorkerFailed
+from engine.errors import DeviceUnavailable, EstimateImpossible, TimeIsUp, WorkerFailed
 from engine.estimate.calibration import Calibration
 from engine.estimate.prior import PriorEstimate, card_of
 from engine.estimate.types import Estimate
@@ -14,7 +14,6 @@ from engine.runner import measure
 from engine.search.guided import Expectation
 from engine.spec import RunSpec
 from engine.units import GIB, MIB
-from engine.worker.handle import TimeIsUp
 from tests.engine.fake_worker import FakeWorker, made_up_model
 from tests.engine.made_up_devices import Device
 

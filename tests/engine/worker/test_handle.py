@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import DeviceUnavailable, EngineError, WorkerDied, WorkerFailed
+from engine.errors import DeviceUnavailable, EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.predict import Replays
 from engine.result import DeviceFacts, Outcome
 from engine.spec import RunSpec
 from engine.units import MIB
 from engine.worker import handle
-from engine.worker.handle import TimeIsUp, WorkerHandle
+from engine.worker.handle import WorkerHandle
 
 pytestmark = pytest.mark.slow
 SPEC = RunSpec("bert-tiny", device="cpu", sequence_length=32, memory_limit_bytes=100 * MIB)

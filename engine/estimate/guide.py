@@ -1,0 +1,86 @@
+"""The estimate of a run: made before anything is measured, it guides the search and is graded by what was measured.
+
+A fault of the predictor is no fault of the training: whatever goes wrong here is logged, and the run goes on without.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..errors import DeviceUnavailable, EngineError, TimeIsUp
+from ..result import DeviceFacts, RunResult
+from ..search.guided import Expectation, decide
+from ..search.unguided import Found, Limits, Trial, Try
+from ..spec import RunSpec
+from .batch_model import BatchModel
+from .calibration import Calibration
+from .prior import PriorEstimate, graded
+from .types import Estimate
+
+TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
+
+T = TypeVar("T")
+
+
+class EstimateGuide:
+    """What is expected of a run's device, as far as it is known. `log` gets the reason when it is given up."""
+
+    def __init__(self, spec: RunSpec, calibration: Calibration | None, log: Callable[[str, str], None]) -> None:
+        self.spec = spec
+        self.calibration = calibration
+        self.log = log
+        self.seconds = 0.0
+        self._model: BatchModel | None = None
+        self._prior: PriorEstimate | None = None
+        self._expected: Expectation | None = None
+
+    def trace(self, trace: Callable[[float], dict[str, Any]], seconds_left: float) -> None:
+        """Have the steps traced, within a minute of the time that is left."""
+        seconds = min(TRACE_SECONDS, seconds_left)
+        if seconds > 0:
+            self._model = self._best_effort(lambda: BatchModel.from_dict(trace(seconds)))
+
+    def estimate(self, device: DeviceFacts, environment: dict[str, Any]) -> Estimate | None:
+        """Return what is to be expected of the device, now that it is open; None where nothing was traced."""
+        if (model := self._model) is None:
+            return None
+        before = time.monotonic()
+        self._prior = self._best_effort(
+            lambda: PriorEstimate.of(self.spec, device, environment, model, self.seconds, self.calibration)
+        )
+        self.seconds += time.monotonic() - before
+        return None if self._prior is None else self._prior.estimate
+
+    def start(self) -> None:
+        """Guide the search that begins now, unless the user chose where it starts."""
+        if self._prior is not None and self.spec.start_batch_size is None:
+            self._expected = self._prior.expectation()
+
+    def decide(self, trials: Sequence[Trial], limits: Limits) -> Try | Found:
+        """Decide on the next size, by the estimate as long as there is one."""
+        if (expected := self._expected) is not None:
+            step = self._best_effort(lambda: decide(trials, limits, expected))
+            if step is not None:
+                return step
+            self._expected = None
+        return decide(trials, limits, None)
+
+    def graded(self, result: RunResult) -> RunResult:
+        """Return the result with the estimate beside what was measured."""
+        if (prior := self._prior) is None:
+            return result
+        return self._best_effort(lambda: graded(result, prior)) or result
+
+    def _best_effort(self, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except DeviceUnavailable:
+            raise  # nothing can be measured either
+        except (EngineError, TimeIsUp) as exc:
+            reason = str(exc)
+        except Exception as exc:  # noqa: BLE001 - a fault of the predictor is no fault of the training
+            reason = f"{type(exc).__name__}: {exc}"
+        self.log(f"going on without an estimate: {reason}", "warning")
+        return None
