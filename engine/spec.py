@@ -6,7 +6,9 @@ its label, choices and bounds; command line, form, filters, comparison and JSON 
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -202,10 +204,11 @@ class RunSpec:
     )
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _check_choices(self)
-        _check_device(self)
-        _check_numbers(self)
+        check_settings(self, SETTINGS)
+        check_device_name(self.device)
+        if not self.device.startswith(("cuda", "auto")):
+            check_precision(self.precision, self.device, None)
+        check_start(self.start_batch_size, self.max_batch_size)
         _check_workload(self)
 
     @property
@@ -266,18 +269,6 @@ OPTIONAL = frozenset(name for name, hint in _HINTS.items() if NoneType in get_ar
 _TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
-def _check_types(spec: RunSpec) -> None:
-    for name, kind in VALUE_TYPES.items():
-        value = getattr(spec, name)
-        if value is None and name in OPTIONAL:
-            continue
-        is_wrong_bool = isinstance(value, bool) and kind is not bool
-        if is_wrong_bool or not isinstance(value, (int, float) if kind is float else kind):
-            if name == "memory_limit_bytes":
-                raise SpecError(name, f"must be {BYTES_ALLOWED}")
-            raise SpecError(name, f"must be {_TYPE_LABELS[kind]}")
-
-
 SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(RunSpec)}
 DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
 CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices}
@@ -285,11 +276,27 @@ RANGES = {name: each.bounds for name, each in SETTINGS.items() if each.bounds}
 TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role is Role.TRAINING)
 
 
-def _check_choices(spec: RunSpec) -> None:
-    for name, allowed in CHOICES.items():
+def check_settings(spec: object, names: Iterable[str]) -> None:
+    """Raise SpecError for the first of these settings that is of a wrong type, not offered, or out of range."""
+    for name in names:
         value = getattr(spec, name)
-        if value not in allowed:
-            raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(allowed)}")
+        _check_type(name, value)
+        if name in CHOICES and value not in CHOICES[name]:
+            raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(CHOICES[name])}")
+    for name in names:
+        value = getattr(spec, name)
+        low, high = RANGES.get(name, (-math.inf, math.inf))
+        if name in RANGES and value is not None and not low <= value <= high:  # NaN and the infinities are not, either
+            raise SpecError(name, f"{str(value)[:40]} is out of range; from {low:g} to {high:,.0f}")
+
+
+def _check_type(name: str, value: object) -> None:
+    kind = VALUE_TYPES[name]
+    if value is None and name in OPTIONAL:
+        return
+    is_wrong_bool = isinstance(value, bool) and kind is not bool
+    if is_wrong_bool or not isinstance(value, (int, float) if kind is float else kind):
+        raise SpecError(name, f"must be {BYTES_ALLOWED if name == 'memory_limit_bytes' else _TYPE_LABELS[kind]}")
 
 
 def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:
@@ -304,20 +311,16 @@ def check_precision(precision: str, device_name: str, compute_capability: tuple[
         )
 
 
-def _check_device(spec: RunSpec) -> None:
-    if not DEVICE_NAMES.fullmatch(spec.device):
-        raise SpecError("device", f"{spec.device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
-    if not spec.device.startswith(("cuda", "auto")):
-        check_precision(spec.precision, spec.device, None)
+def check_device_name(device: str) -> None:
+    """Raise SpecError for a name that no device has."""
+    if not DEVICE_NAMES.fullmatch(device):
+        raise SpecError("device", f"{device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
 
 
-def _check_numbers(spec: RunSpec) -> None:
-    for name, (low, high) in RANGES.items():
-        value = getattr(spec, name)
-        if value is not None and not low <= value <= high:  # NaN and the infinities are not, either
-            raise SpecError(name, f"{str(value)[:40]} is out of range; from {low:g} to {high:,.0f}")
-    if spec.start_batch_size is not None and spec.start_batch_size > spec.max_batch_size:
-        raise SpecError("start_batch_size", f"must not be above max_batch_size ({spec.max_batch_size})")
+def check_start(start_batch_size: int | None, max_batch_size: int) -> None:
+    """Raise SpecError where the search would have to begin above its end."""
+    if start_batch_size is not None and start_batch_size > max_batch_size:
+        raise SpecError("start_batch_size", f"must not be above max_batch_size ({max_batch_size})")
 
 
 def _check_workload(spec: RunSpec) -> None:
