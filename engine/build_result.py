@@ -10,7 +10,7 @@ from . import savings, stats
 from .intervals import Interval
 from .result import Boundary, DeviceFacts, Point, Probe, RecommendedBy, RunResult, Speed, Timings
 from .search.reserve import sizes_with_reserve
-from .spec import RunSpec
+from .spec import SearchSpec
 from .speed.comparison import Comparison
 
 
@@ -21,7 +21,7 @@ def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) 
 
 
 def answer(
-    spec: RunSpec,
+    spec: SearchSpec,
     device: DeviceFacts,
     boundary: Boundary,
     probes: Sequence[Probe],

@@ -6,6 +6,7 @@
     ├── DeviceBusy              another process holds the device's lock (exit 4)
     ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
     ├── EstimateImpossible      what was requested cannot be predicted without running it (exit 7)
+    ├── CommandUntunable        a training command did not show that it uses the batch size (exit 9)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
     └── WorkerFailed            the worker process hung, left or broke the protocol (exit 1)
         └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
@@ -90,6 +91,18 @@ class EstimateImpossible(EngineError):
 
     code = "estimate_impossible"
     exit_status = 7
+
+
+class CommandUntunable(EngineError):
+    """A training command cannot be tuned; `code` says why, the text what was seen."""
+
+    code = "command_untunable"
+    exit_status = 9
+    field = "command"
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class WorkloadFailed(EngineError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from .intervals import CONFIDENCE, Interval
 from .kinds import KINDS
-from .spec import SCHEMA, RunSpec
+from .spec import SCHEMA, SearchSpec
 from .units import GIB, MIB
 
 FOREIGN_NOTABLE_BYTES = 64 * MIB
@@ -351,7 +351,7 @@ class RunResult:
     measured size; None where there was none.
     """
 
-    spec: RunSpec
+    spec: SearchSpec
     device: DeviceFacts
     boundary: Boundary
     largest: Point | None

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any, Protocol
 
-from .result import RunResult
+
+class Document(Protocol):
+    """A result that can be written."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
-def write_result(path: Path, exit_status: int, result: RunResult) -> None:
+def write_result(path: Path, exit_status: int, result: Document) -> None:
     """Write, force to the disk, rename, force the rename to the disk. Raises OSError when one of them fails."""
     partial = Path(f"{path}.partial")
     with partial.open("w", encoding="utf-8") as file:

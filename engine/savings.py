@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .intervals import Interval
 from .result import Point, Savings, Waste
-from .spec import RunSpec
+from .spec import SearchSpec
 
 _HOUR_SECONDS, _MILLION = 3_600, 1_000_000
 
@@ -34,7 +34,7 @@ def cost_per_million_samples_usd(price_per_hour_usd: float | None, samples_per_s
     return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
 
 
-def savings(spec: RunSpec, speedup: Interval | None) -> Savings:
+def savings(spec: SearchSpec, speedup: Interval | None) -> Savings:
     """Compute the money of a run, under its own assumptions."""
     return savings_assuming(
         speedup.value if speedup else None,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Protocol, get_args, get_type_hints
 
 from .catalog import WORKLOADS, Workload, workload_ids
 from .errors import SpecError
@@ -51,6 +51,30 @@ CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
 # copies of the weights that the optimizer keeps as its state
 _STATE_COPIES = {"none": 0, "sgd": 0, "momentum": 1, "adamw": 2}
 BYTES_PER_PARAMETER = 4  # weights, gradients and state stay fp32 under autocast
+
+
+class SearchSpec(Protocol):
+    """What every search needs of its spec, whatever is trained: its limits, today's size, and the assumptions."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def current_batch_size(self) -> int: ...
+    @property
+    def memory_limit_bytes(self) -> int | None: ...
+    @property
+    def max_batch_size(self) -> int: ...
+    @property
+    def reserve_fraction(self) -> float: ...
+    @property
+    def price_per_hour_usd(self) -> float: ...
+    @property
+    def hours_per_run(self) -> float: ...
+    @property
+    def runs_per_year(self) -> int: ...
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 from ..result import CPU_COUNTS_TENSORS, Point, Probe, Purpose, Reason, RecommendedBy, RunResult
 from ..search.does_not_fit import describe_need, refusing_probe, suggestions
 from ..search.reserve import allowed_bytes
+from ..spec import RunSpec
 from ..units import GIB, format_bytes
 
 RULE = "=" * 60
@@ -180,6 +181,8 @@ def _what_may_make_it_fit(result: RunResult) -> list[str]:
     spec, device = result.spec, result.device
     refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
     need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
+    if not isinstance(spec, RunSpec):  # of a command nothing is known that could be set otherwise
+        return [need] if need else []
     tries = suggestions(
         refusal, spec.workload, device, optimizer=spec.optimizer, is_checkpointed=spec.gradient_checkpointing
     )

@@ -3,6 +3,7 @@
     python -m engine bert [cuda|mps|cpu] [options]   measure, print live lines and the result
     python -m engine bert --json                     the result as one JSON document
     python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
+    python -m engine tune -- python train.py --batch-size {batch_size}   the same of your own training command
     python -m engine estimate bert --gpu a10         predict it for a card, or --gpu all, with no GPU at hand
     python -m engine gpus [--json]                   the cards that can be estimated for
     python -m engine calibrate [device] [--json]     measure a card's own constants, for estimates
@@ -16,8 +17,8 @@
 where it outlives whoever reads the output. docs/api.md describes both, and every event.
 
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available, or held by others,
-5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 130 interrupted,
-141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
+5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 9 a command that cannot be tuned,
+130 interrupted, 141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ COMMANDS = {
     "estimate": "estimate",
     "gpus": "gpus",
     "models": "listings",
+    "tune": "tune",
 }
 """The module of this package that has each command; whatever is no command is a model to measure."""
 

@@ -14,19 +14,19 @@ from typing import Any
 
 from .. import __version__
 from ..catalog import workload_ids
-from ..errors import DeviceBusy, DeviceUnavailable, EngineError, SpecError
+from ..errors import DeviceBusy, EngineError, SpecError
 from ..estimate.calibration import Calibration
 from ..machine.device_lock import held_for_command, inherited_lock
-from ..result import Reason, RunResult
+from ..result import RunResult
 from ..result_file import write_result
 from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
 from ..spec import RunSpec, memory_limit_bytes
 from .console import Console, details, summary
-from .options import add_settings, settings_given, spec_of
+from .exit_status import exit_status
+from .options import add_search_options, add_settings, settings_given, spec_of
 from .output import print_json
 
-EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
 VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 
 
@@ -59,7 +59,7 @@ def _measure(options: argparse.Namespace) -> int:
         _refuse_tools_options(options)
         result = _measured(spec, options, Console(sys.stdout))
         print(f"\n{details(result)}\n\n{summary(result)}")
-    return _exit_status(result)
+    return exit_status(result)
 
 
 def _measured(spec: RunSpec, options: argparse.Namespace, emit: Emit, **others: Any) -> RunResult:
@@ -103,16 +103,7 @@ def _calibration(options: argparse.Namespace) -> Calibration | None:
 
 def _keep(path: Path | None, result: RunResult) -> None:
     if path is not None:
-        write_result(path, _exit_status(result), result)
-
-
-def _exit_status(result: RunResult) -> int:
-    if result.boundary.reason is Reason.TIME_BUDGET:
-        return EXIT_TIME_BUDGET
-    if result.boundary.largest_batch_size:
-        return 0
-    is_occupied = result.boundary.reason is Reason.FOREIGN_MEMORY
-    return DeviceUnavailable.exit_status if is_occupied else EXIT_DOES_NOT_FIT
+        write_result(path, exit_status(result), result)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -153,15 +144,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
     add("--device", help="the same, as an option")
     add_settings(parser)
-    add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
-    add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
-    add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
-    add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
-    add("--soak-steps", type=int, metavar="N", help="steps the boundary must survive (20; on a CPU 5)")
-    add("--reserve", type=float, metavar="SHARE", dest="reserve_fraction", help="memory to leave free (0.05)")
-    add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
-    add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
-    add("--runs-per-year", type=int, metavar="N", help="an assumption (100)")
+    add_search_options(parser)
     add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the result as one JSON document")

@@ -25,6 +25,20 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(option, type=int, metavar=each.metavar, help=each.description)
 
 
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """Add the limits of a search, and what its money assumes: the same for a model and for a command."""
+    add = parser.add_argument
+    add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
+    add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
+    add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
+    add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
+    add("--soak-steps", type=int, metavar="N", help="steps the boundary must survive (20; on a CPU 5)")
+    add("--reserve", type=float, metavar="SHARE", dest="reserve_fraction", help="memory to leave free (0.05)")
+    add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
+    add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
+    add("--runs-per-year", type=int, metavar="N", help="an assumption (100)")
+
+
 def settings_given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings named on the command line; what is not given keeps RunSpec's default."""
     named = {name: getattr(options, name, None) for name in SETTINGS}

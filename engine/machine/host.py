@@ -59,3 +59,15 @@ def _kib_field(path: str, key: str) -> int:
     """Return a figure of a /proc file given in kB, as bytes."""
     lines = Path(path).read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))
+
+
+def oom_kills() -> int:
+    """Return how many processes the kernel has killed for memory since it started; 0 where it does not say.
+
+    The evidence that turns a SIGKILL into an out-of-memory: without it a killed worker is a failure.
+    """
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Reason
-from ..spec import MEMORY_STEPS, RunSpec
+from ..spec import MEMORY_STEPS, SearchSpec
 from ..units import format_bytes
 from .foreign_memory import bytes_taken_by_others
 from .unguided import Found
@@ -46,7 +46,7 @@ def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
     return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
 
 
-def with_todays_size_explained(boundary: Boundary, spec: RunSpec) -> Boundary:
+def with_todays_size_explained(boundary: Boundary, spec: SearchSpec) -> Boundary:
     """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
     current, maximum = spec.current_batch_size, spec.max_batch_size
     if current <= maximum:

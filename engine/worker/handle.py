@@ -24,6 +24,7 @@ import pynvml
 from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
+from ..machine.host import oom_kills
 from ..progress import Progress, unheard
 from ..result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
@@ -122,12 +123,12 @@ class WorkerHandle:
         self.open()
         fresh = self.is_fresh
         self._session_probes += 1
-        kills, started = _oom_kills(), time.monotonic()
+        kills, started = oom_kills(), time.monotonic()
         request = {"do": "probe", "batch_size": batch_size, "steps": steps, "with_kinds": with_kinds}
         try:
             probe = Probe.from_dict(self._ask(request, "probe", seconds, progress)["probe"])
         except WorkerFailed as error:
-            if error.status != -signal.SIGKILL or _oom_kills() <= kills:
+            if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise
             probe = _killed_by_kernel(batch_size, time.monotonic() - started)
         if not probe.fits:
@@ -140,12 +141,12 @@ class WorkerHandle:
         """Time a block of steps in the open session, within `seconds`. A refused size ends the session."""
         self.open()
         self._session_probes += 1
-        kills = _oom_kills()
+        kills = oom_kills()
         request = {"do": "time", "batch_size": batch_size, "block_seconds": block_seconds}
         try:
             block = TimedBlock.from_dict(self._ask(request, "block", seconds, progress)["block"])
         except WorkerFailed as error:
-            if error.status != -signal.SIGKILL or _oom_kills() <= kills:
+            if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise
             block = TimedBlock(batch_size, Outcome.OUT_OF_MEMORY, error_type="Killed", error_message=KILLED)
         if block.outcome is not Outcome.FITS:
@@ -344,15 +345,3 @@ def _killed_by_kernel(batch_size: int, wall_seconds: float) -> Probe:
         error_message=KILLED,
         wall_seconds=wall_seconds,
     )
-
-
-def _oom_kills() -> int:
-    """How many processes the kernel has killed for memory since it started; 0 where it does not say.
-
-    The evidence that turns a SIGKILL into an out-of-memory: without it a killed worker is a failure.
-    """
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -136,7 +136,7 @@ def test_a_process_killed_while_it_asks_for_the_device_says_nothing_of_the_devic
 
 def test_a_session_the_kernel_killed_for_memory_is_out_of_memory(session, monkeypatch):
     kills = iter([3, 4])
-    monkeypatch.setattr(handle, "_oom_kills", lambda: next(kills))
+    monkeypatch.setattr(handle, "oom_kills", lambda: next(kills))
     kill_soon(session._session_pid)
     refused = session.probe(8, steps=10_000, with_kinds=False, seconds=60)
     assert (refused.outcome, refused.error_type, refused.fresh_process) == (Outcome.OUT_OF_MEMORY, "Killed", True)
@@ -165,7 +165,7 @@ def test_where_forking_is_not_safe_every_session_is_a_process_of_its_own(monkeyp
 
 def test_a_crash_while_the_kernel_kills_somebody_else_is_no_out_of_memory(session, monkeypatch):
     kills = iter([3, 4])
-    monkeypatch.setattr(handle, "_oom_kills", lambda: next(kills))
+    monkeypatch.setattr(handle, "oom_kills", lambda: next(kills))
     threading.Timer(0.2, os.kill, (session._session_pid, signal.SIGSEGV)).start()
     with pytest.raises(WorkerDied, match="SIGSEGV"):
         session.probe(8, steps=10_000, with_kinds=False, seconds=60)

@@ -1,0 +1,116 @@
+"""`python -m engine tune -- python train.py --batch-size {batch_size}`: the exact batch size of a training command."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..errors import EngineError, SpecError
+from ..machine import host
+from ..machine.device_lock import held_for_command
+from ..result import DeviceFacts
+from ..result_file import write_result
+from ..spec import memory_limit_bytes
+from ..tune.run import TuneResult, tune
+from ..tune.spec import BATCH_WAYS, TuneSpec
+from .console import Console, details, summary
+from .exit_status import exit_status
+from .options import add_search_options
+from .output import print_json
+
+DESCRIPTION = """Find the exact largest batch size that a training command trains, by starting it a few times.
+
+  python -m engine tune -- python train.py --lr 3e-4 --batch-size {batch_size}
+  python -m engine tune --batch hf -- torchrun --nproc-per-node 2 run_clm.py config.yaml
+  python -m engine tune --batch dataloader --memory-limit 24GiB -- python train.py
+
+Each start trains a few optimizer steps, is watched from inside, and is ended. The script stays as it is. {out} in the
+command is a fresh folder of each start. Exit status: as a measurement has them, and 9 when the command cannot be tuned.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Tune the command behind `--`; the exit status."""
+    started = time.monotonic()
+    own, command = _split(arguments)
+    options = _parser().parse_args(own)
+    try:
+        return _tune(options, command)
+    except EngineError as error:
+        report: dict[str, Any] = {"error": error.to_dict()}
+        if options.events:
+            print_json({"event": "error", "seconds": round(time.monotonic() - started, 3), **report})
+        elif options.json:
+            print_json(report)
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_status
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def _tune(options: argparse.Namespace, command: list[str]) -> int:
+    spec = _spec(options, command)
+    if shutil.which(command[0]) is None:
+        raise SpecError("command", f"{command[0]!r} is no program that can be found")
+    is_for_tools = options.events or options.json
+    emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
+    with _held(spec, options):
+        result = tune(spec, emit, keep=partial(_keep, options.result_file))
+    if options.json:
+        print_json(result.to_dict())
+    elif not is_for_tools:
+        print(f"\n{details(result.result)}\n\n{summary(result.result)}")
+    return exit_status(result.result)
+
+
+def _held(spec: TuneSpec, options: argparse.Namespace) -> Any:
+    """Hold the CPU during the run. Which card the command will use is not known before it has started."""
+    if spec.device != "cpu":
+        return nullcontext()
+    facts = DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", host.memory_bytes())
+    return held_for_command(facts, wait_seconds=float("inf") if options.wait_for_device else 0.0)
+
+
+def _spec(options: argparse.Namespace, command: list[str]) -> TuneSpec:
+    names = TuneSpec.__dataclass_fields__.keys() - {"command", "memory_limit_bytes"}
+    given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    if options.memory_limit is not None:
+        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
+    return TuneSpec(tuple(command), **given)
+
+
+def _keep(path: Path | None, result: TuneResult) -> None:
+    if path is not None:
+        write_result(path, exit_status(result.result), result)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m engine tune",
+        usage="python -m engine tune [options] -- COMMAND WITH {batch_size}",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    ways = "; ".join(f"{way}: {text}" for way, text in BATCH_WAYS.items())
+    add("--batch", help=f"how the batch size gets into the command. {ways}")
+    add("--device", help="auto, cuda, cuda:N or cpu: what the command may see")
+    add("--current-batch-size", type=int, metavar="N", help="what you train with today, and the first size (16)")
+    add_search_options(parser)
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
+    add("--wait-for-device", action="store_true", help="wait while another run holds the device; else that is an error")
+    return parser

@@ -1,0 +1,246 @@
+"""PURE: from the readings of one start to its probe. Raises CommandUntunable where they prove nothing.
+
+hook_not_loaded       no Python process with torch was seen: nothing could be watched
+batch_size_not_set    the hook was to set the batch size and found nowhere to set it
+batch_size_ignored    the training was given batches of another size than it was started with
+ranks_disagree        the processes of one training did not consume the same
+ended_early           the command ended in order before enough optimizer steps
+no_memory_seen        steps were counted, but nothing of their memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ..errors import CommandUntunable
+from ..measurement.oom import classify
+from ..result import Outcome, Probe
+from ..stats import is_steady, samples_per_second
+from ..units import format_bytes
+from .reading import Memory, Reading, Step
+
+SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments"}
+LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one start ended: of the whole command, where its processes were not ended by MemoryMark."""
+
+    exit_status: int | None = None
+    timed_out_after_seconds: float | None = None
+    kernel_killed: bool = False
+    last_lines: str = ""
+    wall_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The probe of one start, and what else the readings tell of it."""
+
+    probe: Probe
+    resting_bytes: int | None = None
+    batch_peak_bytes: int | None = None
+    micro_batches: int = 0
+    ranks: tuple[int, ...] = ()
+    """The peak of each rank in bytes, rank 0 first."""
+    tokens_per_step: int | None = None
+    waiting_fraction: float | None = None
+    most_samples: int | None = None
+    """The largest batch that the data gave, where it gave fewer than were wanted."""
+
+
+def evidence_of(
+    readings: Sequence[Reading],
+    ended: Ended,
+    batch_size: int,
+    *,
+    limit_bytes: int | None,
+    batch: str,
+    honoured: Collection[int],
+) -> Evidence:
+    """Return what one start with `batch_size` shows.
+
+    `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
+    that the command was seen to train with: they tell a data set that is too small from a size that is ignored.
+    """
+    if (refusal := _refused(readings, ended, batch_size)) is not None:
+        return Evidence(refusal)
+    trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
+    if not trained:
+        untunable = _unseen(readings, ended)
+        if readings and honoured:
+            return Evidence(_out_of_data(batch_size, str(untunable), ended))
+        raise untunable
+    if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
+        raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]} was made by the command: --batch {batch}")
+    steps = [r.steps() for r in trained]
+    counted = [_micro_batches(each, batch_size) for each in steps]
+    if None in counted:
+        return _short(steps, batch_size, ended, honoured)
+    if len(set(counted)) > 1:
+        raise CommandUntunable("ranks_disagree", f"the ranks consumed {counted} micro-batches of {batch_size} a step")
+    memories = [r.memory() for r in trained]
+    if any(m is None for m in memories):
+        raise CommandUntunable("no_memory_seen", "no allocation was seen: the training does not run on this device")
+    return _measured(batch_size, trained, steps, [m for m in memories if m], counted[0] or 0, limit_bytes, ended)
+
+
+def _measured(
+    batch_size: int,
+    trained: Sequence[Reading],
+    steps: Sequence[Sequence[Step]],
+    memories: Sequence[Memory],
+    micro_batches: int,
+    limit_bytes: int | None,
+    ended: Ended,
+) -> Evidence:
+    worst = max(memories, key=lambda m: m.peak_bytes)
+    step_seconds = _timed(steps[0], batch_size, micro_batches)
+    seconds = median(step_seconds) if step_seconds else None
+    samples = batch_size * micro_batches * len(trained)
+    is_over = limit_bytes is not None and worst.peak_bytes > limit_bytes
+    probe = Probe(
+        batch_size,
+        Outcome.OUT_OF_MEMORY if is_over else Outcome.FITS,
+        fresh_process=True,
+        steps=sum(not s.is_timed for s in steps[0]),
+        peak_allocated_bytes=worst.peak_bytes,
+        peak_reserved_bytes=max((m.reserved_bytes for m in memories if m.reserved_bytes is not None), default=None),
+        device_used_bytes=_used_bytes(trained),
+        allocator_retries=max((r.card["allocator_retries"] for r in trained if r.card), default=None),
+        peak_phase=worst.phase,
+        step_seconds=seconds,
+        timed_step_seconds=tuple(step_seconds),
+        timing_is_steady=is_steady(step_seconds) if step_seconds else None,
+        samples_per_second=None if seconds is None else samples_per_second(samples, seconds),
+        error_type="BudgetExceeded" if is_over else None,
+        error_message=_over(worst.peak_bytes, limit_bytes or 0) if is_over else None,
+        failed_phase=worst.phase if is_over else None,
+        wall_seconds=ended.wall_seconds,
+    )
+    tokens = [sum(t for _, _, t in step.forwards if t) for step in steps[0] if step.holds(batch_size, 0)]
+    return Evidence(
+        probe,
+        resting_bytes=worst.resting_bytes,
+        batch_peak_bytes=worst.batch_peak_bytes,
+        micro_batches=micro_batches,
+        ranks=tuple(m.peak_bytes for m in memories),
+        tokens_per_step=max(tokens, default=0) or None,
+        waiting_fraction=_waiting(steps[0]),
+    )
+
+
+def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Probe | None:
+    """Return the probe of a start that failed: out of memory, a size limit, or another error."""
+    failed = sorted((r for r in readings if r.has_failed), key=lambda r: not r.has_trained)
+    outcomes = [(_outcome(r), r) for r in failed]
+    known = next(((outcome, r) for outcome, r in outcomes if outcome is not None), None)
+    swallowed = next((r for r in readings if r.card.get("refused_allocations")), None)
+    if known is not None:
+        outcome, reading = known
+        error_type, message = reading.data["error_type"], reading.data["error_message"]
+    elif swallowed is not None:
+        outcome, error_type = Outcome.OUT_OF_MEMORY, "OutOfMemoryError"
+        message = "the card refused an allocation; the command caught that and went on"
+    elif ended.kernel_killed:
+        outcome, error_type, message = Outcome.OUT_OF_MEMORY, "Killed", "the kernel's out-of-memory killer ended it"
+    elif failed:
+        outcome, error_type, message = Outcome.ERROR, failed[0].data["error_type"], failed[0].data["error_message"]
+    elif ended.timed_out_after_seconds is not None:
+        text = f"not {LEAST_FULL_STEPS} steps within {ended.timed_out_after_seconds:.0f} s{ended.last_lines}"
+        outcome, error_type, message = Outcome.ERROR, "Timeout", text
+    elif ended.exit_status:
+        text = f"the command ended with status {ended.exit_status}{ended.last_lines}"
+        outcome, error_type, message = Outcome.ERROR, "Exit", text
+    else:
+        return None
+    return Probe(
+        batch_size,
+        outcome,
+        fresh_process=True,
+        error_type=error_type,
+        error_message=message,
+        wall_seconds=ended.wall_seconds,
+    )
+
+
+def _outcome(reading: Reading) -> Outcome | None:
+    free, total = reading.card.get("free_bytes"), reading.card.get("total_bytes")
+    return classify(reading.data["error_type"], reading.data["error_message"] or "", free_bytes=free, total_bytes=total)
+
+
+def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
+    if not readings:
+        return CommandUntunable(
+            "hook_not_loaded",
+            "no Python process with torch was seen: `python -I`, `-S` and `-E`, and containers, keep the hook out"
+            f"{ended.last_lines}",
+        )
+    most = max((len(r.steps()) for r in readings), default=0)
+    return CommandUntunable(
+        "ended_early", f"the command ended after {most} optimizer steps, before its memory was known{ended.last_lines}"
+    )
+
+
+def _micro_batches(steps: Sequence[Step], batch_size: int) -> int | None:
+    """Return how many micro-batches of that size a full step consumes; None where too few steps are full.
+
+    Short steps, as at the end of a data set, are left out. A few training loops put the batch in the second dimension.
+    """
+    for axis in (0, 1):
+        held = [step.holds(batch_size, axis) for step in steps]
+        full = max(held, default=0)
+        if full and held.count(full) >= LEAST_FULL_STEPS:
+            return full
+    return None
+
+
+def _short(steps: Sequence[Sequence[Step]], batch_size: int, ended: Ended, honoured: Collection[int]) -> Evidence:
+    """Tell a data set that is too small for the wanted size from a training that ignores it."""
+    seen = sorted({size for each in steps for step in each for size in step.seen()})
+    largest = max(seen, default=0)
+    what = f"started with batch size {batch_size}, the training was given {', '.join(map(str, seen)) or 'nothing'}"
+    if largest < batch_size and largest > max(honoured, default=largest):
+        return Evidence(_out_of_data(batch_size, f"{what}: the data has no more", ended), most_samples=largest)
+    raise CommandUntunable("batch_size_ignored", what)
+
+
+def _out_of_data(batch_size: int, message: str, ended: Ended) -> Probe:
+    return Probe(
+        batch_size,
+        Outcome.SIZE_LIMIT,
+        fresh_process=True,
+        error_type="DataExhausted",
+        error_message=message,
+        wall_seconds=ended.wall_seconds,
+    )
+
+
+def _timed(steps: Sequence[Step], batch_size: int, micro_batches: int) -> list[float]:
+    """Return the seconds of each full step after the memory was read."""
+    return [
+        b.ended_at - a.ended_at
+        for a, b in zip(steps, steps[1:], strict=False)
+        if a.is_timed and max(b.holds(batch_size, axis) for axis in (0, 1)) == micro_batches
+    ]
+
+
+def _waiting(steps: Sequence[Step]) -> float | None:
+    """Return the share of the timed steps that was spent waiting for data."""
+    timed = [(a, b) for a, b in zip(steps, steps[1:], strict=False) if a.is_timed]
+    whole = sum(b.ended_at - a.ended_at for a, b in timed)
+    return sum(b.waited_seconds for _, b in timed) / whole if whole > 0 else None
+
+
+def _used_bytes(trained: Sequence[Reading]) -> int | None:
+    return max((r.card["total_bytes"] - r.card["free_bytes"] for r in trained if r.card), default=None)
+
+
+def _over(peak_bytes: int, limit_bytes: int) -> str:
+    return (
+        f"out of memory: the peak is {format_bytes(peak_bytes)} ({peak_bytes} bytes), "
+        f"the limit {format_bytes(limit_bytes)}"
+    )

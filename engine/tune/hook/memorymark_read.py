@@ -1,0 +1,68 @@
+"""Reads figures of a training that is watched: what it holds, what its card counts, how large a batch is."""
+
+import gc
+
+_SOME_TENSORS = 64
+
+
+def card_memory(torch):
+    """Return what the card's allocator counted since the process began, and what the card is; empty without a card."""
+    if not torch.cuda.is_initialized():
+        return {}
+    torch.cuda.synchronize()
+    counts, (free_bytes, total_bytes) = torch.cuda.memory_stats(), torch.cuda.mem_get_info()
+    card = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return {
+        "name": card.name,
+        "uuid": str(getattr(card, "uuid", "") or "") or None,
+        "compute_capability": f"{card.major}.{card.minor}",
+        "total_bytes": total_bytes,
+        "free_bytes": free_bytes,
+        "peak_allocated_bytes": counts.get("allocated_bytes.all.peak", 0),
+        "peak_reserved_bytes": counts.get("reserved_bytes.all.peak", 0),
+        "refused_allocations": counts.get("num_ooms", 0),
+        "allocator_retries": counts.get("num_alloc_retries", 0),
+    }
+
+
+def held_bytes(torch, optimizers):
+    """Return bytes by address of what modules and `optimizers` hold; an averaged copy of the model is a module, too."""
+    objects = [each for each in gc.get_objects() if issubclass(type(each), (torch.nn.Module, torch.optim.Optimizer))]
+    modules = [each for each in objects if issubclass(type(each), torch.nn.Module)]
+    tensors = [t for each in modules for t in (*each._parameters.values(), *each._buffers.values()) if t is not None]
+    tensors += [t.grad for t in tensors if t.is_leaf]
+    states = [state for each in objects if id(each) in optimizers for state in each.state.values()]
+    tensors += [t for state in states for t in state.values()]
+    found = [getattr(t, "_local_tensor", t) for t in tensors if issubclass(type(t), torch.Tensor)]
+    storages = [t.untyped_storage() for t in found if t.device.type == "cpu"]
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
+
+
+def allocator_events(profile):
+    """Return the CPU allocator's events as [time, address, bytes], and our marks among them as [time, number]."""
+    events, waiting = [], list(reversed(profile.profiler.kineto_results.experimental_event_tree()))
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(reversed(node.children))
+        if node.tag.name == "Allocation":
+            if node.extra_fields.device.type == "cpu":
+                events.append([node.start_time_ns, node.extra_fields.ptr, node.extra_fields.alloc_size])
+        elif node.name.startswith("memorymark."):
+            events.append([node.start_time_ns, int(node.name.partition(".")[2])])
+    return events
+
+
+def shape_of(torch, value):
+    """Return the first two dimensions of the first tensor in `value`, and the elements of its first whole numbers."""
+    waiting, tensors = [value], []
+    while waiting and len(tensors) < _SOME_TENSORS:
+        each = waiting.pop(0)
+        if issubclass(type(each), torch.Tensor):
+            tensors.append(each)
+        elif callable(getattr(each, "values", None)):
+            waiting = [*each.values(), *waiting]
+        elif isinstance(each, (list, tuple)):
+            waiting = [*each, *waiting]
+    shape = next((list(t.shape[:2]) for t in tensors if t.ndim), None)
+    tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
+    return shape, tokens

@@ -1,0 +1,140 @@
+"""Notes what a training does, in the user's own process. Started by `sitecustomize.py` once torch has been imported.
+
+Notes each optimizer step, forward pass and batch, reads what memory they took, and ends the process after the steps it
+was to watch. It draws no random number and changes no tensor: the losses of those steps are those of a run without it.
+What it noted goes into one JSON file per process, in a folder of MemoryMark's; nothing is sent anywhere.
+"""
+
+import atexit
+import json
+import os
+import sys
+import time
+from importlib import import_module
+
+import memorymark_read as read
+
+
+class Watch:
+    """What is noted of one process: marks in their order, and on a CPU the allocator's events between them."""
+
+    def __init__(self, settings):
+        self.settings, self.marks, self.steps, self.depth, self.is_ended = settings, [], {}, 0, False
+        self.torch = self.device = self.profile = self.memory = self.first_timed = self.timed_from = None
+        self.held, self.events, self.optimizers = {}, [], set()
+
+    def arm(self, torch):
+        import torch.utils.data.dataloader as loaders
+
+        optim, modules, self.torch = import_module("torch.optim.optimizer"), torch.nn.modules.module, torch
+        self.mark("armed", torch.__version__, sys.argv)
+        draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
+
+        def made_optimizer(optimizer, *others, **options):
+            self.optimizers.add(id(optimizer))
+            make_optimizer(optimizer, *others, **options)
+
+        def drawn(iterator):
+            self.mark("loading")
+            try:
+                batch = draw(iterator)
+            finally:
+                self.mark("loaded")
+            self.mark("batch", torch.is_grad_enabled(), *read.shape_of(torch, batch))
+            return batch
+
+        optim.Optimizer.__init__, loaders._BaseDataLoaderIter.__next__ = made_optimizer, drawn
+        optim.register_optimizer_step_pre_hook(lambda *_: self.phase("optimizer_step"))
+        optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(id(optimizer)))
+        modules.register_module_forward_pre_hook(lambda module, _: self.before_forward(module))
+        modules.register_module_forward_hook(self.after_forward, with_kwargs=True, always_call=True)
+        if self.settings["limit_bytes"] and torch.version.cuda:
+            torch.cuda._lazy_call(self.limit_memory)  # when the script opens the card, not before
+        report = sys.excepthook
+        sys.excepthook = lambda kind, exc, trace: (self.end("error", kind.__name__, str(exc)), report(kind, exc, trace))
+        atexit.register(self.end, "exit")
+
+    def limit_memory(self):
+        total_bytes = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
+        self.torch.cuda.set_per_process_memory_fraction(min(self.settings["limit_bytes"] / total_bytes, 1.0))
+
+    def mark(self, name, *details):
+        self.marks.append([time.monotonic(), name, *details])
+        if self.profile is not None:  # the same mark among the allocator's events
+            with self.torch.autograd.profiler.record_function(f"memorymark.{len(self.marks) - 1}"):
+                pass
+
+    def phase(self, name):
+        is_read = self.memory is None and self.device is not None and self.device.type == "cuda"
+        self.mark("phase", name, self.torch.cuda.max_memory_allocated() if is_read else None)
+
+    def before_forward(self, module):
+        if not self.torch.compiler.is_compiling():  # a compiled model is watched from outside: its graph stays whole
+            self.depth += 1
+            if self.depth == 1 and module.training and self.torch.is_grad_enabled():
+                self.start(next((t.device for t in module.parameters()), None))
+                self.phase("forward")
+
+    def after_forward(self, module, arguments, options, _):
+        if not self.torch.compiler.is_compiling():
+            self.depth -= 1
+            if self.depth == 0 and module.training and self.torch.is_grad_enabled():
+                shape, tokens = read.shape_of(self.torch, [arguments, options])
+                self.mark("forward", sum(t.numel() for t in module.parameters()), shape, tokens)
+                self.phase("backward")
+
+    def start(self, device):
+        if self.device is None and device is not None:
+            self.device = device
+            if device.type == "cpu":
+                self.held = read.held_bytes(self.torch, self.optimizers)
+                kinds = [self.torch.profiler.ProfilerActivity.CPU]
+                self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
+
+    def after_step(self, optimizer):
+        if self.device is None:  # no forward pass was seen: the steps after this one are watched
+            return self.start(self.torch.device("cuda" if self.torch.cuda.is_initialized() else "cpu"))
+        if self.memory is not None and self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+        self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
+        self.mark("step", optimizer)
+        fewest, most, wanted = min(self.steps.values()), max(self.steps.values()), self.settings["memory_steps"]
+        if fewest < wanted or (len(self.steps) < len(self.optimizers) and most < 8 * wanted):
+            return None  # an optimizer may step less often than the others
+        if self.memory is None:
+            self.memory, self.first_timed, self.timed_from = self.read_memory(), fewest, time.monotonic()
+            self.mark("memory_read")
+        is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
+        if is_late or fewest >= self.first_timed + self.settings["timed_steps"]:
+            self.end("done")
+        return None
+
+    def read_memory(self):
+        if self.profile is not None:
+            profile, self.profile = self.profile, None
+            profile.__exit__(None, None, None)
+            self.events = read.allocator_events(profile)
+        return read.card_memory(self.torch)
+
+    def end(self, how, error_type=None, error_message=None):
+        if self.is_ended:
+            return
+        self.is_ended = True
+        if self.profile is not None:
+            self.read_memory()  # the profiler must not outlive the interpreter
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        noted = {"pid": os.getpid(), "rank": int(os.environ.get("RANK", "0")), "world_size": world, "ended": how}
+        noted["python"] = ".".join(map(str, sys.version_info[:3]))
+        noted |= {"error_type": error_type, "error_message": error_message and error_message[:2000]}
+        noted |= {"marks": self.marks, "device": self.device and str(self.device)}
+        noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
+        path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
+        with open(path + ".partial", "w") as file:
+            json.dump(noted, file)
+        os.replace(path + ".partial", path)
+        if how == "done":
+            sys.stdout.flush()
+            sys.stderr.flush()
+            if world > 1:
+                time.sleep(60)  # the other ranks finish their step; MemoryMark then ends them all
+            os._exit(0)

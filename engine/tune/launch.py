@@ -1,0 +1,165 @@
+"""One start of a command: under a guardian, with the hook in its environment, until enough was noted or it failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from ..machine.device_lock import inherited_lock
+from ..machine.host import oom_kills
+from .evidence import Ended
+from .reading import Reading
+from .spec import VARIABLE, TuneSpec
+
+HOOK = Path(__file__).resolve().parent / "hook"
+GUARDIAN = Path(__file__).resolve().parent / "guardian.py"
+LOOK_SECONDS = 0.05
+GRACE_SECONDS = 0.5  # a rank that fails brings down the others: which was the first is told by its file
+LAST_BYTES, LAST_LINES = 4_000, 3
+TRACKERS_OFF = {
+    "WANDB_MODE": "disabled",
+    "COMET_MODE": "DISABLED",
+    "NEPTUNE_MODE": "debug",
+    "CLEARML_OFFLINE_MODE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+}
+"""A start is no training that anybody wants to find in a tracker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """How long a start is watched: steps whose memory is read, then steps that are timed."""
+
+    memory_steps: int
+    timed_steps: int = 6
+    timed_seconds: float = 15.0
+
+
+def start(
+    spec: TuneSpec,
+    batch_size: int,
+    watching: Watching,
+    *,
+    seconds: float,
+    on_tick: Callable[[], None] = lambda: None,
+) -> tuple[list[Reading], Ended]:
+    """Start the command once; what the hook noted, and how it ended. Nothing of it is left when this returns."""
+    with tempfile.TemporaryDirectory(prefix="memorymark-start-") as folder:
+        notes, out, log = Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log"
+        notes.mkdir()
+        out.mkdir()
+        kills, began = oom_kills(), time.monotonic()
+        with log.open("wb") as output:
+            process = _guarded(
+                spec.arguments(batch_size, str(out)), _environment(spec, batch_size, watching, notes), output
+            )
+            try:
+                timed_out = _watch(process, notes, began + seconds, on_tick)
+            finally:
+                status = _end(process)
+        readings = _readings(notes)
+        ended = Ended(
+            exit_status=status,
+            timed_out_after_seconds=seconds if timed_out else None,
+            kernel_killed=oom_kills() > kills and bool(status),  # a launcher turns its rank's SIGKILL into a 1
+            last_lines=_last_lines(log),
+            wall_seconds=time.monotonic() - began,
+        )
+        return readings, ended
+
+
+def _guarded(command: Sequence[str], environment: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    lock = inherited_lock()
+    return subprocess.Popen(
+        [sys.executable, "-I", str(GUARDIAN), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        env=environment,
+        start_new_session=True,
+        pass_fds=[] if lock is None else [lock],
+    )
+
+
+def _environment(spec: TuneSpec, batch_size: int, watching: Watching, notes: Path) -> dict[str, str]:
+    """Return the environment of one start: the caller's own, the hook's, and no tracker."""
+    settings = {
+        "folder": str(notes),
+        "batch": spec.batch,
+        "batch_size": batch_size,
+        "limit_bytes": spec.memory_limit_bytes,
+        "memory_steps": watching.memory_steps,
+        "timed_steps": watching.timed_steps,
+        "timed_seconds": watching.timed_seconds,
+    }
+    path = os.pathsep.join(entry for entry in (str(HOOK), os.environ.get("PYTHONPATH")) if entry)
+    given = {"PYTHONPATH": path, "MEMORYMARK_HOOK": json.dumps(settings), VARIABLE: str(batch_size)}
+    return {**TRACKERS_OFF, **os.environ, **given, **_visible_devices(spec.device)}
+
+
+def _visible_devices(device: str) -> dict[str, str]:
+    """Show the command no other device than the one to be measured. `auto` leaves the choice to the command."""
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        return {"CUDA_VISIBLE_DEVICES": ""}
+    return {"CUDA_VISIBLE_DEVICES": index} if kind == "cuda" and index else {}
+
+
+def _watch(process: subprocess.Popen[bytes], notes: Path, until: float, on_tick: Callable[[], None]) -> bool:
+    """Wait until every rank is done, one failed, or the command ended; true when the time was over first."""
+    while time.monotonic() < until:
+        has_ended = process.poll() is not None
+        readings = _readings(notes)
+        done = [r for r in readings if r.is_done]
+        if any(r.has_failed for r in readings):
+            time.sleep(GRACE_SECONDS)
+            return False
+        if has_ended or (done and len(done) >= done[0].world_size):
+            return False
+        on_tick()
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> int | None:
+    """Have the guardian kill all that is left; the command's exit status where it had ended by itself."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    answer = process.stdout.read()
+    process.stdout.close()
+    process.wait()
+    with suppress(ProcessLookupError):  # where the guardian itself was killed
+        os.killpg(process.pid, signal.SIGKILL)
+    return int(answer) if answer.strip() else None
+
+
+def _readings(notes: Path) -> list[Reading]:
+    """Return what was written to its end; a file is renamed into its place."""
+    return [_reading(path, path.stat().st_mtime_ns) for path in sorted(notes.glob("*.json"))]
+
+
+@lru_cache(maxsize=64)
+def _reading(path: Path, _: int) -> Reading:
+    return Reading(json.loads(path.read_text()))
+
+
+def _last_lines(log: Path) -> str:
+    """Return the last lines of the command's output, to be set behind a message."""
+    with log.open("rb") as file:
+        file.seek(max(log.stat().st_size - LAST_BYTES, 0))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return f"; its last lines: {' | '.join(lines[-LAST_LINES:])}" if lines else ""

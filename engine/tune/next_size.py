@@ -1,0 +1,68 @@
+"""PURE: which batch size to start a command with next, so that the boundary takes few starts.
+
+A start costs the command's whole way to its first step: imports, model, data. So the search does not begin at batch 1,
+which many scripts cannot even train, but at a size the user knows. From there it goes at once to where a straight line
+meets the limit: the line from what the training holds between its steps, which is about what batch 0 would take. Where
+the curve bends upwards that aims low, and never far beyond: a size above the limit costs a start, too. From then on the
+search is that of `search.unguided`. On a CPU a refused size has run to its end and its memory is known: then the line
+goes through both sides of the limit. Each start is a fresh process, so each refusal counts for the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..search.unguided import Found, Limits, Trial, decide
+
+STEP_DOWN = 4  # where the very first size is refused, and nothing is known of its memory
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A batch size that the command was started with.
+
+    `memory_bytes` is its peak where it was seen to the end, also beyond the limit; `resting_bytes` what was held
+    between its steps.
+    """
+
+    batch_size: int
+    fits: bool
+    memory_bytes: int | None = None
+    resting_bytes: int | None = None
+
+
+def next_size(starts: Sequence[Start], *, memory_bytes: int, first: int, maximum: int) -> int | Found:
+    """Return the batch size to start next, or where the search has ended. Sizes are in 1..`maximum`."""
+    if not starts:
+        return min(first, maximum)
+    low = max((s for s in starts if s.fits), key=lambda s: s.batch_size, default=None)
+    lowest = low.batch_size if low else 0
+    high = min((s for s in starts if not s.fits and s.batch_size > lowest), key=lambda s: s.batch_size, default=None)
+    if high is not None and high.batch_size == lowest + 1:
+        return Found(lowest, high.batch_size)
+    if low is None:
+        assert high is not None
+        aim = _meets(_at_rest(high), high, memory_bytes)
+        return max(1, min(aim or high.batch_size // STEP_DOWN, high.batch_size - 1))
+    if high is None and lowest < maximum and len(starts) == 1:
+        aim = _meets(_at_rest(low), low, memory_bytes)
+        if aim is not None:
+            return min(max(aim, lowest + 1), maximum)
+    if high is not None and (aim := _meets(low, high, memory_bytes)) is not None and starts[-1] is high:
+        return max(lowest + 1, min(aim, high.batch_size - 1))
+    trials = [Trial(s.batch_size, s.fits, s.memory_bytes if s.fits else None, fresh_process=True) for s in starts]
+    step = decide(trials, Limits(memory_bytes, start=1, maximum=maximum))
+    return step if isinstance(step, Found) else step.batch_size
+
+
+def _at_rest(start: Start) -> Start:
+    return Start(0, fits=True, memory_bytes=start.resting_bytes)
+
+
+def _meets(first: Start, second: Start, limit_bytes: int) -> int | None:
+    """Return the largest size that should fit by the line through both; None where it does not rise or is not known."""
+    if first.memory_bytes is None or second.memory_bytes is None or second.memory_bytes <= first.memory_bytes:
+        return None
+    sizes, used = second.batch_size - first.batch_size, second.memory_bytes - first.memory_bytes
+    return first.batch_size + int((limit_bytes - first.memory_bytes) * sizes / used)

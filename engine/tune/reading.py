@@ -1,0 +1,183 @@
+"""PURE: what the hook noted of the processes of one start, and what follows from it.
+
+The hook notes and decides nothing; here it is counted: what each optimizer step consumed, what it held at its peak, and
+how long it took. Where the counts do not show beyond doubt that the command trained with the wanted batch size, there
+is no probe but a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..spec import MEMORY_STEPS
+
+OPTIMIZER_STEP = "optimizer_step"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One optimizer step of a process: the shapes it was given, when it ended, how long it waited for data.
+
+    `forwards` has the first two dimensions of what each outermost module was given, with its count of parameters.
+    """
+
+    forwards: tuple[tuple[int, tuple[int, ...], int | None], ...]
+    batches: tuple[tuple[int, ...], ...]
+    ended_at: float
+    waited_seconds: float
+    is_timed: bool
+
+    def holds(self, batch_size: int, axis: int) -> int:
+        """Return how many micro-batches of that size it consumed.
+
+        A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
+        """
+        calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
+        drawn = sum(len(shape) > axis and shape[axis] == batch_size for shape in self.batches)
+        if self.forwards and not calls:
+            return 0
+        called = calls.count(max(calls, default=0))
+        return min(drawn, called) if drawn and called else drawn or called
+
+    def seen(self) -> set[int]:
+        """Return the leading dimensions that the step was given."""
+        return {shape[0] for _, shape, _ in self.forwards if shape} or {shape[0] for shape in self.batches if shape}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The peak of one process, in the phase that held it, and what it held between its steps.
+
+    `batch_peak_bytes` is the peak outside the optimizer's own step: the part that grows with the batch, and lies below
+    the whole peak as long as the batch is small.
+    """
+
+    peak_bytes: int
+    phase: str | None
+    resting_bytes: int | None
+    batch_peak_bytes: int | None
+    reserved_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the hook noted of one process, as it was written by `hook/memorymark_watch.py`."""
+
+    data: dict[str, Any]
+
+    @property
+    def rank(self) -> int:
+        return int(self.data["rank"])
+
+    @property
+    def world_size(self) -> int:
+        return int(self.data["world_size"])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether enough steps were watched, also where the data ended before all that were wanted."""
+        has_ended_early = self.data["ended"] == "exit" and len(self.steps()) >= MEMORY_STEPS
+        return has_ended_early or bool(self.data["ended"] == "done")
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.data["ended"] == "error")
+
+    @property
+    def has_trained(self) -> bool:
+        return any(mark[1] == "step" for mark in self.data["marks"])
+
+    @property
+    def card(self) -> dict[str, Any]:
+        card: dict[str, Any] = self.data["card"]
+        return card
+
+    def set_by(self) -> set[str]:
+        """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
+        return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
+
+    def steps(self) -> list[Step]:
+        """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
+        counts: dict[int, int] = {}
+        for mark in self.data["marks"]:
+            if mark[1] == "step":
+                counts[mark[2]] = counts.get(mark[2], 0) + 1
+        slowest = min(counts, key=lambda each: counts[each], default=None)
+        steps: list[Step] = []
+        forwards: list[tuple[int, tuple[int, ...], int | None]] = []
+        batches: list[tuple[int, ...]] = []
+        waited, loading_since, is_timed = 0.0, None, False
+        for at, name, *details in self.data["marks"]:
+            if name == "forward":
+                forwards.append((details[0], tuple(details[1] or ()), details[2]))
+            elif name == "batch" and details[0]:
+                batches.append(tuple(details[1] or ()))
+            elif name == "loading":
+                loading_since = at
+            elif name == "loaded" and loading_since is not None:
+                waited += at - loading_since
+            elif name == "memory_read":
+                is_timed = True
+            elif name == "step" and details[0] == slowest:
+                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed))
+                forwards, batches, waited = [], [], 0.0
+        return steps
+
+    def memory(self) -> Memory | None:
+        """Return the peak; None where nothing was measured."""
+        if self.card:
+            return self._card_memory()
+        return cpu_memory(self.data["held"], self.data["events"], self.data["marks"]) if self.data["events"] else None
+
+    def _card_memory(self) -> Memory:
+        peak = self.card["peak_allocated_bytes"]
+        phase, before = None, None
+        for _, name, *details in self.data["marks"]:
+            if name == "phase":
+                if details[1] is not None and details[1] >= peak:
+                    phase = before
+                    break
+                before = details[0]
+        return Memory(peak, phase or before, None, None, self.card["peak_reserved_bytes"])
+
+
+def cpu_memory(
+    held: Iterable[Sequence[int]], events: Iterable[Sequence[int]], marks: Sequence[Sequence[Any]]
+) -> Memory:
+    """Replay the allocator's events: what would live on a device.
+
+    A block made while data is loaded counts from the end of the loading on, if it is still there: the batch. What the
+    loading itself takes would be the host's.
+    """
+    live: dict[int, int] = {address: size for address, size in held}  # noqa: C416 - pairs, each a list
+    loaded: dict[int, int] = {}
+    now = peak = batch_peak = sum(live.values())
+    phase, peak_phase, is_loading, resting = None, None, False, None
+    for _, *event in sorted(events, key=lambda each: each[0]):
+        if len(event) == 1:
+            name, *details = marks[event[0]][1:]
+            if name == "phase":
+                phase = details[0]
+            elif name == "loading":
+                is_loading = True
+            elif name == "loaded":
+                is_loading, live = False, live | loaded
+                now += sum(loaded.values())
+                loaded = {}
+            elif name == "step":
+                phase, resting = None, now
+        elif event[1] < 0:
+            if loaded.pop(event[0], None) is None:
+                now -= live.pop(event[0], 0)
+        elif is_loading:
+            loaded[event[0]] = event[1]
+        else:
+            live[event[0]] = event[1]
+            now += event[1]
+        if now > peak:
+            peak, peak_phase = now, phase
+        if phase != OPTIMIZER_STEP:
+            batch_peak = max(now, batch_peak)
+    return Memory(peak, peak_phase, resting, batch_peak)

@@ -1,0 +1,251 @@
+"""The search over starts of a command, and its result. Says what happens by the events that every run says it with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ..build_result import answer, measured_points
+from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
+from ..machine import host
+from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
+from ..search.boundary import boundary_of_search, with_todays_size_explained
+from ..search.reserve import edge_size
+from ..search.unguided import Found
+from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
+from ..speed.comparison import Comparison
+from .evidence import Ended, Evidence, evidence_of
+from .launch import Watching, start
+from .next_size import Start, next_size
+from .reading import Reading
+from .script import script_facts
+from .spec import TuneSpec
+
+MEMORY_STEPS = 5
+LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take so many times as long as the longest before
+NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
+ALIVE_SECONDS = 5.0
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a result of a command says beside the figures of any run: what a step of the largest size consumes.
+
+    `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
+    with the seconds of each.
+    """
+
+    micro_batches: int
+    ranks: int
+    rank_peaks_bytes: tuple[int, ...]
+    tokens_per_step: int | None
+    waiting_for_data_fraction: float | None
+    starts: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """The result of a run, and of its training."""
+
+    result: RunResult
+    training: Training
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.result.to_dict(), "training": asdict(self.training)}
+
+
+def tune(
+    spec: TuneSpec, emit: Emit = lambda _: None, *, keep: Callable[[TuneResult], None] = lambda _: None
+) -> TuneResult:
+    """Find the largest batch size that the command trains. Raises CommandUntunable and WorkloadFailed."""
+    return _Tuning(spec, emit, keep).run()
+
+
+@dataclass
+class _Tuning:
+    """One search in progress: its probes and what else the starts showed."""
+
+    spec: TuneSpec
+    emit: Emit
+    keep: Callable[[TuneResult], None]
+    started: float = field(default_factory=time.monotonic)
+    probes: list[Probe] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
+    evidence: dict[int, Evidence] = field(default_factory=dict)
+    device: DeviceFacts | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    most_samples: int | None = None
+    said_at: float = 0.0
+
+    def run(self) -> TuneResult:
+        self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.say("phase", phase="searching")
+        boundary = self._search()
+        searched = time.monotonic() - self.started
+        if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
+            self.say("phase", phase="curve")
+            self._start_at_the_reserve(boundary.largest_batch_size)
+        result = self._result(with_todays_size_explained(boundary, self.spec), searched)
+        try:
+            self.keep(result)
+        except OSError as exc:
+            self.log(f"the result could not be kept in a file: {exc}", "warning")
+        self.say("phase", phase="finished")
+        self.say("result", result=result.to_dict())
+        return result
+
+    def say(self, event: str, **content: Any) -> None:
+        self.said_at = time.monotonic()
+        self.emit({"event": event, "seconds": round(self.said_at - self.started, 3), **content})
+
+    def log(self, message: str, level: str = "info") -> None:
+        self.say("log", level=level, message=message)
+
+    @property
+    def _seconds_left(self) -> float:
+        return self.spec.time_budget_seconds - (time.monotonic() - self.started)
+
+    def _search(self) -> Boundary:
+        first = self.spec.start_batch_size or self.spec.current_batch_size
+        try:
+            while True:
+                limit_bytes = 0 if self.device is None else self.device.limit_bytes or self.device.capacity_bytes
+                maximum = min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size)
+                step = next_size(self.starts, memory_bytes=limit_bytes, first=first, maximum=maximum)
+                if isinstance(step, Found):
+                    return self._boundary(step)
+                self._start(step, Purpose.SEARCH)
+        except TimeIsUp:
+            largest = max((p.batch_size for p in self.probes if p.fits), default=None)
+            return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
+
+    def _boundary(self, found: Found) -> Boundary:
+        assert self.device is not None
+        boundary = boundary_of_search(found, self.probes, self.device)
+        if found.refused is None and found.largest == self.most_samples:
+            refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
+            boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
+        steps = max((p.steps for p in self.probes if p.fits and p.batch_size == found.largest), default=0)
+        return replace(boundary, soak_steps=steps)
+
+    def _start_at_the_reserve(self, largest: int) -> None:
+        """Measure the largest size that keeps the reserve: the one to recommend."""
+        assert self.device is not None
+        points = measured_points(self.probes, self.device, largest)
+        limit_bytes = self.device.limit_bytes or self.device.capacity_bytes
+        size = edge_size(points, limit_bytes, self.spec.reserve_fraction)
+        if size is None or size in self.evidence:
+            return
+        try:
+            self._start(size, Purpose.CURVE)
+        except TimeIsUp:
+            self.log("the time budget ended before the size that keeps the reserve was measured", "warning")
+
+    def _start(self, batch_size: int, purpose: Purpose) -> None:
+        """Start the command once more; an error that is not memory above a size that trained is tried a second time."""
+        self._start_once(batch_size, purpose)
+        if self.probes[-1].outcome is Outcome.ERROR:
+            if not any(p.fits and p.batch_size < batch_size for p in self.probes):
+                probe = self.probes[-1]
+                raise WorkloadFailed(f"the command failed: {probe.error_type}: {probe.error_message}")
+            self.log(f"batch {batch_size} failed, and not for memory: it is started again", "warning")
+            self.starts.pop()
+            self._start_once(batch_size, Purpose.CONFIRM)
+
+    def _start_once(self, batch_size: int, purpose: Purpose) -> None:
+        if self._seconds_left <= 0:
+            raise TimeIsUp("the time budget is spent")
+        self.say("probe_started", batch_size=batch_size, purpose=purpose)
+        longest = max((p.wall_seconds for p in self.probes), default=0.0)
+        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
+        seconds, watching = min(patience, self._seconds_left), Watching(max(self.spec.soak_steps or MEMORY_STEPS, 3))
+        readings, ended = start(
+            self.spec, batch_size, watching, seconds=seconds, on_tick=lambda: self._alive(batch_size)
+        )
+        if ended.timed_out_after_seconds is not None and self._seconds_left <= 0:
+            raise TimeIsUp("the time budget is spent")
+        self._learn(readings)
+        evidence = self._evidence(readings, ended, batch_size)
+        probe = replace(evidence.probe, purpose=purpose)
+        self.evidence[batch_size] = evidence
+        self.probes.append(probe)
+        if evidence.most_samples is not None:  # it says nothing of memory
+            self.most_samples = evidence.most_samples
+        else:
+            self.starts.append(Start(batch_size, probe.fits, self._rising_bytes(evidence), evidence.resting_bytes))
+        self.say("probe", probe=probe.to_dict())
+        self.log(f"batch {batch_size}: one start, {ended.wall_seconds:.1f} s")
+
+    def _evidence(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
+        is_cpu = self.device is not None and self.device.kind == "cpu"
+        limit_bytes = self.device.limit_bytes if is_cpu and self.device is not None else None
+        honoured = {p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)}
+        batch = self.spec.batch
+        return evidence_of(readings, ended, batch_size, limit_bytes=limit_bytes, batch=batch, honoured=honoured)
+
+    def _rising_bytes(self, evidence: Evidence) -> int | None:
+        """Return the memory to draw the search's line through: what grows with the batch, where that is known."""
+        probe, limit_bytes = evidence.probe, self.device.limit_bytes if self.device else None
+        if probe.fits:
+            return evidence.batch_peak_bytes or probe.memory_bytes
+        is_known = probe.error_type == "BudgetExceeded" and (evidence.batch_peak_bytes or 0) > (limit_bytes or 0)
+        return evidence.batch_peak_bytes if is_known else None
+
+    def _alive(self, batch_size: int) -> None:
+        if time.monotonic() - self.said_at > ALIVE_SECONDS:
+            self.say("progress", batch_size=batch_size, purpose=Purpose.SEARCH, stage="memory", step=0)
+
+    def _learn(self, readings: list[Reading]) -> None:
+        """Take the device and the versions over from the first training that was seen."""
+        trained = next((r for r in readings if r.data["device"]), None)
+        if trained is None or self.device is not None:
+            return
+        self.device = _device_facts(self.spec, trained)
+        wanted = self.spec.device.partition(":")[0]
+        if wanted not in ("auto", self.device.kind):
+            raise CommandUntunable("other_device", f"the command trained on {self.device.kind}, not on {wanted}")
+        armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
+        versions = {"torch": armed[2], "python": trained.data["python"]}
+        self.environment = {**versions, **script_facts(self.spec.command), "batch": self.spec.batch}
+        self.say("device", device=self.device.to_dict(), environment=self.environment)
+
+    def _result(self, boundary: Boundary, search_seconds: float) -> TuneResult:
+        total = time.monotonic() - self.started
+        timings = Timings(total_seconds=total, search_seconds=search_seconds, processes=len(self.probes))
+        if self.device is None:
+            raise WorkloadFailed("the time budget ended before the command had trained a step")
+        comparison = Comparison(is_measurable=False, reason=NOT_COMPARED)
+        result = answer(
+            self.spec, self.device, boundary, self.probes, comparison, environment=self.environment, timings=timings
+        )
+        of_largest = self.evidence.get(boundary.largest_batch_size or 0)
+        training = Training(
+            micro_batches=of_largest.micro_batches if of_largest else 0,
+            ranks=len(of_largest.ranks) if of_largest else 0,
+            rank_peaks_bytes=of_largest.ranks if of_largest else (),
+            tokens_per_step=of_largest.tokens_per_step if of_largest else None,
+            waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
+            starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in self.probes),
+        )
+        return TuneResult(result, training)
+
+
+def _device_facts(spec: TuneSpec, reading: Reading) -> DeviceFacts:
+    """Return what is known of the device that the command trained on."""
+    if card := reading.card:
+        return DeviceFacts(
+            device=str(reading.data["device"]),
+            kind="cuda",
+            name=card["name"],
+            capacity_bytes=card["total_bytes"],
+            limit_bytes=spec.memory_limit_bytes,
+            uuid=card["uuid"],
+            compute_capability=card["compute_capability"],
+        )
+    capacity_bytes = host.memory_bytes()
+    limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
+    return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)

@@ -1,0 +1,102 @@
+"""What is requested of a command: the command itself, how the batch size gets in, and the limits of the search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import Field, asdict, dataclass, fields
+from dataclasses import field as dataclass_field
+from pathlib import PurePath
+from typing import Any
+
+from ..errors import SpecError
+from ..spec import RunSpec, check_device_name, check_settings, check_start
+
+BATCH_SIZE, OUT = "{batch_size}", "{out}"
+"""Placeholders of a command: the batch size of a start, and a fresh folder of that start."""
+VARIABLE = "MEMORYMARK_BATCH_SIZE"
+BATCH_WAYS = {
+    "template": f"the command holds {BATCH_SIZE}",
+    "hf": "per_device_train_batch_size of a Hugging Face Trainer is set",
+    "dataloader": "the batch_size of each DataLoader is set",
+    "env": f"the command reads the environment variable {VARIABLE}",
+}
+_SECRET = re.compile(r"(token|secret|passw|api[-_]?key|credential)", re.IGNORECASE)
+_OPTION = re.compile(r"^(--?[\w.-]+=|[A-Za-z_]\w*=)")
+HIDDEN = "***"
+_OF_RUN: dict[str, Field[Any]] = {each.name: each for each in fields(RunSpec)}
+
+
+def _shared(name: str) -> Any:
+    """Declare a setting that a run of a catalogue's model has, too: the same default, label and bounds."""
+    return dataclass_field(default=_OF_RUN[name].default, metadata=_OF_RUN[name].metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class TuneSpec:
+    """One command to be tuned. Raises SpecError, naming the field, for anything not allowed."""
+
+    command: tuple[str, ...]
+    batch: str = "template"
+    device: str = _shared("device")
+    current_batch_size: int = _shared("current_batch_size")
+    memory_limit_bytes: int | None = _shared("memory_limit_bytes")
+    start_batch_size: int | None = _shared("start_batch_size")
+    max_batch_size: int = _shared("max_batch_size")
+    time_budget_seconds: float = _shared("time_budget_seconds")
+    soak_steps: int | None = _shared("soak_steps")
+    reserve_fraction: float = _shared("reserve_fraction")
+    price_per_hour_usd: float = _shared("price_per_hour_usd")
+    hours_per_run: float = _shared("hours_per_run")
+    runs_per_year: int = _shared("runs_per_year")
+
+    def __post_init__(self) -> None:
+        check_settings(self, [each.name for each in fields(self) if each.name in _OF_RUN])
+        check_device_name(self.device)
+        check_start(self.start_batch_size, self.max_batch_size)
+        if not self.command:
+            raise SpecError(
+                "command", f"is missing: python -m engine tune -- python train.py --batch-size {BATCH_SIZE}"
+            )
+        if self.batch not in BATCH_WAYS:
+            raise SpecError("batch", f"{self.batch[:80]!r} is not offered; one of {', '.join(BATCH_WAYS)}")
+        has_placeholder = any(BATCH_SIZE in part for part in self.command)
+        if self.batch == "template" and not has_placeholder:
+            others = ", ".join(way for way in BATCH_WAYS if way != "template")
+            raise SpecError(
+                "command", f"holds no {BATCH_SIZE}; put it where the batch size goes, or give --batch {others}"
+            )
+        if self.batch != "template" and has_placeholder:
+            raise SpecError("batch", f"is {self.batch}, and the command holds {BATCH_SIZE} too: one of them only")
+
+    @property
+    def model(self) -> str:
+        """What is tuned, in a word: the name of the script, or of the module after `-m`."""
+        parts = [part for part in self.command if BATCH_SIZE not in part]
+        script = next((part for part in parts if part.endswith(".py")), None)
+        if script is not None:
+            return PurePath(script).name
+        after = next((parts[i + 1] for i, part in enumerate(parts[:-1]) if part == "-m"), None)
+        return after or PurePath(self.command[0]).name
+
+    def arguments(self, batch_size: int, out: str) -> list[str]:
+        """Return the command of one start. Other braces stay as they are."""
+        return [part.replace(BATCH_SIZE, str(batch_size)).replace(OUT, out) for part in self.command]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a document. What looks like a secret on the command line is hidden."""
+        return {**asdict(self), "model": self.model, "command": masked(self.command)}
+
+
+def masked(command: Sequence[str]) -> list[str]:
+    """Replace the values of options and variables whose names say that they are secret."""
+    shown: list[str] = []
+    for part in command:
+        assigned = _OPTION.match(part)
+        if assigned and _SECRET.search(assigned[0]):
+            shown.append(f"{assigned[0]}{HIDDEN}")
+        elif shown and shown[-1].startswith("-") and "=" not in shown[-1] and _SECRET.search(shown[-1]):
+            shown.append(HIDDEN)
+        else:
+            shown.append(part)
+    return shown

@@ -1,0 +1,159 @@
+"""What the hook noted becomes a probe only where it proves that the command trained with the wanted batch size."""
+
+import pytest
+
+from engine.errors import CommandUntunable
+from engine.result import Outcome
+from engine.tune.evidence import Ended, Evidence, evidence_of
+from engine.tune.reading import Reading, cpu_memory
+
+MEMORY_STEPS, TIMED_STEPS = 5, 4
+
+
+def marks_of(sizes: list[list[int]], *, step_seconds: float = 1.0) -> list[list]:
+    """One list of micro-batches a step; the loader waits for a quarter of each step."""
+    marks: list[list] = [[0.0, "armed", "2.13.0", ["train.py"]]]
+    now = 0.0
+    for number, micro_batches in enumerate(sizes, 1):
+        for size in micro_batches:
+            marks += [[now, "loading"], [now + step_seconds / 4 / len(micro_batches), "loaded"]]
+            marks += [[now, "batch", True, [size, 64], None], [now, "phase", "forward", None]]
+            marks += [[now, "forward", 1_000, [size, 64], None], [now, "phase", "backward", None]]
+        now += step_seconds
+        marks += [[now, "phase", "optimizer_step", None], [now, "step", 7]]
+        if number == MEMORY_STEPS:
+            marks.append([now, "memory_read"])
+    return marks
+
+
+def reading(sizes: list[list[int]], *, peak: int = 900, **changes) -> Reading:
+    held, events = [[1, 100]], [[5, 2, peak - 100], [6, 2, 100 - peak]]
+    data = {"pid": 1, "rank": 0, "world_size": 1, "ended": "done", "error_type": None, "error_message": None}
+    data |= {"marks": marks_of(sizes), "device": "cpu", "held": held, "events": events, "card": {}}
+    return Reading(data | changes)
+
+
+def steps(size: int, micro_batches: int = 1) -> list[list[int]]:
+    return [[size] * micro_batches] * (MEMORY_STEPS + TIMED_STEPS)
+
+
+def judged(readings: list[Reading], batch_size: int = 40, *, ended: Ended | None = None, **changes) -> Evidence:
+    settings = {"limit_bytes": 1_000, "batch": "template", "honoured": ()} | changes
+    return evidence_of(readings, ended or Ended(wall_seconds=2.0), batch_size, **settings)
+
+
+def why_not(*arguments, **changes) -> str:
+    with pytest.raises(CommandUntunable) as refused:
+        judged(*arguments, **changes)
+    assert refused.value.exit_status == 9
+    return refused.value.code
+
+
+def test_a_training_with_the_wanted_size_is_a_probe_with_its_peak_and_speed() -> None:
+    evidence = judged([reading(steps(40))])
+    probe = evidence.probe
+    assert (probe.outcome, probe.peak_allocated_bytes, probe.fresh_process) == (Outcome.FITS, 900, True)
+    assert (probe.steps, probe.samples_per_second, probe.step_seconds) == (MEMORY_STEPS, 40.0, 1.0)
+    assert evidence.waiting_fraction == pytest.approx(0.25)
+
+
+def test_a_peak_above_the_budget_is_out_of_memory() -> None:
+    probe = judged([reading(steps(40), peak=1_001)]).probe
+    assert (probe.outcome, probe.error_type) == (Outcome.OUT_OF_MEMORY, "BudgetExceeded")
+    assert "1001 bytes" in (probe.error_message or "")
+
+
+def test_accumulated_micro_batches_count_into_the_samples_of_a_step() -> None:
+    evidence = judged([reading(steps(40, 4))])
+    assert (evidence.micro_batches, evidence.probe.samples_per_second) == (4, 160.0)
+
+
+def test_short_batches_at_the_end_of_the_data_are_left_out() -> None:
+    sizes = [[40], [40], [20]] * 3
+    assert judged([reading(sizes)]).micro_batches == 1
+    accumulated = [[40] * 4, [40, 40, 20], [40] * 4] * 3
+    assert judged([reading(accumulated)]).micro_batches == 4
+
+
+def test_a_training_that_ignores_the_size_is_no_answer() -> None:
+    assert why_not([reading(steps(8))]) == "batch_size_ignored"
+    assert why_not([reading(steps(8))], honoured={8}) == "batch_size_ignored"
+
+
+def test_a_data_set_that_is_too_small_limits_the_size_and_is_no_refusal_of_memory() -> None:
+    probe = judged([reading(steps(100))], 128, honoured={16, 64}).probe
+    assert (probe.outcome, probe.error_type) == (Outcome.SIZE_LIMIT, "DataExhausted")
+    assert "given 100" in (probe.error_message or "")
+
+
+def test_a_command_whose_data_ended_first_is_measured_by_the_steps_it_had() -> None:
+    probe = judged([reading([[40], [40], [40]], ended="exit")], ended=Ended(exit_status=0)).probe
+    assert (probe.outcome, probe.steps) == (Outcome.FITS, 3)
+
+
+def test_a_size_at_which_the_data_has_too_few_steps_is_no_refusal_of_memory() -> None:
+    probe = judged([reading([[40]], ended="exit")], ended=Ended(exit_status=0), honoured={16}).probe
+    assert (probe.outcome, probe.error_type) == (Outcome.SIZE_LIMIT, "DataExhausted")
+
+
+def test_ranks_that_consume_differently_are_no_answer() -> None:
+    two = {"world_size": 2}
+    assert why_not([reading(steps(40), **two), reading(steps(40, 2), rank=1, **two)]) == "ranks_disagree"
+
+
+def test_the_worst_rank_decides_and_all_are_kept() -> None:
+    two = {"world_size": 2}
+    evidence = judged([reading(steps(40), rank=1, peak=950, **two), reading(steps(40), **two)])
+    assert (evidence.probe.peak_allocated_bytes, evidence.ranks) == (950, (900, 950))
+    assert evidence.probe.samples_per_second == 80.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({"error_type": "OutOfMemoryError", "error_message": "CUDA out of memory"}, Outcome.OUT_OF_MEMORY),
+        ({"error_type": "RuntimeError", "error_message": "canUse32BitIndexMath"}, Outcome.SIZE_LIMIT),
+        ({"error_type": "ValueError", "error_message": "no"}, Outcome.ERROR),
+    ],
+)
+def test_a_rank_that_fails_decides_by_its_error(changes: dict, outcome: Outcome) -> None:
+    other = reading([[40]], ended="error", rank=1, error_type="DistBackendError", error_message="reset by peer")
+    assert judged([other, reading([[40]], ended="error", **changes)]).probe.outcome is outcome
+
+
+def test_an_out_of_memory_that_the_script_caught_is_one_all_the_same() -> None:
+    card = {"peak_allocated_bytes": 9, "peak_reserved_bytes": 9, "refused_allocations": 1, "allocator_retries": 0}
+    card |= {"total_bytes": 100, "free_bytes": 50}
+    assert judged([reading(steps(40), card=card)]).probe.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_a_start_without_any_python_that_has_torch_is_told_from_one_that_ended_early() -> None:
+    assert why_not([]) == "hook_not_loaded"
+    assert why_not([reading([[40]], ended="exit")], ended=Ended(exit_status=0)) == "ended_early"
+
+
+def test_a_command_that_ends_with_an_error_is_an_error_with_its_last_lines() -> None:
+    ended = Ended(exit_status=2, last_lines="; its last lines: no such flag")
+    probe = judged([], ended=ended).probe
+    assert (probe.outcome, probe.error_message) == (
+        Outcome.ERROR,
+        "the command ended with status 2; its last lines: no such flag",
+    )
+
+
+def test_a_size_that_was_to_be_set_and_found_no_place_is_no_answer() -> None:
+    assert why_not([reading(steps(40))], batch="dataloader") == "batch_size_not_set"
+
+
+def test_what_is_loaded_counts_from_the_end_of_the_loading_on_and_only_what_stays() -> None:
+    marks = [[0, "loading"], [0, "loaded"], [0, "phase", "forward", None], [0, "step", 1]]
+    events = [[1, 0], [2, 10, 500], [3, 11, 40], [4, 10, -500], [5, 1], [6, 2], [7, 12, 60], [8, 12, -60], [9, 3]]
+    memory = cpu_memory([[1, 100]], events, marks)
+    assert (memory.peak_bytes, memory.phase, memory.resting_bytes) == (200, "forward", 140)
+
+
+def test_the_optimizer_s_own_peak_is_told_from_what_grows_with_the_batch() -> None:
+    marks = [[0, "phase", "forward", None], [0, "phase", "optimizer_step", None], [0, "step", 1]]
+    events = [[1, 0], [2, 10, 50], [3, 10, -50], [4, 1], [5, 11, 400], [6, 11, -400], [7, 2]]
+    memory = cpu_memory([[1, 100]], events, marks)
+    assert (memory.peak_bytes, memory.phase, memory.batch_peak_bytes) == (500, "optimizer_step", 150)

@@ -1,0 +1,74 @@
+"""A command is checked before it is started, and hides what is secret."""
+
+import pytest
+
+from engine.errors import SpecError
+from engine.tune.spec import TuneSpec, masked
+
+COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{out}")
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "field"),
+    [
+        ((), {}, "command"),
+        (("python", "train.py"), {}, "command"),
+        (COMMAND, {"batch": "hf"}, "batch"),
+        (COMMAND, {"batch": "guess"}, "batch"),
+        (COMMAND, {"device": "gpu"}, "device"),
+        (COMMAND, {"max_batch_size": 0}, "max_batch_size"),
+        (COMMAND, {"start_batch_size": 8, "max_batch_size": 4}, "start_batch_size"),
+        (COMMAND, {"current_batch_size": True}, "current_batch_size"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_its_field(command: tuple[str, ...], changes: dict, field: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        TuneSpec(command, **changes)
+    assert refused.value.field == field
+
+
+def test_the_placeholders_are_filled_in_and_other_braces_stay() -> None:
+    spec = TuneSpec((*COMMAND, '{"lr": 1}'))
+    assert spec.arguments(40, "/o") == ["python", "train.py", "--batch-size", "40", "--output", "/o", '{"lr": 1}']
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (COMMAND, "train.py"),
+        (("torchrun", "--nproc-per-node", "2", "x/run_clm.py", "{batch_size}"), "run_clm.py"),
+        (("python", "-m", "lab.train", "{batch_size}"), "lab.train"),
+        (("./train", "{batch_size}"), "train"),
+    ],
+)
+def test_a_command_is_named_after_its_script(command: tuple[str, ...], name: str) -> None:
+    assert TuneSpec(command).model == name
+
+
+def test_secrets_of_a_command_are_hidden_in_documents() -> None:
+    command = [
+        "env",
+        "HF_TOKEN=abc",
+        "python",
+        "t.py",
+        "--api-key",
+        "k",
+        "--wandb-token=z",
+        "--lr",
+        "1",
+        "{batch_size}",
+    ]
+    hidden = [
+        "env",
+        "HF_TOKEN=***",
+        "python",
+        "t.py",
+        "--api-key",
+        "***",
+        "--wandb-token=***",
+        "--lr",
+        "1",
+        "{batch_size}",
+    ]
+    assert masked(command) == hidden
+    assert TuneSpec(tuple(command)).to_dict()["command"] == hidden

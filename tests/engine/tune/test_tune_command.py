@@ -1,0 +1,142 @@
+"""Unmodified scripts are tuned: started, watched from inside, ended; nothing of them is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).parent / "scripts"
+ROOT = Path(__file__).parents[3]
+TUNE = (sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json")
+
+
+def tuned(*arguments: str, status: int = 0, **environment: str) -> dict:
+    done = subprocess.run(
+        [*TUNE, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=600, env=os.environ | environment
+    )
+    assert done.returncode == status, done.stderr[-3_000:]
+    return json.loads(done.stdout)
+
+
+def script(name: str, *arguments: str) -> tuple[str, ...]:
+    return ("--", sys.executable, str(SCRIPTS / name), *arguments)
+
+
+def peaks(result: dict) -> dict[int, int]:
+    return {p["batch_size"]: p["peak_allocated_bytes"] for p in result["probes"] if p["peak_allocated_bytes"]}
+
+
+def test_a_plain_script_gets_its_exact_largest_batch_size() -> None:
+    result = tuned("--memory-limit", "24MiB", *script("plain.py", "--batch-size", "{batch_size}"))
+    boundary, peak = result["boundary"], peaks(result)
+    largest = boundary["largest_batch_size"]
+    assert boundary["certified"]
+    assert boundary["refused_batch_size"] == largest + 1
+    assert peak[largest] <= 24 * 2**20 < peak[largest + 1]
+    assert len(result["training"]["starts"]) <= 6
+    assert (result["spec"]["model"], result["environment"]["script"]) == ("plain.py", "plain.py")
+    assert result["recommended"]["memory_bytes"] <= 0.95 * 24 * 2**20
+
+
+def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
+    result = tuned("--memory-limit", "8MiB", "--batch", "dataloader", *script("hard_coded.py"))
+    assert result["boundary"]["certified"]
+    assert result["training"]["micro_batches"] == 4
+
+
+def test_a_gan_that_reads_the_environment_is_tuned() -> None:
+    assert tuned("--memory-limit", "4MiB", "--batch", "env", *script("gan.py"))["boundary"]["certified"]
+
+
+def test_a_trainer_is_tuned_by_its_arguments() -> None:
+    command = script("trainer.py", "{out}")
+    result = tuned("--memory-limit", "4MiB", "--batch", "hf", *command, PYTHONPATH=str(ROOT))
+    assert result["boundary"]["certified"]
+    assert result["training"]["tokens_per_step"] == 16 * result["boundary"]["largest_batch_size"]
+
+
+def test_every_rank_of_a_distributed_training_is_seen() -> None:
+    torchrun = ("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
+    result = tuned("--memory-limit", "2MiB", *torchrun, str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
+    assert result["boundary"]["certified"]
+    assert (result["training"]["ranks"], len(result["training"]["rank_peaks_bytes"])) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (script("plain.py", "--ignore", "--batch-size", "{batch_size}"), "batch_size_ignored"),
+        (script("plain.py", "--steps", "2", "--batch-size", "{batch_size}"), "ended_early"),
+        (("--", sys.executable, "-I", str(SCRIPTS / "plain.py"), "--batch-size", "{batch_size}"), "hook_not_loaded"),
+        (("--batch", "hf", *script("hard_coded.py")), "batch_size_not_set"),
+    ],
+)
+def test_a_command_that_proves_nothing_is_refused_with_the_reason(arguments: tuple[str, ...], code: str) -> None:
+    error = tuned("--memory-limit", "24MiB", *arguments, status=9)["error"]
+    assert (error["code"], error["exit_status"]) == (code, 9)
+
+
+def test_a_data_set_that_is_too_small_ends_the_search_without_a_certificate() -> None:
+    command = script("plain.py", "--samples", "100", "--batch-size", "{batch_size}")
+    boundary = tuned("--memory-limit", "64MiB", *command)["boundary"]
+    assert (boundary["largest_batch_size"], boundary["certified"]) == (100, False)
+    assert boundary["reason"] == "size_limit"
+
+
+def test_one_rank_that_runs_out_of_memory_refuses_the_size_and_none_is_left() -> None:
+    torchrun = ("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
+    command = (*torchrun, str(SCRIPTS / "ranks.py"), "--rank-fails", "1", "--batch-size", "{batch_size}")
+    boundary = tuned("--memory-limit", "2MiB", "--current-batch-size", "2", *command, status=3)["boundary"]
+    assert (boundary["reason"], boundary["largest_batch_size"]) == ("does_not_fit", 0)
+    assert not left_running("ranks.py")
+
+
+def test_losses_are_the_same_to_the_bit_with_and_without_the_watch(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPTS / "plain.py"), "--batch-size", "32", "--steps", "8"]
+    alone = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    settings = {"folder": str(tmp_path), "batch": "template", "batch_size": 32, "limit_bytes": None}
+    settings |= {"memory_steps": 5, "timed_steps": 2, "timed_seconds": 60}
+    hook = {"PYTHONPATH": str(ROOT / "engine/tune/hook"), "MEMORYMARK_HOOK": json.dumps(settings)}
+    watched = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | hook).stdout
+    assert watched.splitlines() == alone[: len(watched.splitlines())]
+    assert len(watched.splitlines()) >= 6
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_when_the_search_is_ended_from_outside(signal_number: int) -> None:
+    command = [*TUNE, *script("plain.py", "--hang-above", "1", "--batch-size", "{batch_size}")]
+    search = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: bool(left_running("--hang-above")))
+        search.send_signal(signal_number)
+        search.wait(60)
+        wait_until(lambda: not left_running("--hang-above"))
+    finally:
+        search.kill()
+
+
+def left_running(mark: str) -> list[int]:
+    """Return the processes of a started command, not those of the search itself."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            line = (folder / "cmdline").read_bytes().decode(errors="replace")
+        except (OSError, ValueError):
+            continue
+        if mark in line and "{batch_size}" not in line and folder.name.isdigit():
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(is_so, seconds: float = 120.0) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.1)
