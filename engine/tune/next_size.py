@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..search.unguided import Found, Limits, Trial, decide
+from ..search.unguided import FAR, GROWTH, Found, Limits, Trial, decide
 
+FLAT = 0.05  # a rise over the resting memory below this share tells little of the slope
 STEP_DOWN = 4  # where the very first size is refused, and nothing is known of its memory
 
 
@@ -48,12 +49,17 @@ def next_size(starts: Sequence[Start], *, memory_bytes: int, first: int, maximum
     if high is None and lowest < maximum and len(starts) == 1:
         aim = _meets(_at_rest(low), low, memory_bytes)
         if aim is not None:
-            return min(max(aim, lowest + 1), maximum)
+            furthest = lowest * (GROWTH if _is_flat(low) else FAR)
+            return min(max(aim, lowest + 1), furthest, maximum)
     if high is not None and (aim := _meets(low, high, memory_bytes)) is not None and starts[-1] is high:
         return max(lowest + 1, min(aim, high.batch_size - 1))
     trials = [Trial(s.batch_size, s.fits, s.memory_bytes if s.fits else None, fresh_process=True) for s in starts]
     step = decide(trials, Limits(memory_bytes, start=1, maximum=maximum))
     return step if isinstance(step, Found) else step.batch_size
+
+
+def _is_flat(start: Start) -> bool:
+    return (start.memory_bytes or 0) < (start.resting_bytes or 0) * (1 + FLAT)
 
 
 def _at_rest(start: Start) -> Start:
