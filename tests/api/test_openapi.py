@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,6 +40,18 @@ def addresses(resolver: URLResolver, prefix: str = "") -> set[str]:
     return found
 
 
+def enums_in(part: Any) -> Iterator[list[Any]]:
+    """Every closed list of values, wherever it stands."""
+    if isinstance(part, dict):
+        if isinstance(part.get("enum"), list):
+            yield part["enum"]
+        for each in part.values():
+            yield from enums_in(each)
+    elif isinstance(part, list):
+        for each in part:
+            yield from enums_in(each)
+
+
 @pytest.mark.slow
 def test_it_is_valid_and_has_no_warning(tmp_path, capsys) -> None:
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))
@@ -65,6 +78,18 @@ def test_every_operation_of_version_1_may_answer_problems(schema: dict[str, Any]
             answers = operation["responses"]
             assert {"400", "401", "403", "429"} <= set(answers), name
             assert answers["400"]["content"] == {"application/problem+json": problem}, name
+
+
+@pytest.mark.parametrize("page", ["RunPage", "EstimatePage"])
+def test_a_page_has_both_of_its_neighbours(schema: dict[str, Any], page: str) -> None:
+    described = schema["components"]["schemas"][page]
+    assert set(described["properties"]) == set(described["required"]) == {"next", "previous", "results"}
+
+
+def test_a_client_generated_today_may_name_a_model_of_tomorrow(schema: dict[str, Any]) -> None:
+    closed = [values for values in enums_in(schema) if {"bert", "resnet"} <= set(values)]
+    models = schema["components"]["schemas"]["RunRequestRequest"]["properties"]["model"]
+    assert (closed, models["type"], models["examples"][:3]) == ([], "string", ["bert", "gpt2", "resnet"])
 
 
 def test_the_classic_endpoints_keep_their_own_form(schema: dict[str, Any]) -> None:

@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 from django_filters import BooleanFilter, DateFilter, Filter, NumberFilter
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from analysis.api.v1.paging import PARAMETERS
+from analysis.api.v1.spec_schema import spec_properties
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS
@@ -106,8 +107,9 @@ def page_parameters() -> list[OpenApiParameter]:
 
 def page_of(name: str, row: Any) -> Any:
     """Describe a page of a list."""
-    link = serializers.URLField(allow_null=True)
-    return inline_serializer(name, {"next": link, "previous": link, "results": row(many=True)})
+    # a field of its own for each: a field takes the name it is bound to last
+    links = {link: serializers.URLField(allow_null=True) for link in ("next", "previous")}
+    return inline_serializer(name, {**links, "results": row(many=True)})
 
 
 def all_of(name: str, row: Any) -> Any:
@@ -155,6 +157,21 @@ def run_body(name: str, *, needs_model: bool = True) -> Any:
     return inline_serializer(name, {**settings, **place})
 
 
+def spec_parameters() -> dict[str, dict[str, Any]]:
+    """Describe the fields of a spec as parameters of an address: as the schema of a run does, with the model open."""
+    described = spec_properties()
+    return {**described, "model": {**OPEN_MODEL, "description": described["model"]["description"]}}
+
+
+OPEN_MODEL: dict[str, Any] = {"type": "string", "examples": list(CHOICES["model"])}
+"""No enum: a client that is generated today may ask for a model that is added tomorrow."""
+
+
+@extend_schema_field(OPEN_MODEL)
+class _ModelName(serializers.CharField):
+    """The id of a model."""
+
+
 _FIELDS: dict[type, type[AnyField]] = {
     str: serializers.CharField,
     bool: serializers.BooleanField,
@@ -166,6 +183,8 @@ _FIELDS: dict[type, type[AnyField]] = {
 def _setting(field: Field[Any], needs_model: bool) -> AnyField:
     description = SETTINGS[field.name].description
     options: dict[str, Any] = {"required": needs_model and field.default is MISSING, "help_text": description}
+    if field.name == "model":
+        return _ModelName(**options)
     if field.name in CHOICES:
         return serializers.ChoiceField(CHOICES[field.name], **options)
     if field.name in RANGES:

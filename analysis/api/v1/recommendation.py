@@ -11,8 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.openapi_parameters import problems
-from analysis.api.v1.spec_schema import spec_properties
+from analysis.api.v1.openapi_parameters import problems, spec_parameters
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.models import Device
@@ -60,7 +59,7 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
 
 def _parameters() -> list[OpenApiParameter]:
     """Describe the settings of a run that change what is measured, as the schema of a run does."""
-    described = spec_properties()
+    described = spec_parameters()
     card = {"type": "string"}
     parameters = [
         OpenApiParameter(

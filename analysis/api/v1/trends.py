@@ -10,8 +10,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api.v1.openapi_parameters import spec_parameters
 from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.spec_schema import spec_properties
 from analysis.api.v1.strict_input import StrictText
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
@@ -107,7 +107,7 @@ class AcknowledgeBodySerializer(StrictBody):
 
 
 def _parameters() -> list[OpenApiParameter]:
-    described = spec_properties()
+    described = spec_parameters()
     size = {"type": "integer", "minimum": 1}
     own: Mapping[str, tuple[dict[str, Any], str]] = {
         "gpu": ({"type": "string"}, "`device_name` of its runs."),
@@ -125,7 +125,7 @@ def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
     """Switches are 0 or 1 in an address."""
     if described["type"] == "boolean":
         return {"type": "string", "enum": ["0", "1"], "default": "0"}
-    return {name: value for name, value in described.items() if name in ("type", "enum", "default")}
+    return {name: value for name, value in described.items() if name in ("type", "enum", "examples", "default")}
 
 
 class Trend(StrictView):
