@@ -62,15 +62,18 @@ SECRET_KEY = SECRET_KEY or stored_secret(DATA_DIR / "secret_key")
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env_list("MEMORYMARK_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = env_list("MEMORYMARK_CSRF_TRUSTED_ORIGINS")
-# pages of other sites reach the API alone, and never with a session: they show a token
+# pages of other sites reach the API and the classic endpoints alone, and never with a session: they show a token
 CORS_ALLOW_ALL_ORIGINS, CORS_ALLOWED_ORIGINS = env_origins("MEMORYMARK_CORS_ORIGINS")
 CORS_ALLOW_CREDENTIALS = False
-CORS_URLS_REGEX = r"^/api/"
+CORS_URLS_REGEX = r"^/(?:api/|(?:health|models|analyze)$)"
 CORS_ALLOW_HEADERS = (
     *("accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match"),
-    "x-request-id",
+    *("prefer", "x-request-id"),
 )
-CORS_EXPOSE_HEADERS = ("ETag", "Location", "Retry-After", "X-Request-ID", "Idempotent-Replayed")
+CORS_EXPOSE_HEADERS = (
+    *("ETag", "Location", "Retry-After", "X-Request-ID", "Idempotent-Replayed"),
+    *("RateLimit", "RateLimit-Policy"),
+)
 
 INSTALLED_APPS = [
     "analysis",

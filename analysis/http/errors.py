@@ -34,9 +34,13 @@ def error_body(message: str) -> dict[str, str]:
 
 
 def wants_json(request: HttpRequest) -> bool:
-    """Whether this client is a program: it asks for JSON before HTML, or the address is the API's."""
-    prefers_json = request.get_preferred_type(("text/html", "application/json")) == "application/json"
-    return prefers_json or request.path.startswith(_API_PATHS)
+    """Whether this client is a program: it names no HTML as every browser does, or JSON before it; or it asks the API.
+
+    curl and most libraries accept `*/*`.
+    """
+    prefers_html = request.get_preferred_type(("text/html", "application/json")) == "text/html"
+    is_browser = prefers_html and "text/html" in request.headers.get("Accept", "").lower()
+    return not is_browser or request.path.startswith(_API_PATHS)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -68,8 +72,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | None:
-    """Our form for every client that does not name HTML, as browsers do; None: a page."""
+    """Our form for every program; None: a page."""
     if request.path.startswith(VERSIONED):
         return problem_response(request, status, message if status == 503 else "")
-    is_for_a_page = "text/html" in request.headers.get("Accept", "") and not wants_json(request)
-    return None if is_for_a_page else JsonResponse(error_body(message), status=status)
+    return JsonResponse(error_body(message), status=status) if wants_json(request) else None

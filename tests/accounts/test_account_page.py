@@ -89,4 +89,4 @@ def test_a_password_that_is_too_common_is_refused(alice, alice_client):
 
 def test_the_account_is_mine_alone_and_linked_on_every_page(alice_client):
     assert Client().get("/account/").headers["Location"] == "/login/?next=/account/"
-    assert 'href="/account/"' in alice_client.get("/").content.decode()
+    assert 'href="/account/"' in alice_client.get("/", headers={"accept": "text/html"}).content.decode()

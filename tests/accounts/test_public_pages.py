@@ -36,13 +36,18 @@ def run(alice, settings) -> Run:
     return run
 
 
+def browser() -> Client:
+    """A guest, who names HTML as browsers do."""
+    return Client(headers={"accept": "text/html"})
+
+
 def test_the_setting_is_off_unless_it_is_set(db):
-    assert [Client().get(path).status_code for path in OPEN] == [302] * len(OPEN)
+    assert [browser().get(path).status_code for path in OPEN] == [302] * len(OPEN)
 
 
 def test_guests_read_pages_and_no_name_note_tag_or_host(run):
     for path in (*OPEN, run.get_absolute_url()):
-        answer = Client().get(path)
+        answer = browser().get(path)
         assert answer.status_code == 200, path
         assert [secret for secret in SECRETS if secret in answer.content.decode()] == [], path
 
@@ -85,6 +90,6 @@ def test_the_api_stays_inside(run):
 def test_guests_change_nothing_and_are_offered_nothing(run):
     assert Client().post("/runs/new/", {}).status_code == 302
     assert Client().post("/").status_code == 405
-    text = Client().get("/").content.decode()
+    text = browser().get("/").content.decode()
     assert "<form" not in text
     assert "Log in" in words(text)

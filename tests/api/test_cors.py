@@ -1,4 +1,4 @@
-"""Pages of other sites: closed by default, for the API alone, and never with a session."""
+"""Pages of other sites: closed by default, for the API and the classic endpoints alone, and never with a session."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def test_it_is_closed_until_an_origin_is_named(client):
     assert "access-control-allow-origin" not in asked(client)
 
 
-def test_an_origin_that_is_named_reads_the_headers_it_needs(client, settings):
+@pytest.mark.parametrize("path", ["/api/v1/runs/", "/health", "/models", "/analyze"])
+def test_an_origin_that_is_named_reads_the_headers_it_needs(client, settings, path):
     settings.CORS_ALLOWED_ORIGINS = [ORIGIN]
-    headers = asked(client)
+    headers = asked(client, path)
     assert headers["access-control-allow-origin"] == ORIGIN
-    assert "idempotency-key" in headers["access-control-allow-headers"]
+    assert {"idempotency-key", "prefer"} <= set(headers["access-control-allow-headers"].split(", "))
     assert {"ETag", "Location", "Retry-After"} <= set(headers["access-control-expose-headers"].split(", "))
 
 
@@ -44,7 +45,13 @@ def test_a_session_never_crosses(client, settings, everybody):
     assert django_settings.CORS_ALLOW_CREDENTIALS is False
 
 
-@pytest.mark.parametrize("path", ["/analyze", "/login/", "/admin/login/", "/health"])
+def test_a_named_origin_needs_a_token_to_start_a_run_also_on_this_machine(client, settings):
+    settings.CORS_ALLOWED_ORIGINS, settings.SERVES_THIS_MACHINE_ONLY = [ORIGIN], True
+    answer = client.post("/analyze", '{"model_name": "bert"}', "application/json", headers={"Origin": ORIGIN})
+    assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (401, ORIGIN)
+
+
+@pytest.mark.parametrize("path", ["/", "/login/", "/admin/login/", "/runs/", "/metrics", "/readyz"])
 def test_what_is_not_the_api_stays_closed(client, settings, path):
     settings.CORS_ALLOW_ALL_ORIGINS = True
     assert "access-control-allow-origin" not in asked(client, path)

@@ -27,4 +27,5 @@ def test_the_command_line_tells_its_version(capsys: pytest.CaptureFixture[str]) 
 def test_health_api_and_pages_tell_the_same_version(alice_client: Client) -> None:
     assert alice_client.get("/health").json()["version"] == __version__
     assert alice_client.get("/api/v1/").json()["software_version"] == __version__
-    assert f"MemoryMark {__version__}</footer>" in alice_client.get("/").content.decode()
+    page = alice_client.get("/", headers={"accept": "text/html"}).content.decode()
+    assert f"MemoryMark {__version__}</footer>" in page

@@ -1,9 +1,13 @@
-"""PURE: the engine's terms -> the classic contract's. Its `_gb` fields are GiB, its `_mb` fields MiB."""
+"""PURE: the engine's terms -> the classic contract's. Its `_gb` fields are GiB, its `_mb` fields MiB.
+
+Its clients print figures as they come, so they are rounded as in the block that ends the command line: one decimal,
+money two. What was measured stands beside them, in bytes or under `exact`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from analysis.models import Device
@@ -23,19 +27,21 @@ def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
         "gpu_name": gpu and gpu.name,
         "gpu_memory_total_gb": gpu and _gib(gpu.capacity_bytes),
         "device": device and device.kind,
-        "timestamp": now.isoformat(),
+        "timestamp": now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "gpu_memory_total_bytes": gpu and gpu.capacity_bytes,
         "version": __version__,
     }
 
 
 def models_data() -> list[dict[str, str | None]]:
-    """List what `GET /models` answers, the three of the contract first."""
+    """List what `GET /models` answers, the three of the contract first. `task` is ours, `type` the contract's."""
     return [
         {
             "id": workload.id,
             "name": workload.name,
             "description": workload.description,
-            "type": workload.task,
+            "type": "nlp" if workload.is_text else "vision",
+            "task": workload.task,
             "huggingface_id": workload.huggingface_id,
         }
         for workload in WORKLOADS.values()
@@ -65,11 +71,30 @@ def analysis_data(result: Mapping[str, Any], *, run_id: int) -> dict[str, Any]:
         "waste_percent": _percent(waste["at_recommended_fraction"]),
         "current_waste_gb": _gib(waste["at_current_bytes"]),
         "current_waste_percent": _percent(waste["at_current_fraction"]),
-        "speedup": result["speedup"],
-        "batch_size_ratio": result["batch_size_ratio"],
-        "cost_savings_per_run": savings["per_run_usd"],
-        "cost_savings_annual": savings["per_year_usd"],
+        "speedup": _rounded(result["speedup"]),
+        "batch_size_ratio": _rounded(result["batch_size_ratio"]),
+        "cost_savings_per_run": _rounded(savings["per_run_usd"], 2),
+        "cost_savings_annual": _rounded(savings["per_year_usd"], 2),
         "certified": result["boundary"]["certified"],
+        "exact": _exact(result),
+    }
+
+
+def _exact(result: Mapping[str, Any]) -> dict[str, Any]:
+    waste, savings = result["waste"], result["savings"]
+    optimal, current = result["recommended"] or {}, result["current"] or {}
+    return {
+        "capacity_bytes": waste["capacity_bytes"],
+        "recommended_memory_bytes": optimal.get("memory_bytes"),
+        "current_memory_bytes": current.get("memory_bytes"),
+        "waste_bytes": waste["at_recommended_bytes"],
+        "waste_fraction": waste["at_recommended_fraction"],
+        "current_waste_bytes": waste["at_current_bytes"],
+        "current_waste_fraction": waste["at_current_fraction"],
+        # results of before 0.5 have no interval
+        **{name: result.get(name) for name in ("speedup", "speedup_low", "speedup_high", "batch_size_ratio")},
+        "saving_per_run_usd": savings["per_run_usd"],
+        "saving_per_year_usd": savings["per_year_usd"],
     }
 
 
@@ -78,7 +103,8 @@ def _size(probe: Probe) -> dict[str, Any]:
     error = probe.error_message or probe.outcome.value.replace("_", " ")
     return {
         "batch_size": probe.batch_size,
-        "memory_mb": None if size is None else size / MIB,
+        "memory_bytes": size,
+        "memory_mb": None if size is None else _rounded(size / MIB),
         "memory_gb": _gib(size),
         "success": probe.fits,
         "error": None if probe.fits else error,
@@ -86,8 +112,12 @@ def _size(probe: Probe) -> dict[str, Any]:
 
 
 def _gib(size: int | None) -> float | None:
-    return None if size is None else size / GIB
+    return None if size is None else _rounded(size / GIB)
 
 
 def _percent(fraction: float | None) -> float | None:
-    return None if fraction is None else 100 * fraction
+    return None if fraction is None else _rounded(100 * fraction)
+
+
+def _rounded(figure: float | None, decimals: int = 1) -> float | None:
+    return None if figure is None else round(figure, decimals)

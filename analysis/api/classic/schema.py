@@ -24,7 +24,8 @@ class HealthSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(["healthy"])
     gpu_available = serializers.BooleanField()
     gpu_name = serializers.CharField(allow_null=True)
-    gpu_memory_total_gb = serializers.FloatField(allow_null=True, help_text="GiB.")
+    gpu_memory_total_gb = serializers.FloatField(allow_null=True, help_text="GiB, rounded.")
+    gpu_memory_total_bytes = serializers.IntegerField(allow_null=True)
     device = serializers.CharField(allow_null=True)
     timestamp = serializers.DateTimeField()
     version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
@@ -36,7 +37,8 @@ class ClassicModelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    type = serializers.CharField()
+    type = serializers.CharField(help_text="nlp or vision.")
+    task = serializers.CharField(help_text="What it is trained for here: text-classification, image-classification.")
     huggingface_id = serializers.CharField(allow_null=True)
 
 
@@ -53,17 +55,36 @@ class AnalyzeBodySerializer(serializers.Serializer[Any]):
 
 
 class AnalyzedSizeSerializer(serializers.Serializer[Any]):
-    """One batch size that was tried. `_mb` is MiB, `_gb` is GiB."""
+    """One batch size that was tried. `_mb` is MiB, `_gb` is GiB, both rounded."""
 
     batch_size = serializers.IntegerField()
+    memory_bytes = serializers.IntegerField(allow_null=True)
     memory_mb = serializers.FloatField(allow_null=True)
     memory_gb = serializers.FloatField(allow_null=True)
     success = serializers.BooleanField()
     error = serializers.CharField(allow_null=True)
 
 
+class ExactFiguresSerializer(serializers.Serializer[Any]):
+    """The figures as they were measured, in the terms of version 1: not rounded."""
+
+    capacity_bytes = serializers.IntegerField(allow_null=True)
+    recommended_memory_bytes = serializers.IntegerField(allow_null=True)
+    current_memory_bytes = serializers.IntegerField(allow_null=True)
+    waste_bytes = serializers.IntegerField(allow_null=True)
+    waste_fraction = serializers.FloatField(allow_null=True)
+    current_waste_bytes = serializers.IntegerField(allow_null=True)
+    current_waste_fraction = serializers.FloatField(allow_null=True)
+    speedup = serializers.FloatField(allow_null=True)
+    speedup_low = serializers.FloatField(allow_null=True)
+    speedup_high = serializers.FloatField(allow_null=True)
+    batch_size_ratio = serializers.FloatField(allow_null=True)
+    saving_per_run_usd = serializers.FloatField(allow_null=True)
+    saving_per_year_usd = serializers.FloatField(allow_null=True)
+
+
 class AnalyzedSerializer(serializers.Serializer[Any]):
-    """What was measured. `_gb` is GiB; null was not measured."""
+    """What was measured. `_gb` is GiB, figures are rounded for reading; null was not measured."""
 
     run_id = serializers.IntegerField()
     model_name = serializers.CharField()
@@ -83,6 +104,7 @@ class AnalyzedSerializer(serializers.Serializer[Any]):
     cost_savings_per_run = serializers.FloatField(allow_null=True)
     cost_savings_annual = serializers.FloatField(allow_null=True)
     certified = serializers.BooleanField()
+    exact = ExactFiguresSerializer()
 
 
 class AnalyzeSerializer(serializers.Serializer[Any]):
@@ -116,7 +138,7 @@ class HealthDescribed(OpenApiViewExtension):
     target_class = "analysis.api.classic.views.Health"
 
     def view_replacement(self) -> type:
-        answers = {200: HealthSerializer, **_errors(406, 503)}
+        answers = {200: HealthSerializer, **_errors(503)}
         description = "State of this server and its first device."
         return _described(
             self.target,
@@ -130,7 +152,7 @@ class ModelsDescribed(OpenApiViewExtension):
     target_class = "analysis.api.classic.views.Models"
 
     def view_replacement(self) -> type:
-        answers = {200: ClassicModelsSerializer, **_errors(406)}
+        answers = {200: ClassicModelsSerializer}
         return _described(
             self.target,
             get=extend_schema(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import monotonic, sleep
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.vary import vary_on_headers
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,14 +19,16 @@ from analysis.accounts.middleware import require_role
 from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.api.permissions import MayAnalyze
 from analysis.api.run_request import json_object, submission
+from analysis.api.waiting import waited_for
 from analysis.http.errors import BadRequest, error_body, wants_json
-from analysis.models import TERMINAL_STATES, Device, Run, State
+from analysis.models import Device, Run, State
 from analysis.pages.home import views as home
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
 from engine.spec import RunSpec
 
-_POLL_SECONDS = 0.25
+JSON = "application/json"
+_SEND_JSON = "The body must be JSON, not {}: send it with the header Content-Type: application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
 _INDEX = {
     "name": "MemoryMark",
@@ -49,7 +47,7 @@ _INDEX = {
 @login_not_required
 @vary_on_headers("Accept")
 def index(request: HttpRequest) -> HttpResponse:
-    """`/`: the home page to a browser, the API's index to a program."""
+    """`/`: the home page to a browser, which names HTML in `Accept`; to every other client the API's index."""
     if request.method not in ("GET", "HEAD"):
         body = error_body(f'Method "{request.method}" not allowed.')
         return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
@@ -57,10 +55,13 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 class Open(APIView):
-    """A view that anybody may read."""
+    """A view that anybody may read, and that answers JSON whatever the client says that it accepts."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        return super().perform_content_negotiation(request, force=True)
 
 
 class Health(Open):
@@ -84,11 +85,16 @@ class Analyze(APIView):
     permission_classes = (MayAnalyze,)
     throttle_scope = "create"
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Name a wrong type of body first: it is why a program on this machine, which needs no login, was refused."""
+        content_type = request.content_type.partition(";")[0].strip().lower()
+        if request.method == "POST" and content_type not in ("", JSON):
+            raise UnsupportedMediaType(content_type, _SEND_JSON.format(content_type[:80]))
+        super().initial(request, *args, **kwargs)
+
     def post(self, request: Request) -> Response:
         run = services.run_create(**submission(_spec_keys(json_object(request)), request.user))
-        if not _prefers_not_to_wait(request):
-            run = _wait_for(run)
-        return _answer(run, request)
+        return _answer(waited_for(run, request), request)
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
@@ -104,55 +110,11 @@ def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
     return {"model": name, **{key: value for key, value in body.items() if key != "model_name"}}
 
 
-def _prefers_not_to_wait(request: Request) -> bool:
-    return "respond-async" in [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
-
-
-class AnalyzeSlots:
-    """Requests of this process that wait for their runs. Each holds a thread, so half of the threads stay free."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting = 0
-
-    @staticmethod
-    def places() -> int:
-        most, threads = settings.ANALYZE_WAITING_REQUESTS, settings.WEB_THREADS
-        return most if threads is None else min(most, threads // 2)
-
-    @contextmanager
-    def place(self) -> Iterator[bool]:
-        """Whether there is one; it is free again after the block."""
-        with self._lock:
-            has_place = self._waiting < self.places()
-            self._waiting += has_place
-        try:
-            yield has_place
-        finally:
-            with self._lock:
-                self._waiting -= has_place
-
-
-_room = AnalyzeSlots()
-
-
-def _wait_for(run: Run) -> Run:
-    """Until the run is over or the wait runs out; at once when enough requests of this process wait already."""
-    with _room.place() as has_place:
-        if not has_place:
-            return run
-        until = monotonic() + settings.ANALYZE_WAIT_SECONDS
-        while monotonic() < until and not Run.objects.filter(pk=run.pk, state__in=TERMINAL_STATES).exists():
-            sleep(_POLL_SECONDS)
-    run.refresh_from_db()
-    return run
-
-
 def _answer(run: Run, request: Request) -> Response:
     if run.state == State.FINISHED and run.result is not None:
         return Response({"status": "success", "data": analysis_data(run.result, run_id=run.pk)})
     if run.is_over:
         message = run.error_message or f"The run was {run.get_state_display().lower()}"
-        return Response(error_body(message), status=500)
+        return Response(error_body(f"Analysis failed: {message}"), status=500)
     url = request.build_absolute_uri(run.get_absolute_url())
     return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})

@@ -52,12 +52,19 @@ def test_every_loopback_address_is_this_machine(client, local, remote):
         {"sec_fetch_site": "same-site"},
         {"origin": "https://elsewhere.example"},
         {"origin": "null"},
-        {"content_type": "text/plain"},
-        {"content_type": "application/x-www-form-urlencoded"},
     ],
 )
 def test_whatever_may_come_from_elsewhere_needs_a_login(client, local, circumstances):
     assert post(client, **circumstances) == 401
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_body_of_another_type_is_named_as_what_is_wrong(client, alice_client, local, content_type):
+    for each in (client, alice_client):
+        answer = each.post("/analyze", BODY, content_type=content_type)
+        message = f"The body must be JSON, not {content_type}: send it with the header Content-Type: application/json"
+        assert (answer.status_code, answer.json()["error"]) == (415, message)
     assert not Run.objects.exists()
 
 

@@ -9,8 +9,8 @@ import pytest
 from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.models import Device
 from engine import __version__
-from engine.result import Purpose
-from engine.units import GIB
+from engine.result import Purpose, Savings
+from engine.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -23,24 +23,50 @@ def test_a_result_is_told_in_the_contracts_words():
         "device": "cpu",
         "gpu_total_gb": 1.0,
         "results": [
-            {"batch_size": 4, "memory_mb": 400.0, "memory_gb": 0.390625, "success": True, "error": None},
-            {"batch_size": 8, "memory_mb": 800.0, "memory_gb": 0.78125, "success": True, "error": None},
-            {"batch_size": 9, "memory_mb": None, "memory_gb": None, "success": False, "error": "over the limit"},
+            {"batch_size": 4, **memory(400 * MIB, 400.0, 0.4), "success": True, "error": None},
+            {"batch_size": 8, **memory(800 * MIB, 800.0, 0.8), "success": True, "error": None},
+            {"batch_size": 9, **memory(None, None, None), "success": False, "error": "over the limit"},
         ],
         "optimal_batch_size": 8,
-        "optimal_memory_gb": 0.78125,
+        "optimal_memory_gb": 0.8,
         "current_batch_size": 4,
-        "current_memory_gb": 0.390625,
-        "waste_gb": 0.21875,
-        "waste_percent": 21.875,
-        "current_waste_gb": 0.609375,
-        "current_waste_percent": 60.9375,
+        "current_memory_gb": 0.4,
+        "waste_gb": 0.2,
+        "waste_percent": 21.9,
+        "current_waste_gb": 0.6,
+        "current_waste_percent": 60.9,
         "speedup": 2.0,
         "batch_size_ratio": 2.0,
         "cost_savings_per_run": 0.6,
         "cost_savings_annual": 60.0,
         "certified": True,
+        "exact": {
+            "capacity_bytes": GIB,
+            "recommended_memory_bytes": 800 * MIB,
+            "current_memory_bytes": 400 * MIB,
+            "waste_bytes": 224 * MIB,
+            "waste_fraction": 0.21875,
+            "current_waste_bytes": 624 * MIB,
+            "current_waste_fraction": 0.609375,
+            "speedup": 2.0,
+            "speedup_low": None,
+            "speedup_high": None,
+            "batch_size_ratio": 2.0,
+            "saving_per_run_usd": 0.6,
+            "saving_per_year_usd": 60.0,
+        },
     }
+
+
+def memory(size_bytes: int | None, mib: float | None, gib: float | None) -> dict[str, float | None]:
+    return {"memory_bytes": size_bytes, "memory_mb": mib, "memory_gb": gib}
+
+
+def test_figures_are_rounded_for_clients_that_print_them_as_they_come():
+    result = make_result(speedup=2.4871, savings=Savings(0.6, 2.0, 100, 1.2, 0.71752, 71.752)).to_dict()
+    data = analysis_data(result, run_id=1)
+    assert (data["speedup"], data["cost_savings_per_run"], data["cost_savings_annual"]) == (2.5, 0.72, 71.75)
+    assert (data["exact"]["speedup"], data["exact"]["saving_per_year_usd"]) == (2.4871, 71.752)
 
 
 def test_what_was_not_measured_is_null_and_never_zero():
@@ -94,7 +120,8 @@ def test_health_of_a_card():
         "gpu_name": "A card",
         "gpu_memory_total_gb": 80.0,
         "device": "cuda",
-        "timestamp": "2026-11-21T12:00:00+00:00",
+        "gpu_memory_total_bytes": 80 * GIB,
+        "timestamp": "2026-11-21T12:00:00.000000Z",
     }
 
 
@@ -120,4 +147,10 @@ def test_the_three_models_of_the_contract_come_first():
         ("gpt2", "openai-community/gpt2"),
         ("resnet", "microsoft/resnet-50"),
     ]
-    assert {tuple(model) for model in models} == {("id", "name", "description", "type", "huggingface_id")}
+    assert {tuple(model) for model in models} == {("id", "name", "description", "type", "task", "huggingface_id")}
+
+
+def test_types_are_the_contracts_with_our_tasks_beside_them():
+    types = {model["id"]: (model["type"], model["task"]) for model in models_data()}
+    assert types["bert"] == types["gpt2"] == ("nlp", "text-classification")
+    assert types["resnet"] == types["vit_b_16"] == ("vision", "image-classification")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from analysis.api import waiting
 from analysis.api.classic import views as classic
 from analysis.models import Device, Run, State
 from analysis.runs import services
@@ -43,7 +44,7 @@ def work(device: Device, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
             assert run
             end(run)
 
-        monkeypatch.setattr(classic, "sleep", sleep)
+        monkeypatch.setattr(waiting, "sleep", sleep)
 
     return set_up
 
@@ -132,7 +133,7 @@ def test_when_the_wait_runs_out_the_runs_address_is_the_answer(alice_client, dev
 
 def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, settings):
     settings.ANALYZE_WAITING_REQUESTS = 1
-    with classic._room.place() as has_place:
+    with waiting.slots.place() as has_place:
         assert has_place
         assert analyze(alice_client, {"model_name": "bert"}).status_code == 202
 
@@ -140,7 +141,7 @@ def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, 
 @pytest.mark.parametrize(("threads", "places"), [(None, 4), (16, 4), (8, 4), (3, 1), (2, 1), (1, 0)])
 def test_half_of_the_servers_threads_never_wait(settings, threads, places):
     settings.WEB_THREADS = threads
-    assert classic.AnalyzeSlots.places() == places
+    assert waiting.WaitingSlots.places() == places
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_half_of_the_servers_threads_never_wait(settings, threads, places):
 def test_a_run_that_ends_without_a_result_is_a_500_that_says_why(alice_client, work, end, message):
     work(end)
     answer = analyze(alice_client, {"model_name": "bert"})
-    assert (answer.status_code, answer.json()) == (500, error(message))
+    assert (answer.status_code, answer.json()) == (500, error(f"Analysis failed: {message}"))
 
 
 def test_the_devices_own_price_stands_in_where_none_is_given(alice_client, device):
@@ -177,8 +178,8 @@ def test_a_class_of_card_may_be_asked_for(alice_client):
 def test_health_answers_without_login_and_before_any_device_is_known(client):
     body = client.get("/health").json()
     contract = ["status", "gpu_available", "gpu_name", "gpu_memory_total_gb", "device", "timestamp"]
-    assert list(body) == [*contract, "version"]
-    assert (body["status"], body["device"], body["timestamp"][-6:]) == ("healthy", None, "+00:00")
+    assert list(body) == [*contract, "gpu_memory_total_bytes", "version"]
+    assert (body["status"], body["device"], body["timestamp"][-1:]) == ("healthy", None, "Z")
 
 
 def test_models_answers_without_login(client):
@@ -191,9 +192,22 @@ def test_the_root_answers_a_program_with_its_index(client):
     assert answer.headers["Vary"].startswith("Accept")
 
 
-@pytest.mark.parametrize("accept", ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "*/*", ""])
+@pytest.mark.parametrize("accept", ["*/*", "", "text/html;q=0.5,application/json"])
+def test_the_root_answers_every_client_that_is_no_browser_with_its_index(client, accept):
+    answer = client.get("/", headers={"accept": accept} if accept else {})
+    assert (answer.status_code, answer.json()["name"]) == (200, "MemoryMark")
+
+
+@pytest.mark.parametrize("path", ["/health", "/models"])
+@pytest.mark.parametrize("accept", ["text/html", "image/png", "application/xml;q=0.9"])
+def test_what_is_open_to_all_answers_json_whatever_is_accepted(client, path, accept):
+    answer = client.get(path, headers={"accept": accept})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, JSON)
+
+
+@pytest.mark.parametrize("accept", ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html"])
 def test_the_root_sends_a_browser_to_the_login_and_then_to_the_page(client, alice, accept):
-    headers = {"accept": accept} if accept else {}
+    headers = {"accept": accept}
     assert client.get("/", headers=headers).headers["Location"] == "/login/?next=/"
     client.force_login(alice)
     answer = client.get("/", headers=headers)
