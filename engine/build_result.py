@@ -47,7 +47,7 @@ def answer(
     chosen, by = comparison.recommended, RecommendedBy.SPEED
     if chosen is None:
         chosen, by = None, RecommendedBy.NOTHING
-        if points:
+        if points and spec.check_batch_size is None:
             keeping = sizes_with_reserve(points, limit_bytes, spec.reserve_fraction)
             chosen, by = max(keeping), RecommendedBy.MEMORY_RESERVE
     current, recommended = points.get(spec.current_batch_size), points.get(chosen or 0)

@@ -58,6 +58,8 @@ class Reason(StrEnum):
     FOREIGN_MEMORY = "foreign_memory"
     """Other processes held memory when N+1 was refused, so the refusal says nothing of the training."""
     MAX_BATCH_SIZE = "max_batch_size"
+    ONE_SIZE = "one_size"
+    """Only the size that was asked about was run: it trained, or it ran out of memory. No limit was searched."""
     TIME_BUDGET = "time_budget"
 
 
@@ -371,10 +373,19 @@ class RunResult:
     speedup_low: float | None = None
     speedup_high: float | None = None
 
+    @property
+    def fits(self) -> bool | None:
+        """Whether `spec.check_batch_size` trained; None where no size was asked about, or it is not known."""
+        size = self.spec.check_batch_size
+        if size is None or self.boundary.largest_batch_size == size:
+            return None if size is None else True
+        return False if self.boundary.reason in (Reason.ONE_SIZE, Reason.SIZE_LIMIT) else None
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             **asdict(self),
+            "fits": self.fits,
             "kinds": KINDS,
             "spec": self.spec.to_dict(),
             "device": self.device.to_dict(),

@@ -21,6 +21,7 @@ from .machine.watch import usable_cores
 from .result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
 from .search.boundary import (
+    boundary_of_check,
     boundary_of_earlier_run,
     boundary_of_search,
     boundary_of_soak,
@@ -104,12 +105,13 @@ class _Sweep:
 
     def run(self) -> RunResult:
         self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
-        if self.estimates and (self.earlier is None or self.earlier.boundary is None):
+        is_search = self.spec.check_batch_size is None
+        if self.estimates and is_search and (self.earlier is None or self.earlier.boundary is None):
             self._trace()
         self._timed("preparing", self._open)
         if (estimate := self.guide.estimate(self._device, self.worker.environment)) is not None:
             self.say("estimate", estimate=estimate.to_dict())
-        boundary, comparison = self._measure()
+        boundary, comparison = self._measure() if is_search else self._check()
         result = self.guide.graded(self._answer(with_todays_size_explained(boundary, self.spec), comparison))
         try:
             self.keep(result)
@@ -131,6 +133,20 @@ class _Sweep:
                 self._timed("curve", lambda: self._curve(boundary))
             comparison = self._timed("timing", lambda: self._compare_speeds(boundary))
         return boundary, comparison
+
+    def _check(self) -> tuple[Boundary, Comparison]:
+        """Run the one size that was asked about, as a boundary is soaked."""
+        size, steps = self.spec.check_batch_size or 0, self._soak_steps
+        comparison = Comparison(is_measurable=False, reason="one batch size was checked, and no speeds compared")
+        try:
+            probe = self._timed("soaking", lambda: self._probe(size, Purpose.SOAK, steps))
+        except TimeIsUp:
+            return Boundary(None, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET), comparison
+        return boundary_of_check(probe, steps, self.probes, self._device), comparison
+
+    @property
+    def _soak_steps(self) -> int:
+        return self.spec.soak_steps or (SOAK_STEPS_CPU if self._device.kind == "cpu" else SOAK_STEPS)
 
     def _answer(self, boundary: Boundary, comparison: Comparison) -> RunResult:
         environment, timings, device = self.worker.environment, self._timings(), self._device
@@ -224,7 +240,7 @@ class _Sweep:
     def _soak(self, boundary: Boundary) -> Boundary:
         """Many steps at the boundary in a fresh process; down to a size that survives them, if it fails."""
         largest = boundary.largest_batch_size or 0
-        steps = self.spec.soak_steps or (SOAK_STEPS_CPU if self._device.kind == "cpu" else SOAK_STEPS)
+        steps = self._soak_steps
         soaks: list[Probe] = []
         try:
             while (size := next_soak(_trials(soaks), largest)) is not None:

@@ -67,6 +67,8 @@ class SearchSpec(Protocol):
     @property
     def max_batch_size(self) -> int: ...
     @property
+    def check_batch_size(self) -> int | None: ...
+    @property
     def reserve_fraction(self) -> float: ...
     @property
     def price_per_hour_usd(self) -> float: ...
@@ -178,6 +180,14 @@ class RunSpec:
         default=65_536,
         bounds=(1, MAX_BATCH_SIZE),
     )
+    check_batch_size: int | None = setting(
+        Role.LIMIT,
+        "Batch size to check",
+        "Answer one question: does this size train here? It alone is run, in a fresh process. null: search the limit.",
+        default=None,
+        bounds=(1, MAX_BATCH_SIZE),
+        is_in_form=False,
+    )
     time_budget_seconds: float = setting(
         Role.LIMIT,
         "Time budget",
@@ -233,6 +243,8 @@ class RunSpec:
         if not self.device.startswith(("cuda", "auto")):
             check_precision(self.precision, self.device, None)
         check_start(self.start_batch_size, self.max_batch_size)
+        if (self.check_batch_size or 0) > self.max_batch_size:
+            raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size})")
         _check_workload(self)
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
 """What a request may hold beside the keys of a RunSpec."""
 ESTIMATE_KEYS = ("gpu", "priority")
-NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "time_budget_seconds")
+NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_batch_size", "time_budget_seconds")
 
 T = TypeVar("T")
 _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
@@ -67,6 +67,7 @@ def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
         del values["price_per_hour_usd"]
     if run.is_estimate or is_estimate:
         del values["time_budget_seconds"]
+        values.pop("check_batch_size", None)  # absent in runs of before 0.5
     if is_estimate:
         return {**values, "kind": Run.Kind.ESTIMATE, **({"gpu": run.gpu} if run.is_estimate else {})}
     values["kind"] = Run.Kind.MEASUREMENT

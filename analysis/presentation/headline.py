@@ -46,6 +46,8 @@ def headline(result: StoredResult, savings: Savings | None = None) -> Headline:
 
 
 def _nothing_fits(result: StoredResult, where: str, name: str) -> str:
+    if result.boundary.reason is Reason.ONE_SIZE:
+        return f"{where} {name} does not fit with batch {result.boundary.refused_batch_size:,}."
     if result.boundary.reason is Reason.DOES_NOT_FIT:
         return f"{where} {name} does not fit: even batch 1 runs out of memory."
     if result.boundary.reason is Reason.FOREIGN_MEMORY:

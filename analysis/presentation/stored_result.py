@@ -43,6 +43,11 @@ class StoredResult:
         return self.speed is None or self.speed.is_measurable
 
     @property
+    def is_check(self) -> bool:
+        """Whether one size was run, and no limit searched."""
+        return self.spec.get("check_batch_size") is not None
+
+    @property
     def is_recommended_by_memory(self) -> bool:
         return self.speed is not None and self.speed.recommended_by == RecommendedBy.MEMORY_RESERVE
 

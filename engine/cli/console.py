@@ -105,6 +105,8 @@ def certificate(result: RunResult) -> str:
             f"Certified: {largest} trained {boundary.soak_steps} steps in a fresh process; "
             f"{boundary.refused_batch_size} ran out of memory there."
         )
+    if boundary.reason is Reason.ONE_SIZE:
+        return check_answer(result)
     why = {
         Reason.SIZE_LIMIT: f"{boundary.refused_batch_size} hit a limit that is not memory ({boundary.refusal})",
         Reason.ERROR: f"{boundary.refused_batch_size} failed twice for another reason ({boundary.refusal})",
@@ -113,6 +115,21 @@ def certificate(result: RunResult) -> str:
         Reason.TIME_BUDGET: "the time budget ended first",
     }[boundary.reason]
     return f"Not certified: {largest or 'no batch size'} trained; {why}."
+
+
+def check_answer(result: RunResult) -> str:
+    """Return the answer of a check in one sentence, with what was run: "Batch 32 fits: ..."."""
+    size, boundary = result.spec.check_batch_size, result.boundary
+    if result.fits is None:
+        why = "the time budget ended first" if boundary.reason is Reason.TIME_BUDGET else boundary.note
+        return f"Batch {size}: not known, {why or 'it was not run to its end'}."
+    if not result.fits:
+        why = "ran out of memory" if boundary.reason is Reason.ONE_SIZE else "hit a limit that is not memory"
+        return f"Batch {size} does not fit: it {why} in a fresh process ({boundary.refusal})."
+    used = result.largest.memory_bytes if result.largest else None
+    limit = format_bytes(result.device.limit_bytes or result.device.capacity_bytes)
+    took = "" if used is None else f"; it took {format_bytes(used)} of {limit}"
+    return f"Batch {size} fits: it trained {boundary.soak_steps} steps in a fresh process{took}."
 
 
 def _optimal(result: RunResult) -> str:

@@ -2,6 +2,7 @@
 
     python -m engine bert [cuda|mps|cpu] [options]   measure, print live lines and the result
     python -m engine bert --json                     the result as one JSON document
+    python -m engine bert --fits 32                  does batch 32 train here? exit 0 yes, 3 no
     python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
     python -m engine tune -- python train.py --batch-size {batch_size}   the same of your own training command
     python -m engine estimate bert --gpu a10         predict it for a card, or --gpu all, with no GPU at hand
@@ -16,9 +17,10 @@
 `--resume -` reads what an interrupted attempt measured from standard input; `--result-file` keeps the result
 where it outlives whoever reads the output. docs/api.md describes both, and every event.
 
-Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1, 4 device not available, or held by others,
-5 time budget spent, 6 pretrained weights not available, 7 cannot be estimated, 9 a command that cannot be tuned,
-130 interrupted, 141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
+Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1 (or at the size of --fits),
+4 device not available, or held by others, 5 time budget spent, 6 pretrained weights not available, 7 cannot be
+estimated, 9 a command that cannot be tuned, 130 interrupted, 141 nobody reads the output any more (as after
+`| head -1`), 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ..result_file import write_result
 from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
 from ..spec import RunSpec, memory_limit_bytes
-from .console import Console, details, summary
+from .console import Console, check_answer, details, summary
 from .exit_status import exit_status
 from .options import add_search_options, add_settings, settings_given, spec_of
 from .output import print_json
@@ -58,7 +58,7 @@ def _measure(options: argparse.Namespace) -> int:
     else:
         _refuse_tools_options(options)
         result = _measured(spec, options, Console(sys.stdout))
-        print(f"\n{details(result)}\n\n{summary(result)}")
+        print(f"\n{details(result)}\n\n{summary(result)}" if spec.check_batch_size is None else check_answer(result))
     return exit_status(result)
 
 
@@ -145,6 +145,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--device", help="the same, as an option")
     add_settings(parser)
     add_search_options(parser)
+    add("--fits", type=int, metavar="N", dest="check_batch_size", help="only run N: exit 0 if it trains, 3 if not")
     add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the result as one JSON document")

@@ -46,10 +46,25 @@ def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
     return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
 
 
+def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
+    """Return what the one probe of a fixed size proves: never a certificate, for no second size was run.
+
+    A size that trained is at least the largest. Of one that was refused nothing is known below it.
+    """
+    if probe.fits:
+        return Boundary(
+            probe.batch_size, certified=False, refused_batch_size=None, reason=Reason.ONE_SIZE, soak_steps=steps
+        )
+    refused = _refused(0, probe, probes, device)
+    is_evidence = refused.certified
+    reason = Reason.ONE_SIZE if is_evidence else refused.reason
+    return replace(refused, largest_batch_size=None, certified=False, reason=reason)
+
+
 def with_todays_size_explained(boundary: Boundary, spec: SearchSpec) -> Boundary:
     """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
     current, maximum = spec.current_batch_size, spec.max_batch_size
-    if current <= maximum:
+    if current <= maximum or spec.check_batch_size is not None:
         return boundary
     note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
     if boundary.note and note in boundary.note:

@@ -79,6 +79,11 @@ class TuneSpec:
         after = next((parts[i + 1] for i, part in enumerate(parts[:-1]) if part == "-m"), None)
         return after or PurePath(self.command[0]).name
 
+    @property
+    def check_batch_size(self) -> None:
+        """A command is always searched, never run at one size alone."""
+        return
+
     def arguments(self, batch_size: int, out: str) -> list[str]:
         """Return the command of one start. Other braces stay as they are."""
         return [part.replace(BATCH_SIZE, str(batch_size)).replace(OUT, out) for part in self.command]
