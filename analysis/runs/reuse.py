@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from typing import Any
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from analysis.models import Attempt, Device, Run, State
 from engine.errors import SpecError
@@ -39,36 +39,43 @@ class EarlierResult:
 
 def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | None:
     """Find the newest among what these devices, or others of their classes, measured."""
-    ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
-    of_classes = [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
-    found = [result for same in of_classes if (result := _of_class(spec, same))]
+    found = [result for same in classes_of(devices) if (result := _of_class(spec, same))]
     return max(found, key=lambda result: (result.run.finished_at, result.run.pk), default=None)
+
+
+def classes_of(devices: Iterable[Device]) -> list[list[Device]]:
+    """Devices of one name and memory together."""
+    ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
+    return [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
 
 
 def _of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
     """Find the newest result on the devices of one name and memory: `same`."""
-    stacks = set(_stacks_now(same))
+    stacks = set(stacks_now(same))
     if not stacks:
         return None
     wanted = _measured_part(spec)
-    for run in _certified_runs(spec, same[0]):
+    for run in measured_alone(spec, same[0]).filter(certified=True)[:LOOKED_THROUGH_MAX]:
         environment = (run.attempt_environment or {}).get("environment") or {}
-        if _stack(environment) in stacks and _asked(run) == wanted:
+        if stack_of(environment) in stacks and _asked(run) == wanted:
             library = spec.workload.library
             return EarlierResult(run, str(environment["torch"]), f"{library} {environment.get(library)}")
     return None
 
 
-def _stacks_now(devices: Sequence[Device]) -> list[Stack]:
+def stacks_now(devices: Sequence[Device]) -> list[Stack]:
     """Return what each of these last ran with: nothing here can import torch to ask."""
     ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
     newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
     rows = Device.objects.filter(pk__in=[device.pk for device in devices]).order_by().values_list(newest, flat=True)
-    return [_stack(row["environment"]) for row in rows if row and row.get("environment")]
+    return [stack_of(row["environment"]) for row in rows if row and row.get("environment")]
 
 
-def _certified_runs(spec: RunSpec, device: Device) -> Iterable[Any]:
-    """Newest first, without their results; the index `run_trend` finds them."""
+def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
+    """Return finished runs of this model and setting that had a card of this class to themselves, the newest first.
+
+    Without their results, with `attempt_environment`; the index `run_trend` finds them.
+    """
     around = SAME_CAPACITY * device.capacity_bytes
     attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
     runs = Run.objects.measuring().filter(
@@ -77,15 +84,14 @@ def _certified_runs(spec: RunSpec, device: Device) -> Iterable[Any]:
         device_name=device.name[:200],
         precision=spec.precision,
         optimizer=spec.optimizer,
-        certified=True,
         is_shared=False,
         capacity_bytes__range=(int(device.capacity_bytes - around), int(device.capacity_bytes + around)),
     )
     newest = runs.with_places().defer("result", "memory_curve").order_by("-finished_at", "-id")
-    return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))[:LOOKED_THROUGH_MAX]
+    return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))
 
 
-def _stack(environment: Mapping[str, Any]) -> Stack:
+def stack_of(environment: Mapping[str, Any]) -> Stack:
     return tuple(environment.get(name) for name in STACK)
 
 

@@ -38,6 +38,7 @@ GET    /api/v1/devices/<int:pk>/                  401       200    200      200 
 GET    /api/v1/estimates/                         401       200    200      200   200
 POST   /api/v1/estimates/                         401       403    202+     202+  202+
 GET    /api/v1/recommendation/                    401       200    200      200   200
+POST   /api/v1/fits/                              401       403    202+     202+  202+
 POST   /api/v1/compare/                           401       200    200      200   200
 GET    /api/v1/matrix/                            401       200    200      200   200
 GET    /api/v1/trends/                            401       200    200      200   200

@@ -141,12 +141,17 @@ def _filter(name: str, each: Filter) -> OpenApiParameter:
     return OpenApiParameter(name, kind, description=description)
 
 
-def run_body(name: str, *, needs_model: bool = True) -> Any:
+def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) -> Any:
     """Describe the body that asks for a run: the settings of RunSpec, and its place in the queue.
 
-    What is sent is checked by RunSpec itself.
+    What is sent is checked by RunSpec itself. `asks_size`: it asks of one `batch_size` whether that fits.
     """
     settings = {field.name: _setting(field, needs_model) for field in fields(RunSpec)}
+    if asks_size:
+        del settings["check_batch_size"]
+        low, high = RANGES["check_batch_size"]
+        size = serializers.IntegerField(min_value=int(low), max_value=int(high), help_text="Is to fit.")
+        settings = {"batch_size": size, **settings}
     place: dict[str, AnyField] = {
         "kind": serializers.ChoiceField(Run.Kind.choices, required=False, help_text="Without it, a measurement."),
         "gpu": serializers.CharField(required=False, help_text="Of an estimate: a card of the catalogue, or all."),
@@ -154,6 +159,8 @@ def run_body(name: str, *, needs_model: bool = True) -> Any:
         "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
         "accepts_shared_device": serializers.BooleanField(required=False),
     }
+    if asks_size:
+        place = {name: field for name, field in place.items() if name not in ("kind", "gpu")}
     return inline_serializer(name, {**settings, **place})
 
 

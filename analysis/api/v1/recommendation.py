@@ -16,7 +16,7 @@ from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.models import Device
 from analysis.runs.gpu_catalog import gpu_of
-from analysis.runs.placement import placement_find
+from analysis.runs.placement import Placement, placement_find
 from analysis.runs.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.estimate.gpus import find
@@ -130,7 +130,15 @@ def _devices(spec: RunSpec, gpu_id: str | None, names_device: bool, user: Any) -
         place = placement_find(spec.device, user=user)
     except SpecError as error:
         raise _refusal(error) from error
-    return [place.device] if place.device else list(offered.filter(kind=place.kind))
+    return devices_of_placement(place, user)
+
+
+def devices_of_placement(place: Placement, user: Any) -> list[Device]:
+    """Return the one device, or those of the kind and class that this person may use."""
+    if place.device:
+        return [place.device]
+    offered = Device.objects.enabled().allowing(user).defer("calibration").filter(kind=place.kind)
+    return [device for device in offered if place.device_class.lower() in device.name.lower()]
 
 
 def _card(gpu_id: str) -> str:

@@ -1,0 +1,103 @@
+"""Does a batch size fit? What was measured already says so, or a run that tries this one size is to be waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from analysis.models import Device, Run, State
+from analysis.runs.reuse import LOOKED_THROUGH_MAX, NOT_MEASURED, classes_of, measured_alone, stack_of, stacks_now
+from engine.errors import SpecError
+from engine.result import Reason
+from engine.spec import DEFAULTS, RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+MEASURED, DERIVED = "measured", "derived"
+# how a limit is searched, and what is compared when it is found, changes nothing of whether one size trains
+_NOT_OF_ONE_SIZE = {
+    *NOT_MEASURED,
+    *("check_batch_size", "current_batch_size", "max_batch_size", "start_batch_size", "soak_steps", "reserve_fraction"),
+}
+_REFUSALS = (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
+
+
+@dataclass(frozen=True, slots=True)
+class FitAnswer:
+    """What a run says of a batch size. `basis` is derived where a larger size trained, or a smaller one did not."""
+
+    run: Run
+    fits: bool
+    basis: str
+
+
+def fit_known(spec: RunSpec, devices: Iterable[Device]) -> FitAnswer | None:
+    """Answer from the newest run of equal settings, on such a device, with the software it has now; None: unknown."""
+    found = [answer for same in classes_of(devices) if (answer := _of_class(spec, same))]
+    return max(found, key=lambda answer: (answer.run.finished_at, answer.run.pk), default=None)
+
+
+def fit_of(run: Run, batch_size: int) -> FitAnswer | None:
+    """Read what a finished run proves of this size; None where it proves nothing of it."""
+    largest, checked = run.largest_batch_size, run.spec.get("check_batch_size")
+    if largest and batch_size <= largest and run.boundary_reason != Reason.TIME_BUDGET:  # there it was not soaked
+        return FitAnswer(run, True, MEASURED if batch_size == largest else DERIVED)
+    refused = None
+    if run.certified and run.boundary_reason in _REFUSALS:
+        refused = (largest or 0) + 1
+    elif checked and largest is None and run.boundary_reason in (Reason.ONE_SIZE, Reason.SIZE_LIMIT):
+        refused = checked
+    if refused is None or batch_size < refused:
+        return None
+    return FitAnswer(run, False, MEASURED if batch_size == refused else DERIVED)
+
+
+def fit_under_way(spec: RunSpec, user: User) -> Run | None:
+    """Find this person's own run that asks the same and is not over: whoever asks again waits for that one."""
+    going_on = Run.objects.measuring().filter(
+        state__in=(State.QUEUED, State.RUNNING), requested_by=user, model=spec.model, cancel_requested=False
+    )
+    for run in going_on.with_places().order_by("pk"):
+        stored = _spec_of(run)
+        if stored is None or stored.check_batch_size != spec.check_batch_size:
+            continue
+        if _part(stored) == _part(spec) and _is_for(run, spec.device):
+            return run
+    return None
+
+
+def _of_class(spec: RunSpec, same: Sequence[Device]) -> FitAnswer | None:
+    stacks, wanted = set(stacks_now(same)), _part(spec)
+    if not stacks or spec.check_batch_size is None:
+        return None
+    for run in measured_alone(spec, same[0])[:LOOKED_THROUGH_MAX]:
+        environment = (run.attempt_environment or {}).get("environment") or {}
+        stored = _spec_of(run)
+        if stack_of(environment) not in stacks or stored is None or _part(stored) != wanted:
+            continue
+        if (answer := fit_of(run, spec.check_batch_size)) is not None:
+            return answer
+    return None
+
+
+def _is_for(run: Run, name: str) -> bool:
+    """Whether a run asked for what `device` names: `auto`, a kind, or one device."""
+    if name == "auto":
+        return True
+    return name == (run.requested_device.device if run.requested_device else run.requested_kind)
+
+
+def _spec_of(run: Run) -> RunSpec | None:
+    """None for a spec of an older version that can no longer be read."""
+    try:
+        return run.run_spec
+    except SpecError:
+        return None
+
+
+def _part(spec: RunSpec) -> RunSpec:
+    """Keep what decides whether one size trains, with the input size spelled out."""
+    defaults = {name: DEFAULTS[name] for name in _NOT_OF_ONE_SIZE}
+    return replace(spec, **defaults | {spec.workload.input_field: spec.input_size})

@@ -1,0 +1,147 @@
+"""A CI job asks whether its batch size still fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from analysis.api import waiting
+from analysis.models import Device, Run
+from analysis.runs import services
+from engine.result import Boundary, DeviceFacts, Reason
+from tests.factories import STACK, make_card, make_device, make_measured_run, make_result, make_run
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/v1/fits/"
+ASKED = {"model": "bert-tiny", "device": "cpu"}
+
+
+def ask(client: Client, size: Any, *, waits: bool = False, **changes: Any) -> Any:
+    headers = {} if waits else {"Prefer": "respond-async"}
+    return client.post(PATH, {**ASKED, "batch_size": size, **changes}, "application/json", headers=headers)
+
+
+def finish_check(run: Run, *, fits: bool) -> None:
+    """End a claimed run as the engine ends one that checks one size."""
+    size, device = run.spec["check_batch_size"], run.requested_device
+    found = make_result(spec=run.run_spec, environment=STACK, fastest=None, recommended=None)
+    facts = DeviceFacts(device.device, device.kind, device.name, device.capacity_bytes)
+    services.environment_set(
+        run_id=run.pk, token=run.token, environment={"device": facts.to_dict(), "environment": STACK}
+    )
+    boundary = Boundary(size if fits else None, False, None if fits else size, Reason.ONE_SIZE, None, 5)
+    result = replace(found, device=facts, boundary=boundary, largest=found.largest if fits else None)
+    services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
+
+
+def claimed(device: Device) -> Run:
+    run = services.run_claim(device=device, owner="worker")
+    assert run is not None
+    return run
+
+
+@pytest.fixture
+def device() -> Device:
+    return make_device()
+
+
+@pytest.mark.parametrize(
+    ("size", "fits", "basis"),
+    [(8, True, "measured"), (3, True, "derived"), (9, False, "measured"), (4_000, False, "derived")],
+)
+def test_a_certified_run_answers_at_once_and_nothing_is_started(alice_client, device, size, fits, basis):
+    run = make_measured_run(device)  # eight at most
+    answer = ask(alice_client, size)
+    body = answer.json()
+    assert (answer.status_code, body["run"], body["fits"], body["basis"]) == (200, run.pk, fits, basis)
+    assert Run.objects.count() == 1
+
+
+def test_what_is_not_known_is_measured_by_a_run_of_this_size_alone(alice_client, alice, device):
+    answer = ask(alice_client, 8, precision="bf16")
+    run, body = Run.objects.get(), answer.json()
+    assert (answer.status_code, body["fits"], body["state"], body["run"]) == (202, None, "queued", run.pk)
+    assert answer.headers["Location"] == body["url"] == f"http://testserver/api/v1/runs/{run.pk}/"
+    assert (run.spec["check_batch_size"], run.requested_by) == (8, alice)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_answer_is_waited_for(alice_client, device, monkeypatch, fits):
+    monkeypatch.setattr(waiting, "sleep", lambda seconds: finish_check(claimed(device), fits=fits))
+    answer = ask(alice_client, 6, waits=True)
+    body = answer.json()
+    assert (answer.status_code, body["fits"], body["basis"], body["state"]) == (200, fits, "measured", "finished")
+
+
+def test_a_check_answers_later_ones_as_far_as_it_proves_anything(alice_client, device):
+    ask(alice_client, 6)
+    finish_check(claimed(device), fits=False)
+    assert [ask(alice_client, size).json()["fits"] for size in (6, 7, 5)] == [False, False, None]
+
+
+def test_whoever_asks_again_joins_the_run_that_is_under_way(alice_client, root_client, device):
+    first, again, other = (ask(client, 6).json()["run"] for client in (alice_client, alice_client, root_client))
+    assert first == again != other
+
+
+def test_a_run_that_ends_without_an_answer_says_so(alice_client, device, monkeypatch):
+    def fail(seconds: float) -> None:
+        run = claimed(device)
+        services.run_fail(run_id=run.pk, token=run.token, code="x", message="the loss")
+
+    monkeypatch.setattr(waiting, "sleep", fail)
+    body = ask(alice_client, 6, waits=True).json()
+    assert (body["fits"], body["state"], body["error_message"]) == (None, "failed", "the loss")
+
+
+@pytest.mark.parametrize("other", [{"precision": "bf16"}, {"memory_limit_bytes": "2GiB"}, {"sequence_length": 64}])
+def test_of_another_setting_nothing_is_taken_over(alice_client, device, other):
+    make_measured_run(device)
+    assert ask(alice_client, 4, **other).status_code == 202
+
+
+def test_how_the_limit_was_searched_is_another_matter(alice_client, device):
+    make_measured_run(device, max_batch_size=512, reserve_fraction=0.2)
+    assert ask(alice_client, 4, current_batch_size=64).json()["fits"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"batch_size": None}, "batch_size"),
+        ({"batch_size": "8"}, "batch_size"),
+        ({"batch_size": True}, "batch_size"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 65_537}, "batch_size"),
+        ({"check_batch_size": 8}, "check_batch_size"),
+        ({"kind": "estimate"}, "kind"),
+        ({"precision": "int8"}, "precision"),
+    ],
+)
+def test_what_is_wrong_names_its_field_and_nothing_is_started(alice_client, device, changes, field):
+    answer = alice_client.post(PATH, {**ASKED, "batch_size": 8, **changes}, "application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, f"/{field}")
+    assert not Run.objects.exists()
+
+
+def test_a_card_of_another_class_does_not_answer(alice_client):
+    make_measured_run(make_card())
+    make_card(1, name="NVIDIA H100 PCIe", capacity_bytes=80 * 1024**3)
+    assert ask(alice_client, 4, device="cuda", device_class="A100").json()["fits"] is True
+    assert ask(alice_client, 4, device="cuda", device_class="H100").status_code == 202
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_page_and_the_lists_show_a_check(alice_client, alice: User, device, fits):
+    make_run(device, requested_by=alice, check_batch_size=6)
+    run = claimed(device)
+    finish_check(run, fits=fits)
+    page = alice_client.get(f"/runs/{run.pk}/", headers={"accept": "text/html"}).content.decode()
+    assert ("trains with at least 8 samples" if fits else "does not fit with batch 6.") in page
+    assert "Time again" not in page
+    for path in ("/runs/", "/matrix/", f"/compare/?ids={run.pk},{run.pk}", "/"):
+        assert alice_client.get(path, headers={"accept": "text/html"}).status_code < 500
