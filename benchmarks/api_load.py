@@ -36,7 +36,7 @@ from benchmarks.history_scale import percentile, start_database, start_django
 HERE = Path(__file__).resolve().parent
 NEWEST_50 = "/api/v1/runs/?limit=50"
 START_SECONDS = 120
-GUNICORN = ("--worker-class", "gthread", "--workers", "2", "--threads", "8")
+GUNICORN = ("--workers", "2", "--threads", "8")
 """As in deploy/memorymark-web.service and deploy/compose.yaml."""
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AdminSplitDateTime
+from django.db import DataError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -16,6 +20,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from analysis.audit.record import kind_of
+from analysis.http.query_string import is_row_id
 from analysis.models.querysets import ids_if_few
 from analysis.permissions import may_manage
 
@@ -77,6 +82,8 @@ class Managed(_ModelAdmin[Row]):
         """Of the ticked rows alone: "all that there are" may be a million."""
         ticked = request.POST.copy()
         ticked["select_across"] = "0"
+        ids = [number for number in ticked.getlist(ACTION_CHECKBOX_NAME) if is_row_id(number)]
+        ticked.setlist(ACTION_CHECKBOX_NAME, ids)
         request.POST = ticked  # type: ignore[assignment]  # Django takes a copy that can be written; the stubs do not
         return super().response_action(request, queryset)
 
@@ -138,6 +145,15 @@ class RunChildAdmin(ReadOnly[Row]):
         return run_link(row.run_id)
 
 
+@contextmanager
+def _refused_as_lookup() -> Iterator[None]:
+    """Answer a number that no column can hold as Django answers other lookups that it cannot do."""
+    try:
+        yield
+    except (OverflowError, DataError) as error:
+        raise IncorrectLookupParameters(error) from error
+
+
 class NamedList(ChangeList):
     """Says what it lists, where Django says what to do with it."""
 
@@ -151,7 +167,15 @@ class UncountedList(NamedList):
 
     model_admin: Managed[Any]
 
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        with _refused_as_lookup():
+            return super().get_queryset(request, exclude_parameters)
+
     def get_results(self, request: HttpRequest) -> None:
+        with _refused_as_lookup():
+            self._read_rows()
+
+    def _read_rows(self) -> None:
         if not 1 <= self.page_num <= PAGES_MAX:
             raise IncorrectLookupParameters
         first = (self.page_num - 1) * self.list_per_page

@@ -38,7 +38,7 @@ def server(transactional_db, tmp_path) -> Iterator[str]:
         "MEMORYMARK_LOCAL": "1",
         "MEMORYMARK_ANALYZE_WAIT_SECONDS": str(WAIT_SECONDS),
     }
-    options = ["--bind", bind, "--worker-class", "gthread", "--threads", "2", "--log-level", "error"]
+    options = ["--bind", bind, "--threads", "2", "--log-level", "error"]
     command = [sys.executable, "-m", "gunicorn", "memorymark_site.wsgi", *options]
     child = subprocess.Popen(command, env=environment, cwd=django_settings.BASE_DIR)
     try:

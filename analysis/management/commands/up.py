@@ -157,7 +157,7 @@ def web_server(host: str, port: int) -> Child:
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     gunicorn = [sys.executable, "-m", "gunicorn", "memorymark_site.wsgi", "--chdir", str(settings.BASE_DIR)]
     gunicorn += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py")]
-    gunicorn += ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", "16"]
+    gunicorn += ["--bind", bind, "--workers", "1", "--threads", "16"]
     gunicorn += ["--graceful-timeout", "2", "--log-level", "warning"]
     allowed = [name for name in (os.environ.get("MEMORYMARK_ALLOWED_HOSTS"), host) if name]
     is_for_this_machine = is_loopback(host) and not settings.PRODUCTION  # there a proxy stands in front
