@@ -13,6 +13,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db import DataError
 from django.db.models import Model, Q, QuerySet
+from django.forms import CharField, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -22,6 +23,7 @@ from django.utils.text import capfirst
 from analysis.audit.record import kind_of
 from analysis.http.query_string import is_row_id
 from analysis.models.querysets import ids_if_few
+from analysis.models.text import plain_line, plain_text
 from analysis.permissions import may_manage
 
 PAGES_MAX = 100
@@ -68,8 +70,10 @@ class Managed(_ModelAdmin[Row]):
         return UncountedList
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Label the two fields of a moment, which Django leaves without labels of their own."""
+        """Label the two fields of a moment, which Django leaves without labels; refuse text that cannot be printed."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(field, CharField):
+            field.validators.append(plain_text if isinstance(field.widget, Textarea) else plain_line)
         if field is not None and isinstance(field.widget, AdminSplitDateTime):
             for widget, part in zip(field.widget.widgets, ("date", "time"), strict=True):
                 widget.attrs["aria-label"] = f"{field.label}, {part}"

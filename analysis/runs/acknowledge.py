@@ -8,6 +8,7 @@ from django.db import transaction
 
 from analysis.audit.record import record
 from analysis.models import Run, TrendAcknowledgement
+from analysis.models.text import plain_text
 from analysis.models.trend import NOTE_LENGTH
 from analysis.permissions import may_manage
 
@@ -19,7 +20,9 @@ def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User)
     """Store the note on the step that begins with this run.
 
     An earlier one is replaced by its author and by GPU managers alone: False, it is somebody else's.
+    Raises ValidationError for a note that cannot be printed.
     """
+    plain_text(note)
     with transaction.atomic():
         list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one at a time says what it is
         earlier = TrendAcknowledgement.objects.select_related("acknowledged_by").filter(run=run, metric=metric).first()

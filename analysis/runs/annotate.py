@@ -17,11 +17,11 @@ from analysis.audit.record import record, record_many
 from analysis.models import TERMINAL_STATES, Run, SearchTerm, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.querysets import RunQuerySet
+from analysis.models.text import plain_line, plain_text, storable_text
 from analysis.runs.create import run_create, runs_cancel
 from analysis.runs.estimates import estimate_create
 from analysis.runs.matrix_store import cells_renew
 from analysis.runs.placement import Placement, placement_of
-from analysis.runs.result_columns import storable_text
 from analysis.runs.search_terms import stored_search_terms
 from engine.errors import SpecError
 from engine.spec import RunSpec
@@ -44,7 +44,9 @@ class BulkResult:
 
 
 def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collection[str]) -> BulkResult:
-    """Replace a run's name, note and tags. Raises ValidationError for a tag that is none."""
+    """Replace a run's name, note and tags. Raises ValidationError for a tag that is none, and for unprintable text."""
+    plain_line(name.strip())
+    plain_text(note)
     rows = [_tag(tag) for tag in dict.fromkeys(tags)][:TAGS_PER_RUN]
     name, note = storable_text(name.strip(), NAME_LENGTH), storable_text(note.strip(), NOTE_LENGTH)
     with transaction.atomic():

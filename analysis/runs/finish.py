@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from analysis.models import Attempt, Run, State
+from analysis.models.text import storable_json, storable_text
 from analysis.runs.create import runs_cancel, wake_for
 from analysis.runs.matrix_store import cells_keep
-from analysis.runs.result_columns import result_columns, storable_text
+from analysis.runs.result_columns import result_columns
 from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
 
 _MESSAGE_LENGTH = 10_000
@@ -21,6 +22,7 @@ _MESSAGE_LENGTH = 10_000
 
 def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
     """Move running -> finished, with the figures that lists sort on copied out of the result."""
+    result = _storable(result)
     columns = result_columns(result)
     with transaction.atomic():
         run = _held(run_id, token)
@@ -29,6 +31,11 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
         is_ended = _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
         cells_keep(run=run, result=result)
         return is_ended
+
+
+def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result without characters that break what shows it: names of devices are text of their drivers."""
+    return {name: storable_json(part) for name, part in result.items()}
 
 
 def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:

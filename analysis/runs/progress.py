@@ -9,8 +9,9 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from analysis.models import Attempt, Measurement, Run, RunLog
+from analysis.models.text import storable_json, storable_text
 from analysis.runs.lease import LogLine
-from analysis.runs.result_columns import probe_columns, storable_text
+from analysis.runs.result_columns import probe_columns
 from engine.result import Probe
 
 LOG_LINES_PER_ATTEMPT = 5_000
@@ -28,7 +29,7 @@ def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) 
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is not None:
-            Attempt.objects.filter(run_id=run_id, number=attempt).update(environment=dict(environment))
+            Attempt.objects.filter(run_id=run_id, number=attempt).update(environment=storable_json(dict(environment)))
     return attempt is not None
 
 

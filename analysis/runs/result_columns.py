@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from analysis.models.text import storable_text
 from engine.result import Probe
 from engine.savings import cost_per_million_samples_usd
 from engine.stats import decisive_probes
@@ -26,7 +27,7 @@ def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
     device, boundary, waste, savings = (result[name] for name in ("device", "boundary", "waste", "savings"))
     recommended = result["recommended"] or {}
     return {
-        "device_name": str(device["name"])[:200],
+        "device_name": storable_text(str(device["name"]), 200),
         "capacity_bytes": device["capacity_bytes"],
         "is_shared": device.get("is_shared"),
         "largest_batch_size": boundary["largest_batch_size"],
@@ -121,8 +122,3 @@ def probe_columns(probe: Probe) -> dict[str, Any]:
     for name in _TEXT_COLUMNS:
         columns[name] = storable_text(columns[name] or "", _LENGTHS[name])
     return columns
-
-
-def storable_text(text: str, length: int) -> str:
-    """At most `length` characters, without what a database refuses: NUL and lone surrogates."""
-    return text[:length].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
+from analysis.models.text import plain_line, storable_text
 from analysis.permissions import may_manage
-from analysis.runs.result_columns import storable_text
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -16,7 +16,11 @@ VIEWS_PER_PERSON = 100
 
 
 def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> SavedView | None:
-    """Keep this view under this name, in place of an earlier one of it. None: too long, nameless, or too many."""
+    """Keep this view under this name, in place of an earlier one of it. None: too long, nameless, or too many.
+
+    Raises ValidationError for a name that cannot be printed.
+    """
+    plain_line(name.strip())
     name = storable_text(name.strip(), NAME_LENGTH)
     theirs = SavedView.objects.filter(owner=owner)
     if not name or len(query) > QUERY_LENGTH or theirs.exclude(name=name).count() >= VIEWS_PER_PERSON:

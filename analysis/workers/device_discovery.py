@@ -21,6 +21,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from analysis.models import Device, Host
+from analysis.models.text import storable_text
 from analysis.workers.engine_env import engine_environment
 from engine.errors import DeviceUnavailable
 from engine.result import DeviceFacts
@@ -132,7 +133,7 @@ def _register(facts: DeviceFacts) -> Device:
         defaults={
             **place,
             "kind": facts.kind,
-            "name": facts.name,
+            "name": storable_text(facts.name, len(facts.name)),
             "capacity_bytes": facts.capacity_bytes,
             "driver": facts.driver or "",
             "compute_capability": facts.compute_capability or "",

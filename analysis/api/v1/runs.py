@@ -147,7 +147,7 @@ class RunChangeSerializer(StrictBody):
     """What people write on a run. What is left out stays as it is."""
 
     name = StrictText(max_length=NAME_LENGTH, allow_blank=True, required=False)
-    note = StrictText(max_length=NOTE_LENGTH, allow_blank=True, required=False)
+    note = StrictText(lines=True, max_length=NOTE_LENGTH, allow_blank=True, required=False)
     tags = serializers.ListField(child=StrictText(max_length=TAG_LENGTH), max_length=TAGS_PER_RUN, required=False)
     is_baseline = StrictFlag(required=False, help_text="Pinned: others are compared with it, and it is kept.")
 

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.http.strict_json import BadJsonError, strict_json
+from analysis.models.text import plain_line, plain_text
 
 
 class StrictJSONParser(JSONParser):
@@ -45,7 +46,11 @@ def whole_number(request: Request, name: str, default: int, *, minimum: int, max
 
 
 class StrictText(CharField):
-    """Text, and no number that looks like it."""
+    """Text that can be printed, and no number that looks like it. `lines`: it may have several."""
+
+    def __init__(self, *, lines: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.validators.append(plain_text if lines else plain_line)
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

@@ -103,7 +103,7 @@ class AcknowledgeBodySerializer(StrictBody):
 
     run = serializers.IntegerField(min_value=1, max_value=LARGEST_ID)
     metric = serializers.ChoiceField(METRICS)
-    note = StrictText(max_length=NOTE_LENGTH)
+    note = StrictText(lines=True, max_length=NOTE_LENGTH)
 
 
 def _parameters() -> list[OpenApiParameter]:

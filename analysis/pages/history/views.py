@@ -129,9 +129,13 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
     given = without_empty(QueryDict(request.POST.get("view", "")))
     query = parse_query(given).query()
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
-    view = services.saved_view_set(owner=signed_in_user(request), name=name, query=query, is_shared=is_shared)
-    if view is None:
-        messages.error(request, "The view was not saved: it needs a name, and nobody keeps more than a hundred.")
+    try:
+        view = services.saved_view_set(owner=signed_in_user(request), name=name, query=query, is_shared=is_shared)
+        reason = "" if view else "it needs a name, and nobody keeps more than a hundred"
+    except ValidationError as error:
+        reason = f"its name {' '.join(error.messages)}"
+    if reason:
+        messages.error(request, f"The view was not saved: {reason}.")
     return redirect(_address(query))
 
 

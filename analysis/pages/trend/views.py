@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import BadQuery
+from analysis.models import Run
 from analysis.pages.trend.context import known_series, trend_context
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
 from analysis.pages.trend.query import parse_trend_query
@@ -43,8 +45,17 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
     metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
     if metric not in METRICS or not note:
         messages.error(request, "Nothing was noted: say in a few words what the step is.")
-    elif not services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=signed_in_user(request)):
-        messages.error(
-            request, "Nothing was noted: the note there is another person’s; they or a GPU manager can replace it."
-        )
+    else:
+        _note(request, run, metric, note)
     return redirect(reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address)
+
+
+def _note(request: HttpRequest, run: Run, metric: str, note: str) -> None:
+    """Store the note, or say why it was not."""
+    try:
+        if services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=signed_in_user(request)):
+            return
+        reason = "the note there is another person’s; they or a GPU manager can replace it"
+    except ValidationError as error:
+        reason = f"a note {' '.join(error.messages)}"
+    messages.error(request, f"Nothing was noted: {reason}.")
