@@ -10,6 +10,7 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from analysis.accounts.lockout import TOO_MANY, seconds_locked
 from analysis.accounts.tokens import token_note_use, token_of
 from analysis.audit.record import set_actor
+from analysis.http.client_ip import client_address
 from analysis.models import ApiToken
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class TokenAuthentication(BaseAuthentication):
         token = token_of(secret.strip().decode("latin-1"))
         if token is None:
             raise AuthenticationFailed(_REFUSED, code="token_invalid")
-        token_note_use(token)
+        token_note_use(token, client_address(request))
         set_actor(token.owner)
         return token.owner, token
 

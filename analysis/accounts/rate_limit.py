@@ -13,7 +13,8 @@ The API counts each request (`analysis.api.v1.throttles`); pages count what is s
 
 from __future__ import annotations
 
-from math import ceil
+from dataclasses import dataclass
+from math import ceil, floor
 from time import time
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CREATE, EXPORT = "create", "export"
+_ROUNDING = 1e-6  # of sums of steps: what is left is a whole number
 _WORDS = {CREATE: "runs were started", EXPORT: "exports were made"}
 
 
@@ -49,6 +51,26 @@ def check_rate_limit(scope: str, person: User) -> None:
 def counted_as(person: User) -> str:
     """As rows name a person: one, whichever way they show who they are."""
     return f"user {person.pk}"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many more are free now, and in how many seconds all of them are."""
+
+    number: int
+    period_seconds: float
+    left: int
+    free_in_seconds: int
+
+
+def allowance_of(scope: str, who: str) -> Allowance:
+    """Tell what is left, without counting."""
+    rate, now = settings.THROTTLES[scope], time()
+    row = Throttle.objects.filter(scope=scope, who=who)
+    free_at_seconds = max(row.values_list("free_at_seconds", flat=True).first() or now, now)
+    step = rate.period_seconds / rate.number
+    left = floor((now + rate.period_seconds - free_at_seconds) / step + _ROUNDING)
+    return Allowance(rate.number, rate.period_seconds, max(left, 0), ceil(free_at_seconds - now))
 
 
 def seconds_to_wait(scope: str, who: str) -> float:

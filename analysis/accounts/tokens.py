@@ -69,12 +69,12 @@ def token_of(secret: str) -> ApiToken | None:
     return ApiToken.objects.live().select_related("owner").filter(digest=_digest(secret)).first()
 
 
-def token_note_use(token: ApiToken) -> None:
-    """Written at most once a minute: polling must not turn every read into a write."""
+def token_note_use(token: ApiToken, address: str | None) -> None:
+    """Write when it was used, and from where, at most once a minute: polling must not turn every read into a write."""
     if token.last_used_at is not None and timezone.now() - token.last_used_at < _USE_NOTED_EVERY:
         return
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=Now() - _USE_NOTED_EVERY)
-    ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=Now())
+    ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=Now(), last_used_address=address)
 
 
 def _digest(secret: str) -> str:

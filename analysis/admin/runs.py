@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ReadOnly, Row, RunChildAdmin, SelectiveFilter
+from analysis.admin.lists import FEW, ReadOnly, Row, RunChildAdmin, SelectiveFilter
+from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
@@ -319,7 +320,9 @@ def _ids(runs: QuerySet[Run]) -> Collection[int]:
 
 def _file(runs: QuerySet[Run], chunks: Any, form: str, content_type: str) -> StreamingHttpResponse:
     """Export the ticked runs as the history does."""
-    chosen = Run.all_runs.filter(pk__in=_ids(runs)).order_by(*_NEWEST)
+    ids = _ids(runs)
+    record("run.export", target=("run", ""), after={"form": form, "runs": sorted(ids)})
+    chosen = Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)
     file = StreamingHttpResponse(chunks([Part(chosen, _NEWEST)]), content_type=content_type)
     file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
     return file

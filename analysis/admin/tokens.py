@@ -18,7 +18,10 @@ from analysis.permissions import signed_in_user
 class ApiTokenAdmin(ReadOnly[ApiToken]):
     """A token is made by its owner, on their own page; here it is found and revoked."""
 
-    list_display = ("prefix", "name", "owner", "may_write", "created_at", "expires_at", "last_used_at", "revoked_at")
+    list_display = (
+        *("prefix", "name", "owner", "may_write", "created_at", "expires_at"),
+        *("last_used_at", "last_used_address", "revoked_at"),
+    )
     list_filter = ("may_write",)
     list_select_related = ("owner",)
     search_fields = ("prefix", "name", "owner__username")

@@ -15,6 +15,7 @@ ACTIONS = (
     "run.acknowledge",
     "run.delete",
     "run.restore",
+    "run.export",
     "device.change",
     "device.calibrate",
     "device.delete",

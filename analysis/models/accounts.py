@@ -35,6 +35,9 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: until it is revoked.")
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    last_used_address = models.GenericIPAddressField(
+        null=True, blank=True, help_text="Where that use came from, as far as it can be believed."
+    )
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     objects = ApiTokenQuerySet.as_manager()

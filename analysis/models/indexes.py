@@ -33,6 +33,7 @@ HISTORY_INDEXES = (
         Index(fields=(path, "id"), name=name, condition=Q(**{f"{path}__isnull": False}))
         for path, name in _FIGURES.items()
     ),
+    Index(fields=("-updated_at",), name="run_by_update"),
     Index(fields=("-created_at",), name="run_baselines", condition=Q(is_baseline=True)),
     Index(fields=("-created_at",), name="run_shared", condition=Q(is_shared=True)),
     Index(fields=("deleted_at",), name="run_deleted", condition=Q(deleted_at__isnull=False)),

@@ -123,17 +123,27 @@ def test_the_last_use_is_written_once_a_minute(alice, django_assert_num_queries)
     used = token_of(secret)
     assert used.last_used_at is not None
     with django_assert_num_queries(0):
-        tokens.token_note_use(used)
+        tokens.token_note_use(used, "192.0.2.7")
     ApiToken.objects.update(last_used_at=timezone.now() - timedelta(seconds=61))
     get(secret)
     token.refresh_from_db()
     assert timezone.now() - token.last_used_at < timedelta(seconds=30)
 
 
+def test_the_address_of_the_last_use_is_kept_and_shown_to_its_owner(alice, alice_client):
+    token, secret = made(alice)
+    get(secret)
+    token.refresh_from_db()
+    assert token.last_used_address == "127.0.0.1"
+    assert alice_client.get(f"/api/v1/tokens/{token.pk}/").json()["last_used_address"] == "127.0.0.1"
+    page = alice_client.get("/account/", headers={"accept": "text/html"}).content.decode()
+    assert "from 127.0.0.1" in page
+
+
 def test_a_second_process_does_not_write_the_same_minute_again(alice):
     token, _ = made(alice)
     ApiToken.objects.update(last_used_at=(just_now := timezone.now() - timedelta(seconds=5)))
-    tokens.token_note_use(token)  # read before the other process wrote
+    tokens.token_note_use(token, "192.0.2.7")  # read before the other process wrote
     token.refresh_from_db()
     assert token.last_used_at == just_now
 

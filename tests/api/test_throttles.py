@@ -68,6 +68,18 @@ def test_who_asks_for_too_many_runs_is_told_when_again(alice_client):
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("_two_a_minute", "clock")
+def test_what_is_left_is_said_before_anything_is_refused(alice_client):
+    make_device()
+    answers = [alice_client.post("/api/v1/runs/", {"model": "bert-tiny"}, content_type=JSON) for _ in range(3)]
+    assert {answer.headers["RateLimit-Policy"] for answer in answers} == {'"create";q=2;w=60'}
+    left = ['"create";r=1;t=30', '"create";r=0;t=60', '"create";r=0;t=60']
+    assert [answer.headers["RateLimit"] for answer in answers] == left
+    assert "RateLimit" not in alice_client.get("/api/v1/runs/").headers
+    assert alice_client.get("/api/v1/runs/export.csv").headers["RateLimit"] == '"export";r=1;t=30'
+
+
+@pytest.mark.django_db
 @pytest.mark.usefixtures("_two_a_minute")
 def test_reading_is_free_and_exports_are_not(alice_client, alice):
     run = make_run(requested_by=alice)

@@ -172,3 +172,18 @@ def test_names_stay_when_the_person_is_gone():
     bob.delete()
     found = entry("run.create")
     assert (found.actor, found.actor_name) == (None, "bob")
+
+
+@pytest.mark.parametrize("path", ["/runs/export.csv", "/api/v1/runs/export.csv"])
+def test_an_export_is_recorded_with_what_was_asked_for(alice_client, alice, path):
+    make_run()
+    assert b"bert-tiny" in b"".join(alice_client.get(f"{path}?state=queued").streaming_content)
+    found = entry("run.export")
+    assert (found.actor, found.target_kind, found.target_id) == (alice, "run", "")
+    assert found.after == {"form": "csv", "query": "state=queued"}
+
+
+def test_an_export_from_the_panel_is_recorded_with_its_runs(root_client):
+    run = make_run()
+    root_client.post("/admin/analysis/run/", {"action": "export_json", "_selected_action": [run.pk]})
+    assert entry("run.export").after == {"form": "json", "runs": [run.pk]}

@@ -24,6 +24,7 @@ from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
 from analysis.api.v1.strict_input import StrictFlag, StrictText, body_object
 from analysis.api.v1.strict_view import StrictView
+from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import Measurement, Run, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
@@ -107,6 +108,7 @@ class RunExport(StrictView):
 
     def get(self, request: Request) -> StreamingHttpResponse:
         wanted = wanted_runs(request)
+        record("run.export", target=("run", ""), after={"form": self.form, "query": wanted.filter_query})
         content_type, chunks = self._forms[self.form]
         file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
         file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{self.form}"'

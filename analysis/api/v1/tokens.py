@@ -50,7 +50,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
         model = ApiToken
         fields: tuple[str, ...] = (
             *("id", "name", "owner", "prefix", "may_write"),
-            *("created_at", "expires_at", "last_used_at", "revoked_at"),
+            *("created_at", "expires_at", "last_used_at", "last_used_address", "revoked_at"),
         )
 
 

@@ -23,6 +23,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.accounts.middleware import for_readers
 from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
+from analysis.audit.record import record
 from analysis.models import Run, SavedView, Tag
 from analysis.pages.history.cells import lines
 from analysis.pages.history.columns import COLUMNS
@@ -80,6 +81,7 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
         check_rate_limit(EXPORT, signed_in_user(request))
     except RateLimited as error:
         return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
+    record("run.export", target=("run", ""), after={"form": form, "query": wanted.filter_query})
     content_type, chunks = _EXPORTS[form]
     file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
     file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
