@@ -66,13 +66,13 @@ class History:
 
     def tables(self) -> Iterator[tuple[Any, Iterable[tuple[Any, ...]]]]:
         """The models and their rows, columns in the model's order."""
-        from analysis.models import Attempt, Measurement, Run, SearchTerm
+        from analysis.models import Attempt, Measurement, Run, RunText
 
         yield Run, self.runs()
         yield Attempt, self.attempts()
         yield Measurement, self.measurements()
         yield Run.tags.through, self.tags()
-        yield SearchTerm, self.words()
+        yield RunText, self.words()
 
     def numbers(self) -> range:
         return range(self.first, self.last + 1)
@@ -140,10 +140,12 @@ class History:
             elif number % 20_001 == 1:
                 yield number, number, len(TAGS)
 
-    def words(self) -> Iterator[tuple[int, int, str]]:
+    def words(self) -> Iterator[tuple[int, str]]:
+        from analysis.runs.run_text import words_of
+
         for number in self.numbers():
-            for place, word in enumerate(dict.fromkeys(name_of(number).split())):
-                yield number * 4 + place, number, word
+            finished = self.templates[number % TEMPLATES].finished
+            yield number, words_of(name_of(number), "", finished["model"], finished["device_name"])
 
 
 class _Template:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.template.loader import render_to_string
@@ -18,11 +19,12 @@ from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
-from analysis.pages.history.filters import RunFilter
+from analysis.pages.history.filter_fields import checked_words
 from analysis.pages.history.keyset import Part
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs import services
+from analysis.runs.run_text import ids_with_words, runs_with_words
 from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
@@ -174,8 +176,15 @@ class RunAdmin(ReadOnly[Run]):
             return queryset.filter(pk=int(term)), False
         if term and (person := _person(term)) is not None:
             return queryset.filter(requested_by=person), False
-        found = RunFilter({}, Run.all_runs.all()).with_text(queryset, "q", term) if term else queryset
-        return found, False
+        if not term:
+            return queryset, False
+        try:
+            words = checked_words(term)
+        except ValidationError as error:
+            self.message_user(request, f"Nothing was searched for: {' '.join(error.messages)}", messages.ERROR)
+            return queryset.none(), False
+        few = ids_with_words(words, FEW)
+        return queryset.filter(pk__in=runs_with_words(words) if few is None else few), False
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """To stop or pin a run is no edit of it."""

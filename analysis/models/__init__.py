@@ -2,7 +2,7 @@
 
 device, run, measurement   hosts and devices; runs and attempts; probes and log lines
 accounts, api, audit       tokens and quotas; idempotency keys and throttles; the audit log
-annotations, trend         tags, saved views, search terms; notes on steps
+annotations, trend         tags, saved views, the words of runs; notes on steps
 matrix, gpu_price          cells of the GPU x model matrix; the lab's own prices
 retention                  how long what is kept
 querysets, device_access   the terms in which rows are requested; who may use which device
@@ -10,7 +10,7 @@ indexes                    the indexes of the history's orders
 """
 
 from analysis.models.accounts import ApiToken, Quota
-from analysis.models.annotations import SavedView, SearchTerm, Tag
+from analysis.models.annotations import RunText, SavedView, Tag
 from analysis.models.api import IdempotencyKey, Throttle
 from analysis.models.audit import AuditEntry
 from analysis.models.device import Device, Host, MaintenanceMixin
@@ -38,7 +38,7 @@ __all__ = [
     "RetentionRule",
     "Run",
     "RunLog",
-    "SearchTerm",
+    "RunText",
     "SavedView",
     "State",
     "Tag",

@@ -1,4 +1,4 @@
-"""What exists for the history alone: tags, the terms that a text search finds, saved views, a run's return."""
+"""What exists for the history alone: tags, the words that a text search finds, saved views, a run's return."""
 
 from __future__ import annotations
 
@@ -32,23 +32,17 @@ class Tag(models.Model):
         return self.name
 
 
-class SearchTerm(models.Model):
-    """One word of a run's name or note: what a text search finds without reading every run."""
+class RunText(models.Model):
+    """The words by which a text search finds a run, between spaces: of its name, note, model and card.
 
-    run = models.ForeignKey("analysis.Run", on_delete=models.CASCADE, related_name="words", db_index=False)
-    word = models.CharField(max_length=WORD_LENGTH)
+    The database keeps an index of its own over them (FTS5 on SQLite, GIN on PostgreSQL), which the migration makes.
+    """
 
-    class Meta:
-        constraints = (models.UniqueConstraint(fields=("run", "word"), name="word_once_per_run"),)
-        indexes = (
-            # by its beginning: PostgreSQL needs the operator class for that, SQLite ignores it
-            models.Index(
-                fields=("word", "run"), name="word_by_beginning", opclasses=("varchar_pattern_ops", "int8_ops")
-            ),
-        )
+    run = models.OneToOneField("analysis.Run", on_delete=models.CASCADE, primary_key=True, related_name="text")
+    words = models.TextField()
 
     def __str__(self) -> str:
-        return self.word
+        return self.words
 
 
 class SavedView(models.Model):

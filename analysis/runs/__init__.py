@@ -9,5 +9,6 @@ scheduling, retry_policy, series     PURE: whose run is next; whether a run is t
 placement, queue_forecast            where a run may start, and when
 remaining_time, reuse, resume        how long it takes, whether it was measured before, what an earlier attempt measured
 result_columns, search_terms         PURE: what is copied out of a result and out of a note, to filter and sort on
+run_text                             the words of a run in the database's text index, and the search through it
 gpu_catalog                          the cards on offer and their prices
 """

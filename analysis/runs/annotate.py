@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.audit.record import record, record_many
-from analysis.models import TERMINAL_STATES, Run, SearchTerm, State, Tag
+from analysis.models import TERMINAL_STATES, Run, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.querysets import RunQuerySet
 from analysis.models.text import plain_line, plain_text, storable_text
@@ -22,7 +22,7 @@ from analysis.runs.create import run_create, runs_cancel
 from analysis.runs.estimates import estimate_create
 from analysis.runs.matrix_store import cells_renew
 from analysis.runs.placement import Placement, placement_of
-from analysis.runs.search_terms import stored_search_terms
+from analysis.runs.run_text import run_text_keep
 from engine.errors import SpecError
 from engine.spec import RunSpec
 
@@ -56,8 +56,7 @@ def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collectio
         _record_written(run, {"name": name, "note": note, "tags": sorted(row.name for row in rows)})
         Run.objects.filter(pk=run.pk).update(name=name, note=note)
         run.tags.set(rows)
-        SearchTerm.objects.filter(run=run).delete()
-        SearchTerm.objects.bulk_create(SearchTerm(run=run, word=word) for word in stored_search_terms(name, note))
+        run_text_keep(run_id=run.pk)
     return BulkResult(1)
 
 

@@ -16,6 +16,7 @@ from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
 from analysis.runs.placement import Placement, request_of, slot_of
+from analysis.runs.run_text import run_text_keep
 from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.spec import AMPERE, NEEDS_AMPERE, RunSpec
@@ -68,6 +69,7 @@ def run_create(
         enforce_quota(run)
         _refuse_what_cannot_run(run, place)
         run.save(force_insert=True)
+        run_text_keep(run_id=run.pk)
         record("run.create", target=run, after=describe_request(run))
         wake_for(run=run)
     return run

@@ -12,6 +12,7 @@ from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.runs.create import describe_request, estimator_wake, refuse_what_is_too_much
+from analysis.runs.run_text import run_text_keep
 from engine.estimate.calibration import Calibration
 from engine.estimate.gpus import find
 from engine.estimate.predict import check
@@ -48,6 +49,7 @@ def estimate_create(
     with transaction.atomic():
         enforce_quota(run)
         run.save(force_insert=True)
+        run_text_keep(run_id=run.pk)
         record("run.create", target=run, after=describe_request(run))
         estimator_wake()
     return run

@@ -16,6 +16,7 @@ from analysis.runs.create import runs_cancel, wake_for
 from analysis.runs.matrix_store import cells_keep
 from analysis.runs.result_columns import result_columns
 from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
+from analysis.runs.run_text import run_text_keep
 
 _MESSAGE_LENGTH = 10_000
 
@@ -29,6 +30,7 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
         if run is None:
             return False
         is_ended = _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
+        run_text_keep(run_id=run.pk)  # the result names the card
         cells_keep(run=run, result=result)
         return is_ended
 

@@ -1,4 +1,4 @@
-"""PURE: the terms of a text, as they are stored and as they are searched."""
+"""PURE: the words of a text, as they are stored and as they are searched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 
 from analysis.models.annotations import WORD_LENGTH
 
-WORDS_PER_RUN = 200
+WORDS_PER_RUN = 220
 """Of a long note the first so many different words are found."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -20,6 +20,6 @@ def search_terms(text: str) -> list[str]:
     return list(dict.fromkeys(word[:WORD_LENGTH] for word in _WORD.findall(letters)))
 
 
-def stored_search_terms(name: str, note: str) -> list[str]:
-    """Return what a run is found by."""
-    return search_terms(f"{name} {note}")[:WORDS_PER_RUN]
+def stored_words(*texts: str) -> str:
+    """Return what a run is found by, what is short and most asked for first."""
+    return " ".join(search_terms(" ".join(texts))[:WORDS_PER_RUN])

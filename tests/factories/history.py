@@ -7,7 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from analysis.models import Run
+from analysis.models import Run, RunText
+from analysis.runs.run_text import words_of
 from tests.factories import make_spec
 
 
@@ -22,4 +23,7 @@ def store(count: int = 1, **columns: Any) -> list[Run]:
     for place, run in enumerate(stored):  # auto_now_add gives all of them the present moment
         run.created_at = columns.get("created_at", first + timedelta(seconds=place))
     Run.objects.bulk_update(stored, ["created_at"])
+    columns_of_text = ("name", "note", "model", "device_name")
+    texts = ((run, words_of(*(getattr(run, name) for name in columns_of_text))) for run in stored)
+    RunText.objects.bulk_create(RunText(run=run, words=words) for run, words in texts)
     return stored

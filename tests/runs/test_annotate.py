@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
-from analysis.models import Run, SavedView, SearchTerm, Tag
+from analysis.models import Run, RunText, SavedView, Tag
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_result, make_run, make_user
 from tests.factories.history import store
@@ -25,7 +25,7 @@ def test_a_run_is_annotated_by_whoever_asked_for_it(alice):
     run.refresh_from_db()
     assert (run.name, run.note) == ("first", "quiet")
     assert [tag.name for tag in run.tags.all()] == ["paper", "v2"]
-    assert set(SearchTerm.objects.values_list("word", flat=True)) == {"first", "quiet"}
+    assert RunText.objects.get(run=run).words == "bert tiny first quiet"
 
 
 def test_nobody_else_may_and_the_staff_may(alice, bob, root):

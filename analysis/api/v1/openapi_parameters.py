@@ -15,6 +15,7 @@ from analysis.api.v1.spec_schema import spec_properties
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS
+from analysis.pages.history.filter_fields import TEXT_LENGTH, MomentFilter
 from analysis.pages.history.filters import RunFilter
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
@@ -134,8 +135,13 @@ def _filter(name: str, each: Filter) -> OpenApiParameter:
     kinds: dict[type[Filter], OpenApiTypes] = {
         BooleanFilter: OpenApiTypes.BOOL,
         DateFilter: OpenApiTypes.DATE,
+        MomentFilter: OpenApiTypes.DATETIME,
         NumberFilter: OpenApiTypes.DOUBLE,
     }
+    if name == "q":
+        return OpenApiParameter(name, {"type": "string", "maxLength": TEXT_LENGTH}, description=description)
+    if name in RANGES:
+        return int_parameter(name, description, *map(int, RANGES[name]))
     otherwise = OpenApiTypes.INT if name == "device" else OpenApiTypes.STR
     kind = next((kind for base, kind in kinds.items() if isinstance(each, base)), otherwise)
     return OpenApiParameter(name, kind, description=description)

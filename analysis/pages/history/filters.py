@@ -9,9 +9,8 @@ from typing import Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django_filters import (
-    BooleanFilter,
     CharFilter,
     ChoiceFilter,
     DateFilter,
@@ -21,37 +20,29 @@ from django_filters import (
     NumberFilter,
 )
 
-from analysis.models import Device, Run, SearchTerm, State, Tag
+from analysis.models import Device, Run, State, Tag
 from analysis.models.querysets import ids_if_few
+from analysis.pages.history.filter_fields import (
+    YES,
+    InputSizeFilter,
+    MomentFilter,
+    SettingChoiceFilter,
+    SettingFlagFilter,
+    TextFilter,
+    YesOrNoFilter,
+)
 from analysis.presentation.labels import model_name, short_device_name
+from analysis.runs.run_text import ids_with_words, runs_with_words
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
-from engine.spec import OPTIMIZERS, PRECISIONS
+from engine.spec import MAX_BATCH_SIZE, OPTIMIZERS, PRECISIONS, RANGES
 
 FEW = 10_000
 """Up to so many runs are looked up by number; of more, the list is walked in its order until a page is full."""
 
 _DAY = forms.DateInput(attrs={"type": "date"})
-_YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
 _ONLY = forms.Select(choices=(("", "no"), ("true", "only these")))
 _SHORT = tuple((name, name) for name in PRECISIONS)
-
-
-class _YesOrNoField(forms.NullBooleanField):
-    """Refuses a word that is neither, where Django would pass it over: then nothing would be filtered."""
-
-    # None is NullBooleanField's third answer, though it inherits from a field of two
-    def to_python(self, value: Any) -> bool | None:  # type: ignore[override]
-        found: bool | None = super().to_python(value)
-        if found is None and value not in (None, ""):
-            raise forms.ValidationError("Must be true or false.")
-        return found
-
-
-class YesOrNoFilter(BooleanFilter):
-    """Of a column that holds true or false."""
-
-    field_class = _YesOrNoField
 
 
 _TOGETHER: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -59,15 +50,21 @@ _TOGETHER: dict[tuple[str, ...], tuple[str, ...]] = {
     ("largest_min", "largest_max"): ("largest",),
     ("device",): ("gpu",),
     **{(name,): (name,) for name in ("model", "gpu", "state", "kind", "user", "precision", "optimizer")},
-    **{(name,): () for name in ("baseline", "shared", "deleted")},
+    ("finished_after",): ("ended",),
+    **{(name,): () for name in ("updated_after", "host", "baseline", "shared", "deleted")},
 }
+_UNINDEXED = (
+    *("certified", "current_batch_size", "memory_limit_bytes", "sequence_length", "image_size"),
+    *("gradient_checkpointing", "mode", "pretrained"),
+)
+"""Looked at run by run, in the list's order, until a page is full: they are of use beside another filter."""
 """Which filters are looked up together, as a range's two ends; and the orders in which what passes stands together."""
 
 
 class RunFilter(FilterSet):
     """What of the history is wanted. Filters are joined by AND; several states by OR."""
 
-    q = CharFilter(method="with_text", label="Text", help_text="Of name, note, model or GPU.")
+    q = TextFilter(method="with_words", label="Text", help_text="Words of name, note, model or GPU, or how they begin.")
     model = CharFilter(label="Model", widget=forms.Select)
     gpu = CharFilter(field_name="device_name", label="GPU", widget=forms.Select)
     state = MultipleChoiceFilter(
@@ -101,8 +98,26 @@ class RunFilter(FilterSet):
         method="created_on_or_after", label="Started on or after", widget=_DAY, help_text="Days are UTC."
     )
     created_before = DateFilter(method="created_before_day", label="Started before", widget=_DAY)
-    baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=_YES)
-    shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=_YES)
+    baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=YES)
+    shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=YES)
+    certified = YesOrNoFilter(field_name="certified", label="Certified", widget=YES)
+    host = CharFilter(field_name="device__host__name", label="Host")
+    finished_after = MomentFilter("finished_at", "Ended at or after")
+    updated_after = MomentFilter("updated_at", "Changed at or after")
+    current_batch_size = NumberFilter(
+        field_name="current_batch_size", label="Batch size today", min_value=1, max_value=MAX_BATCH_SIZE
+    )
+    memory_limit_bytes = NumberFilter(
+        field_name="needs_bytes",
+        label="Memory limit, bytes",
+        min_value=1,
+        max_value=int(RANGES["memory_limit_bytes"][1]),
+    )
+    sequence_length = InputSizeFilter("sequence_length")
+    image_size = InputSizeFilter("image_size")
+    gradient_checkpointing = SettingFlagFilter("gradient_checkpointing")
+    mode = SettingChoiceFilter("mode")
+    pretrained = SettingFlagFilter("pretrained")
     deleted = YesOrNoFilter(method="with_deleted", label="Deleted", widget=_ONLY)
 
     class Meta:
@@ -130,6 +145,7 @@ class RunFilter(FilterSet):
         given = {name: value for name, value in self.form.cleaned_data.items() if value not in (None, "", [])}
         if given.get("deleted"):
             queryset = Run.all_runs.all()
+        numbers: set[int] | None = None  # of the runs that pass all filters which few pass: one list in the statement
         for names in _TOGETHER:
             if given.keys().isdisjoint(names):
                 continue
@@ -138,10 +154,23 @@ class RunFilter(FilterSet):
             if few is None:
                 queryset = self._walked(queryset, given, names)
             else:
-                queryset, self.is_narrow = queryset.filter(pk__in=few), True
+                numbers = set(few) if numbers is None else numbers.intersection(few)
+        for name in {"tag", "q"} & given.keys():
+            if (few := self._ids_if_few(name, given[name])) is None:
+                queryset = self.filters[name].filter(queryset, given[name])
+            else:
+                numbers = set(few) if numbers is None else numbers.intersection(few)
+        if numbers is not None:
+            queryset, self.is_narrow = queryset.filter(pk__in=numbers), True
         # a device's runs stand at one place of the GPUs' order
         self.is_narrow |= "device" in given and self.order == "gpu"
-        return self._narrowed(queryset, given, ("tag", "q"))
+        return self._narrowed(queryset, given, _UNINDEXED)
+
+    def _ids_if_few(self, name: str, value: Any) -> list[int] | None:
+        """Of a tag or a text: those have indexes of their own, beside the runs."""
+        if name == "tag":
+            return ids_if_few(_tagged(value), FEW, "run_id")
+        return ids_with_words(search_terms(value), FEW)
 
     def _walked(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
         """By filters that many runs pass: the list's own order has them soon enough.
@@ -176,23 +205,11 @@ class RunFilter(FilterSet):
         return runs.filter(created_at__lt=datetime.combine(value, time.min, UTC))
 
     def with_tag(self, runs: QuerySet[Run], name: str, value: Tag) -> QuerySet[Run]:
-        return runs.filter(_named_by(Run.tags.through.objects.filter(tag=value)))
+        return runs.filter(Exists(_tagged(value).filter(run=OuterRef("pk"))))
 
-    def with_text(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        """Each word of the text begins a word of the run's name or note, or is in its model's or GPU's name."""
-        for word in search_terms(value):
-            runs = runs.filter(self._has_word(word))
-        return runs
-
-    def _has_word(self, word: str) -> Q:
-        models = [key for key in WORKLOADS if word in f"{key} {model_name(key)}".casefold()]
-        gpus = [gpu for gpu in self._gpu_names() if word in gpu.casefold()]
-        found = _named_by(SearchTerm.objects.filter(_begins_with(word)))
-        if models:
-            found |= Q(model__in=models)
-        if gpus:
-            found |= Q(device_name__in=gpus)
-        return found
+    def with_words(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
+        """Each word of the text begins a word of the run's name, note, model or card."""
+        return runs.filter(pk__in=runs_with_words(search_terms(value)))
 
     def _gpu_names(self) -> list[str]:
         if not hasattr(self, "_gpus"):
@@ -207,16 +224,6 @@ class RunFilter(FilterSet):
         return [("", "any"), *((value, label(value)) for value in [*known, *also])]
 
 
-def _named_by(rows: QuerySet[Any]) -> Q:
-    """Select the runs that these rows point to: rare ones by their numbers, frequent ones asked about run by run.
-
-    A database that is not told guesses wrong in one of the two cases, and then reads the whole history.
-    """
-    few = ids_if_few(rows, FEW, "run_id")
-    return Q(Exists(rows.filter(run=OuterRef("pk")))) if few is None else Q(pk__in=few)
-
-
-def _begins_with(word: str) -> Q:
-    if connection.vendor == "sqlite":  # whose LIKE uses no index of ours
-        return Q(word__gte=word, word__lt=f"{word}\U0010ffff")
-    return Q(word__startswith=word)
+def _tagged(tag: Tag) -> QuerySet[Any]:
+    """Select the rows that put this tag on runs."""
+    return Run.tags.through.objects.filter(tag=tag)

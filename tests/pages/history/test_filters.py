@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.http import QueryDict
 
+from analysis.models import Run
 from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from analysis.runs.search_terms import search_terms
-from tests.factories import make_card
+from tests.factories import make_card, make_measured_run, make_spec
 from tests.factories.history import store
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +49,47 @@ def test_a_filter_finds_its_runs_alone(query, columns):
     assert found(query) == {wanted.pk}
 
 
+@pytest.mark.parametrize(
+    ("query", "given"),
+    [
+        ("sequence_length=64", {"sequence_length": 64}),
+        ("gradient_checkpointing=true", {"gradient_checkpointing": True}),
+        ("mode=eval", {"mode": "eval"}),
+        ("pretrained=true", {"pretrained": True}),
+        ("image_size=96", {"model": "resnet18", "image_size": 96}),
+    ],
+)
+def test_a_setting_that_stands_in_the_spec_alone_finds_its_runs(query, given):
+    store(2)
+    wanted = store(spec=make_spec(**given).to_dict(), model=given.get("model", "bert-tiny"))[0]
+    assert found(query) == {wanted.pk}
+
+
+def test_an_input_size_finds_runs_that_left_it_to_the_model():
+    run, other = store(model="bert")[0], store(model="resnet18", spec=make_spec(model="resnet18").to_dict())[0]
+    assert found("sequence_length=128") == {run.pk}
+    assert found("image_size=224") == {other.pk}
+
+
+def test_columns_of_a_setting_a_host_and_a_certificate_find_their_runs():
+    device = make_card(host="lab-2")
+    columns = {"needs_bytes": 2**30, "current_batch_size": 4, "certified": True, "device": device}
+    wanted, _ = store(**columns)[0], store(needs_bytes=1, current_batch_size=8, certified=False)
+    for query in ("memory_limit_bytes=1073741824", "current_batch_size=4", "certified=true", "host=lab-2"):
+        assert found(query) == {wanted.pk}
+
+
+@pytest.mark.parametrize("name", ["finished", "updated"])
+def test_what_ended_or_changed_since_a_moment_is_found_to_the_second(name):
+    moment = datetime(2026, 11, 10, 12, 30, 5, tzinfo=UTC)
+    early, late = store(2)
+    Run.objects.filter(pk=early.pk).update(**{f"{name}_at": moment - timedelta(seconds=1)})
+    Run.objects.filter(pk=late.pk).update(**{f"{name}_at": moment})
+    assert found(f"{name}_after=2026-11-10T12:30:05Z") == {late.pk}
+    assert found(f"{name}_after=2026-11-10T13:30:05%2B01:00") == {late.pk}
+    assert found(f"{name}_after=2026-11-10") == {early.pk, late.pk}
+
+
 def test_a_user_is_found_by_name(alice, root):
     hers, _ = store(requested_by=alice)[0], store(requested_by=root)
     assert found("user=alice") == {hers.pk}
@@ -82,11 +124,32 @@ def test_text_finds_the_beginnings_of_words_rare_or_frequent(root, monkeypatch, 
     assert found(f"q={text}") == {run.pk}
 
 
-def test_text_finds_a_gpu_by_a_part_of_its_name():
-    make_card(name="NVIDIA H100 80GB HBM3")
+def test_text_finds_a_model_and_a_gpu_by_a_part_of_its_name():
+    model = store(model="vit_b_16")[0]
+    assert found("q=vit") == {model.pk}
     run = store(device_name="NVIDIA H100 80GB HBM3")[0]
     store(device_name="NVIDIA L4")
-    assert found("q=h100") == {run.pk}
+    assert found("q=h100") == found("q=nvidia 80gb hbm3") == {run.pk}
+
+
+def test_a_run_is_found_by_its_card_once_it_has_run_there():
+    run = make_measured_run(make_card(name="NVIDIA H100 80GB HBM3"))
+    assert found("q=bert h100") == {run.pk}
+    assert found("q=bert h200") == set()
+
+
+def test_a_purged_run_leaves_no_word_behind(root):
+    run, other = store(2, name="nightly")
+    Run.all_runs.filter(pk=run.pk).delete()
+    assert found("q=nightly") == {other.pk}
+
+
+def test_rare_filters_together_are_one_list_in_the_statement():
+    runs = store(30, name="nightly", precision="bf16", optimizer="sgd")
+    view = parse_query(QueryDict("q=nightly&precision=bf16&optimizer=sgd&model=bert-tiny"))
+    statement, parameters = view.parts[0].runs.query.sql_with_params()
+    assert statement.count(" IN (") == 1
+    assert len([number for number in parameters if number in {run.pk for run in runs}]) == 30
 
 
 def test_the_words_of_a_text_are_small_and_plain():
@@ -102,6 +165,14 @@ def test_the_words_of_a_text_are_small_and_plain():
         ("tag=nothing", "tag: there is no such tag"),
         ("largest_min=many", "largest_min: Enter a number"),
         ("created_after=yesterday", "created_after: Enter a valid date"),
+        ("finished_after=yesterday", "finished_after: Must be a moment or a day such as 2026-11-21T08:30:00Z"),
+        ("updated_after=0001-01-01T00:00:00%2B14:00", "updated_after: Must be a moment"),
+        ("q=" + "+".join("abcdefghi"), "q: Must be at most 8 words and 200 characters"),
+        (f"q={'a' * 201}", "q: Must be at most 8 words"),
+        ("q=!!!", "q: Must hold a letter or a digit"),
+        ("mode=fast", "mode: Select a valid choice"),
+        ("sequence_length=1.5", "sequence_length: "),
+        ("certified=perhaps", "certified: Must be true or false"),
         ("model=bert&model=gpt2", "model: given 2 times"),
         ("sort=colour", "Runs are not sorted by"),
         ("columns=colour", "There is no column"),

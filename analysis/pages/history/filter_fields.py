@@ -1,0 +1,122 @@
+"""Kinds of filters of the history that django-filter has not: yes or no read strictly, moments, settings of a spec."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+from django.db.models import Q, QuerySet
+from django_filters import BooleanFilter, ChoiceFilter, Filter, NumberFilter
+from django_filters.fields import IsoDateTimeField
+
+from analysis.runs.search_terms import search_terms
+from engine.catalog import WORKLOADS
+from engine.spec import CHOICES, RANGES, SETTINGS
+
+YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
+_MOMENT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
+class _YesOrNoField(forms.NullBooleanField):
+    """Refuses a word that is neither, where Django would pass it over: then nothing would be filtered."""
+
+    # None is NullBooleanField's third answer, though it inherits from a field of two
+    def to_python(self, value: Any) -> bool | None:  # type: ignore[override]
+        found: bool | None = super().to_python(value)
+        if found is None and value not in (None, ""):
+            raise forms.ValidationError("Must be true or false.")
+        return found
+
+
+class YesOrNoFilter(BooleanFilter):
+    """Of a column that holds true or false."""
+
+    field_class = _YesOrNoField
+
+
+class _MomentField(IsoDateTimeField):
+    """A day or a moment as ISO 8601 has it, in UTC where no zone is named."""
+
+    def to_python(self, value: Any) -> datetime | None:
+        try:
+            found: datetime | None = super().to_python(value)
+            return found and found.astimezone(UTC)
+        except (forms.ValidationError, OverflowError) as error:
+            raise forms.ValidationError(
+                "Must be a moment or a day such as 2026-11-21T08:30:00Z or 2026-11-21."
+            ) from error
+
+
+class MomentFilter(Filter):
+    """From this moment on."""
+
+    field_class = _MomentField
+
+    def __init__(self, column: str, label: str) -> None:
+        super().__init__(field_name=column, lookup_expr="gte", label=label, widget=_MOMENT, help_text="UTC.")
+
+
+TEXT_LENGTH, WORDS_MAX = 200, 8
+"""Of a text that is searched for: each word more is another list to intersect."""
+
+
+class _TextField(forms.CharField):
+    """Refuses a text without a word, which would find everything, and one that would cost much."""
+
+    def clean(self, value: Any) -> str:
+        text = str(super().clean(value))
+        if text:
+            checked_words(text)
+        return text
+
+
+class TextFilter(Filter):
+    """Words that a run is found by."""
+
+    field_class = _TextField
+
+
+def checked_words(text: str) -> list[str]:
+    """Return the words of what is searched for. Raises ValidationError."""
+    words = search_terms(text)
+    if not words:
+        raise forms.ValidationError("Must hold a letter or a digit.")
+    if len(text) > TEXT_LENGTH or len(words) > WORDS_MAX:
+        raise forms.ValidationError(f"Must be at most {WORDS_MAX} words and {TEXT_LENGTH} characters.")
+    return words
+
+
+class SettingChoiceFilter(ChoiceFilter):
+    """Of a setting that stands in the spec alone, with values to choose from."""
+
+    def __init__(self, name: str) -> None:
+        choices = tuple((value, value) for value in CHOICES[name])
+        super().__init__(field_name=f"spec__{name}", choices=choices, label=SETTINGS[name].label, empty_label="any")
+
+
+class SettingFlagFilter(YesOrNoFilter):
+    """Of a setting that is true or false."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(field_name=f"spec__{name}", label=SETTINGS[name].label, widget=YES)
+
+
+class InputSizeFilter(NumberFilter):
+    """Of tokens or pixels: also of runs that left it to the default of their model."""
+
+    def __init__(self, name: str) -> None:
+        low, high = RANGES[name]
+        super().__init__(field_name=name, label=SETTINGS[name].label, min_value=low, max_value=high, decimal_places=0)
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if value is None:
+            return qs
+        path, size = f"spec__{self.field_name}", int(value)
+        of_default = [
+            workload.id
+            for workload in WORKLOADS.values()
+            if workload.input_field == self.field_name and workload.default_input_size == size
+        ]
+        left_out = Q(model__in=of_default) & (Q(**{path: None}) | Q(**{f"{path}__isnull": True}))
+        return qs.filter(Q(**{path: size}) | left_out)

@@ -1,0 +1,54 @@
+"""Text search over runs, through the text index that the database has: FTS5 on SQLite, GIN on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+from django.db.models.expressions import RawSQL
+
+from analysis.models import Run, RunText
+from analysis.runs.search_terms import stored_words
+from engine.catalog import WORKLOADS
+
+_FINDS = {
+    "sqlite": "SELECT rowid FROM analysis_runtext_index WHERE analysis_runtext_index MATCH %s",
+    "postgresql": (
+        "SELECT run_id FROM analysis_runtext WHERE array_to_tsvector(string_to_array(words, ' ')) @@ %s::tsquery"
+    ),
+}
+
+
+def run_text_keep(*, run_id: int) -> None:
+    """Write what the run is found by, as it stands now."""
+    columns = ("name", "note", "model", "device_name")
+    row = Run.all_runs.filter(pk=run_id).values_list(*columns).first()
+    if row is not None:
+        text = RunText(run_id=run_id, words=words_of(*row))
+        RunText.objects.bulk_create([text], update_conflicts=True, unique_fields=["run"], update_fields=["words"])
+
+
+def words_of(name: str, note: str, model: str, device_name: str) -> str:
+    """Return the words of a run with these texts."""
+    known_as = WORKLOADS[model].name if model in WORKLOADS else ""
+    return stored_words(model, known_as, device_name, name, note)
+
+
+def runs_with_words(words: Sequence[str]) -> RawSQL:
+    """Select the numbers of runs of which each of these begins a word, to be used with `pk__in`."""
+    return RawSQL(_FINDS[connection.vendor], (_query(words),))  # noqa: S611  (our own text, words as a parameter)
+
+
+def ids_with_words(words: Sequence[str], most: int) -> list[int] | None:
+    """Return the numbers of these runs; None when there are more than `most`, and no more are read."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_FINDS[connection.vendor]} LIMIT %s", (_query(words), most + 1))
+        found = [number for (number,) in cursor.fetchall()]
+    return found if len(found) <= most else None
+
+
+def _query(words: Sequence[str]) -> str:
+    """Write them in the index's own language; words are letters and digits alone."""
+    if connection.vendor == "sqlite":
+        return " AND ".join(f'"{word}"*' for word in words)
+    return " & ".join(f"'{word}':*" for word in words)
