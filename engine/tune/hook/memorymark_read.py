@@ -1,11 +1,14 @@
 """Reads figures of a training that is watched: what it holds, what its card counts, how large a batch is."""
 
+from __future__ import annotations
+
 import gc
+from typing import Any
 
 _SOME_TENSORS = 64
 
 
-def card_memory(torch):
+def card_memory(torch: Any) -> dict[str, Any]:
     """Return what the card's allocator counted since the process began, and what the card is; empty without a card."""
     if not torch.cuda.is_initialized():
         return {}
@@ -25,7 +28,7 @@ def card_memory(torch):
     }
 
 
-def held_bytes(torch, optimizers):
+def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     """Return bytes by address of what modules and `optimizers` hold; an averaged copy of the model is a module, too."""
     objects = [each for each in gc.get_objects() if issubclass(type(each), (torch.nn.Module, torch.optim.Optimizer))]
     modules = [each for each in objects if issubclass(type(each), torch.nn.Module)]
@@ -38,7 +41,7 @@ def held_bytes(torch, optimizers):
     return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
-def allocator_events(profile):
+def allocator_events(profile: Any) -> list[list[int]]:
     """Return the CPU allocator's events as [time, address, bytes], and our marks among them as [time, number]."""
     events, waiting = [], list(reversed(profile.profiler.kineto_results.experimental_event_tree()))
     while waiting:
@@ -52,9 +55,10 @@ def allocator_events(profile):
     return events
 
 
-def shape_of(torch, value):
+def shape_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None]:
     """Return the first two dimensions of the first tensor in `value`, and the elements of its first whole numbers."""
-    waiting, tensors = [value], []
+    waiting: list[Any] = [value]
+    tensors: list[Any] = []
     while waiting and len(tensors) < _SOME_TENSORS:
         each = waiting.pop(0)
         if issubclass(type(each), torch.Tensor):

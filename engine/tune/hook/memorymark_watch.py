@@ -5,12 +5,15 @@ was to watch. It draws no random number and changes no tensor: the losses of tho
 What it noted goes into one JSON file per process, in a folder of MemoryMark's; nothing is sent anywhere.
 """
 
+from __future__ import annotations
+
 import atexit
 import json
 import os
 import sys
 import time
 from importlib import import_module
+from typing import Any
 
 import memorymark_read as read
 
@@ -18,23 +21,28 @@ import memorymark_read as read
 class Watch:
     """What is noted of one process: marks in their order, and on a CPU the allocator's events between them."""
 
-    def __init__(self, settings):
-        self.settings, self.marks, self.steps, self.depth, self.is_ended = settings, [], {}, 0, False
-        self.torch = self.device = self.profile = self.memory = self.first_timed = self.timed_from = None
-        self.held, self.events, self.optimizers = {}, [], set()
+    def __init__(self, settings: Any) -> None:
+        self.settings, self.depth, self.is_ended = settings, 0, False
+        self.torch: Any = None
+        self.device, self.profile, self.memory = self.torch, self.torch, self.torch
+        self.first_timed, self.timed_from = 0, 0.0
+        self.marks: list[Any] = []
+        self.steps: dict[int, int] = {}
+        self.held: dict[int, int] = {}
+        self.events: list[list[int]] = []
+        self.optimizers: set[int] = set()
 
-    def arm(self, torch):
-        import torch.utils.data.dataloader as loaders
-
-        optim, modules, self.torch = import_module("torch.optim.optimizer"), torch.nn.modules.module, torch
+    def arm(self, torch: Any) -> None:
+        optim, loaders = import_module("torch.optim.optimizer"), import_module("torch.utils.data.dataloader")
+        modules, self.torch = torch.nn.modules.module, torch
         self.mark("armed", torch.__version__, sys.argv)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
 
-        def made_optimizer(optimizer, *others, **options):
+        def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
             self.optimizers.add(id(optimizer))
             make_optimizer(optimizer, *others, **options)
 
-        def drawn(iterator):
+        def drawn(iterator: Any) -> Any:
             self.mark("loading")
             try:
                 batch = draw(iterator)
@@ -51,31 +59,36 @@ class Watch:
         if self.settings["limit_bytes"] and torch.version.cuda:
             torch.cuda._lazy_call(self.limit_memory)  # when the script opens the card, not before
         report = sys.excepthook
-        sys.excepthook = lambda kind, exc, trace: (self.end("error", kind.__name__, str(exc)), report(kind, exc, trace))
+
+        def failed(kind: Any, exc: Any, trace: Any) -> None:
+            self.end("error", kind.__name__, str(exc))
+            report(kind, exc, trace)
+
+        sys.excepthook = failed
         atexit.register(self.end, "exit")
 
-    def limit_memory(self):
+    def limit_memory(self) -> None:
         total_bytes = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
         self.torch.cuda.set_per_process_memory_fraction(min(self.settings["limit_bytes"] / total_bytes, 1.0))
 
-    def mark(self, name, *details):
+    def mark(self, name: Any, *details: Any) -> None:
         self.marks.append([time.monotonic(), name, *details])
         if self.profile is not None:  # the same mark among the allocator's events
             with self.torch.autograd.profiler.record_function(f"memorymark.{len(self.marks) - 1}"):
                 pass
 
-    def phase(self, name):
+    def phase(self, name: Any) -> None:
         is_read = self.memory is None and self.device is not None and self.device.type == "cuda"
         self.mark("phase", name, self.torch.cuda.max_memory_allocated() if is_read else None)
 
-    def before_forward(self, module):
+    def before_forward(self, module: Any) -> None:
         if not self.torch.compiler.is_compiling():  # a compiled model is watched from outside: its graph stays whole
             self.depth += 1
             if self.depth == 1 and module.training and self.torch.is_grad_enabled():
                 self.start(next((t.device for t in module.parameters()), None))
                 self.phase("forward")
 
-    def after_forward(self, module, arguments, options, _):
+    def after_forward(self, module: Any, arguments: Any, options: Any, _: Any) -> None:
         if not self.torch.compiler.is_compiling():
             self.depth -= 1
             if self.depth == 0 and module.training and self.torch.is_grad_enabled():
@@ -83,7 +96,7 @@ class Watch:
                 self.mark("forward", sum(t.numel() for t in module.parameters()), shape, tokens)
                 self.phase("backward")
 
-    def start(self, device):
+    def start(self, device: Any) -> None:
         if self.device is None and device is not None:
             self.device = device
             if device.type == "cpu":
@@ -91,32 +104,32 @@ class Watch:
                 kinds = [self.torch.profiler.ProfilerActivity.CPU]
                 self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
 
-    def after_step(self, optimizer):
+    def after_step(self, optimizer: Any) -> None:
         if self.device is None:  # no forward pass was seen: the steps after this one are watched
-            return self.start(self.torch.device("cuda" if self.torch.cuda.is_initialized() else "cpu"))
+            self.start(self.torch.device("cuda" if self.torch.cuda.is_initialized() else "cpu"))
+            return
         if self.memory is not None and self.device.type == "cuda":
             self.torch.cuda.synchronize()
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
         self.mark("step", optimizer)
         fewest, most, wanted = min(self.steps.values()), max(self.steps.values()), self.settings["memory_steps"]
         if fewest < wanted or (len(self.steps) < len(self.optimizers) and most < 8 * wanted):
-            return None  # an optimizer may step less often than the others
+            return  # an optimizer may step less often than the others
         if self.memory is None:
             self.memory, self.first_timed, self.timed_from = self.read_memory(), fewest, time.monotonic()
             self.mark("memory_read")
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
         if is_late or fewest >= self.first_timed + self.settings["timed_steps"]:
             self.end("done")
-        return None
 
-    def read_memory(self):
+    def read_memory(self) -> dict[str, Any]:
         if self.profile is not None:
             profile, self.profile = self.profile, None
             profile.__exit__(None, None, None)
             self.events = read.allocator_events(profile)
-        return read.card_memory(self.torch)
+        return dict(read.card_memory(self.torch))
 
-    def end(self, how, error_type=None, error_message=None):
+    def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
         if self.is_ended:
             return
         self.is_ended = True
@@ -124,9 +137,8 @@ class Watch:
             self.read_memory()  # the profiler must not outlive the interpreter
         world = int(os.environ.get("WORLD_SIZE", "1"))
         noted = {"pid": os.getpid(), "rank": int(os.environ.get("RANK", "0")), "world_size": world, "ended": how}
-        noted["python"] = ".".join(map(str, sys.version_info[:3]))
         noted |= {"error_type": error_type, "error_message": error_message and error_message[:2000]}
-        noted |= {"marks": self.marks, "device": self.device and str(self.device)}
+        noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
@@ -134,7 +146,6 @@ class Watch:
         os.replace(path + ".partial", path)
         if how == "done":
             sys.stdout.flush()
-            sys.stderr.flush()
             if world > 1:
                 time.sleep(60)  # the other ranks finish their step; MemoryMark then ends them all
             os._exit(0)
