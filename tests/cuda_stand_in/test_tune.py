@@ -1,0 +1,34 @@
+"""A training command on a card: its limit is in force inside it, and what it catches is a refusal all the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from engine.units import GIB
+from tests.cuda_stand_in.cards import ROOT, Cards
+
+SCRIPT = str(ROOT / "tests/engine/tune/scripts/on_card.py")
+LIMIT_BYTES = GIB
+
+
+@pytest.mark.parametrize("flags", [(), ("--catch",)])
+def test_a_command_gets_its_exact_size_under_a_limit_also_where_it_catches_out_of_memory(
+    cards: Cards, flags: tuple[str, ...]
+) -> None:
+    cards.set(memory=4 * GIB)
+    command = [sys.executable, SCRIPT, *flags, "--batch-size", "{batch_size}"]
+    tune = [sys.executable, "-m", "engine", "tune", "--device", "cuda:0", "--memory-limit", "1GiB", "--json", "--"]
+    done = cards.run(*tune, *command, seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    result = json.loads(done.stdout)
+    boundary, device = result["boundary"], result["device"]
+    assert boundary["certified"]
+    assert boundary["refused_batch_size"] == boundary["largest_batch_size"] + 1
+    assert (device["kind"], device["limit_bytes"]) == ("cuda", LIMIT_BYTES)
+    assert result["largest"]["peak_reserved_bytes"] <= LIMIT_BYTES
+    refused = [p for p in result["probes"] if p["batch_size"] == boundary["refused_batch_size"]]
+    assert [p["outcome"] for p in refused] == ["out_of_memory"]
+    assert len(result["training"]["starts"]) <= 12
