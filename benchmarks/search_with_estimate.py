@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT))
 
 from engine.search.guided import Expectation, decide  # noqa: E402
 from engine.search.unguided import Limits, Trial  # noqa: E402
-from tests.engine.made_up_devices import KINDS, Device, make_device, search  # noqa: E402
-from tests.engine.made_up_estimates import WAYS, estimate  # noqa: E402
+from tests.engine.synthetic_devices import KINDS, Device, make_device, search  # noqa: E402
+from tests.engine.synthetic_estimates import WAYS, estimate  # noqa: E402
 
 SEED = 4
 MAXIMUM = 2**20

@@ -1,4 +1,4 @@
-"""The workloads on offer. Data only: how a model is built stands in `workloads.py`.
+"""The catalogue of workloads. Data only: `workloads.py` builds the models.
 
 To add one: an entry here, its builder in `workloads.py`; docs/add_a_model.md walks through it.
 `parameter_count` is checked against the real model by a test.
@@ -46,7 +46,7 @@ _ENTRIES = (
     Workload(
         id="bert",
         name="BERT base",
-        description="Text encoder, 12 layers, fine-tuned to tell 2 classes apart",
+        description="Text encoder, 12 layers, fine-tuned to classify 2 classes",
         task="text-classification",
         library="transformers",
         architecture="transformer",
@@ -61,7 +61,7 @@ _ENTRIES = (
     Workload(
         id="gpt2",
         name="GPT-2 small",
-        description="Text decoder, 12 layers, fine-tuned to tell 2 classes apart",
+        description="Text decoder, 12 layers, fine-tuned to classify 2 classes",
         task="text-classification",
         library="transformers",
         architecture="transformer",

@@ -1,18 +1,18 @@
 """What can go wrong in the engine, as one tree.
 
-    EngineError                 anything the engine says "no" to; carries a code and an exit status
-    ├── SpecError               a field of the spec is wrong, or the device or model cannot do it (exit 2)
-    ├── DeviceUnavailable       the requested device is not there (exit 4)
+    EngineError                 every refusal or failure of the engine; has a code and an exit status
+    ├── SpecError               a field of the spec is invalid, or the device or model does not support it (exit 2)
+    ├── DeviceUnavailable       the requested device does not exist or cannot be used (exit 4)
     ├── DeviceBusy              another process holds the device's lock (exit 4)
-    ├── WeightsUnavailable      --pretrained, and the weights cannot be had (exit 6)
+    ├── WeightsUnavailable      --pretrained, and the weights cannot be loaded (exit 6)
     ├── EstimateImpossible      what was requested cannot be predicted without running it (exit 7)
     ├── CommandUntunable        a training command did not show that it uses the batch size (exit 9)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
-    └── WorkerFailed            the worker process hung, left or broke the protocol (exit 1)
+    └── WorkerFailed            the worker process hung, ended or broke the protocol (exit 1)
         └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
 
-An out-of-memory is no error here: it is the outcome of a probe. Errors cross process borders as
-``to_dict()`` and come back through ``from_dict()``.
+An out-of-memory is not an error here: it is the outcome of a probe. Errors are passed between processes by
+``to_dict()`` and ``from_dict()``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class EngineError(Exception):
 
 
 class SpecError(EngineError):
-    """A field of the spec holds something that is not allowed. Nothing was run."""
+    """A field of the spec has a value that is not allowed. Nothing was run."""
 
     code = "bad_spec"
     exit_status = 2
@@ -87,7 +87,7 @@ class WeightsUnavailable(EngineError):
 
 
 class EstimateImpossible(EngineError):
-    """What is requested cannot be predicted without a device; the text says why, and to measure it."""
+    """The spec cannot be estimated without a device; the text says why, and advises to measure it."""
 
     code = "estimate_impossible"
     exit_status = 7
@@ -112,7 +112,7 @@ class WorkloadFailed(EngineError):
 
 
 class WorkerFailed(EngineError):
-    """The worker process left, stopped answering, or said something that is not the protocol."""
+    """The worker process ended, stopped answering, or broke the protocol."""
 
     code = "worker_failed"
     status: int | None = None
@@ -120,9 +120,9 @@ class WorkerFailed(EngineError):
 
 
 class WorkerDied(WorkerFailed):
-    """A signal ended the process that holds torch: somebody killed it, or a library crashed.
+    """A signal ended the process that runs torch: it was killed, or a library crashed.
 
-    A code of its own: it may be no fault of what was measured, so whoever asked may try again.
+    It has a separate code, because the spec may not be the cause: the caller may try again.
     """
 
     code = "engine_worker_died"

@@ -1,4 +1,4 @@
-"""How far a probe is, said now and then, so that a slow one is not taken for one that hangs."""
+"""Progress of a run and of a probe. Reports at intervals distinguish a slow probe from one that hangs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ from collections.abc import Callable
 
 INTERVAL_SECONDS = 1.0
 
+PHASE_LABELS = {
+    "preparing": "importing libraries and building the model",
+    "estimating": "estimating memory",
+    "searching": "searching for the largest batch size",
+    "soaking": "running the largest batch size for more steps in a fresh process",
+    "curve": "measuring smaller batch sizes",
+    "timing": "comparing speeds",
+    "tracing": "tracing training steps",
+    "predicting": "predicting memory for each card",
+    "finished": "finished",
+}
+"""The phases of a run and of an estimate, as text for logs."""
+
 Progress = Callable[[str, int], None]
-"""Told the stage ("memory", "timing" or "kinds") and which step of it, from 1 on, is about to begin."""
+"""Called with the stage ("memory", "timing" or "kinds") and its step, from 1 on, that is about to begin."""
 
 
-def unheard(stage: str, step: int) -> None:
-    """For whoever does not want to know."""
+def no_progress(stage: str, step: int) -> None:
+    """Ignore the progress."""
 
 
 class Paced:
-    """Passes on at most one step a second, and none in the first second: a short probe says nothing."""
+    """Passes on at most one step a second, and none in the first second, so that short probes report nothing."""
 
-    def __init__(self, tell: Progress, clock: Callable[[], float] = time.monotonic) -> None:
-        self._tell = tell
+    def __init__(self, report: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._report = report
         self._clock = clock
         self._silent_until = clock() + INTERVAL_SECONDS
 
@@ -27,4 +40,4 @@ class Paced:
         now = self._clock()
         if now >= self._silent_until:
             self._silent_until = now + INTERVAL_SECONDS
-            self._tell(stage, step)
+            self._report(stage, step)

@@ -1,6 +1,6 @@
 """Joins search and probes into a run: search, soak, curve, answer. Knows no torch.
 
-`measure` says what happens as it happens, one event at a time (the lines of `--events`).
+`measure` reports the run as it happens, one event at a time (the lines of `--events`).
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def measure(
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
-    `earlier` is what an interrupted attempt measured: taken over where device and environment are the same. With the
-    boundary of a finished run only the speeds are compared anew.
-    `keep` gets the result before its event is said; an OSError of it is logged, and the run goes on.
-    `estimates`: begin with an estimate, so that the search starts near the boundary. One that fails is logged.
-    `calibration`: what was measured of this class of card, for the estimate to use.
-    `hold` holds the device during the run, so that no other run disturbs this one; it is told what the device is.
+    `earlier`: the probes of an interrupted attempt, taken over where device and environment are the same. With the
+    boundary of a finished run only the speeds are compared again.
+    `keep` stores the result before its event is emitted; an OSError of it is logged, and the run continues.
+    `estimates`: begin with an estimate, so that the search starts near the boundary. A failed estimate is logged.
+    `calibration`: the calibration of this class of card, for the estimate.
+    `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
     """
     if worker is not None:
         return _Sweep(spec, worker, emit, earlier, keep, estimates, calibration).run()
@@ -116,9 +116,9 @@ class _Sweep:
         try:
             self.keep(result)
         except OSError as exc:
-            self.log(f"the result could not be kept in a file: {exc}", "warning")
-        self.say("phase", phase="finished")
-        self.say("result", result=result.to_dict())
+            self.log(f"the result could not be written to a file: {exc}", "warning")
+        self._emit_event("phase", phase="finished")
+        self._emit_event("result", result=result.to_dict())
         return result
 
     def _measure(self) -> tuple[Boundary, Comparison]:
@@ -152,11 +152,11 @@ class _Sweep:
         environment, timings, device = self.worker.environment, self._timings(), self._device
         return answer(self.spec, device, boundary, self.probes, comparison, environment=environment, timings=timings)
 
-    def say(self, event: str, **content: Any) -> None:
+    def _emit_event(self, event: str, **content: Any) -> None:
         self.emit({"event": event, "seconds": round(time.monotonic() - self.started, 3), **content})
 
     def log(self, message: str, level: str = "info") -> None:
-        self.say("log", level=level, message=message)
+        self._emit_event("log", level=level, message=message)
 
     @property
     def _device(self) -> DeviceFacts:
@@ -179,23 +179,23 @@ class _Sweep:
 
     def _open(self) -> None:
         self.worker.open()
-        self.say("device", device=self._device.to_dict(), environment=self.worker.environment)
+        self._emit_event("device", device=self._device.to_dict(), environment=self.worker.environment)
         if self._device.is_shared:
             self.log("other processes hold memory on this device: the run is marked as shared", "warning")
         if self.earlier is not None:
             self._carry(self.earlier)
 
     def _carry(self, earlier: EarlierAttempt) -> None:
-        """Take over what an earlier attempt measured, if it was measured here and with this."""
+        """Take over the probes of an earlier attempt, if device and environment are the same."""
         changed = earlier.differences(self._device, self.worker.environment)
         if changed:
-            self.log(f"starting afresh: {' and '.join(changed)} is not what it was")
+            self.log(f"an earlier attempt is not resumed: {' and '.join(changed)} changed")
             return
         self.known_boundary = None if earlier.boundary is None else boundary_of_earlier_run(earlier.boundary)
         self.probes = earlier.carried()
         self.carried = len(self.probes)
         for probe in self.probes:
-            self.say("probe", probe=probe.to_dict(), is_carried=True)
+            self._emit_event("probe", probe=probe.to_dict(), is_carried=True)
         source = "attempt" if earlier.boundary is None else "run, with the limit it found,"
         self.log(f"{self.carried} probes of an earlier {source} are carried over: same device, same environment")
 
@@ -217,7 +217,7 @@ class _Sweep:
                 step := self.guide.decide(_trials(self._searched), self._with_overhead(limits)), Found
             ):
                 if step.fresh_process and not self.worker.is_fresh:
-                    self.log(f"batch {step.batch_size} would be the first refused: a fresh process decides")
+                    self.log(f"batch {step.batch_size} is tested in a fresh process, to certify the limit")
                     self.worker.close()
                 is_repeat = any(p.batch_size == step.batch_size for p in self._searched)
                 self._probe(step.batch_size, Purpose.CONFIRM if is_repeat else Purpose.SEARCH)
@@ -238,7 +238,7 @@ class _Sweep:
         return replace(limits, memory_bytes=limits.memory_bytes - overhead)
 
     def _soak(self, boundary: Boundary) -> Boundary:
-        """Many steps at the boundary in a fresh process; down to a size that survives them, if it fails."""
+        """Run many steps at the boundary in a fresh process; if that fails, go down to a size that succeeds."""
         largest = boundary.largest_batch_size or 0
         steps = self._soak_steps
         soaks: list[Probe] = []
@@ -251,17 +251,17 @@ class _Sweep:
         return boundary_of_soak(boundary, soaks, steps, self._device, self._when(largest))
 
     def _when(self, batch_size: int) -> str:
-        """Words for a size that fitted in an earlier attempt only."""
+        """Return text that marks a size that fitted only in an earlier attempt."""
         has_fitted_now = any(p.fits and p.batch_size == batch_size for p in self.probes[self.carried :])
         return "" if has_fitted_now else " in an earlier attempt"
 
     def _curve(self, boundary: Boundary) -> None:
-        """Smaller sizes, so that the curves can be drawn and the fastest is not missed, and the edge of the reserve."""
+        """Measure smaller sizes, for the curves and to find the fastest, and the largest size with the reserve."""
         largest = boundary.largest_batch_size or 0
-        of_search = {p.batch_size for p in self._searched if p.fits}
+        searched_sizes = {p.batch_size for p in self._searched if p.fits}
         known = {p.batch_size for p in self.probes if p.fits}
         known |= {p.batch_size for p in self.probes if not p.fits and p.batch_size > largest}
-        wanted = {*curve_sizes(sorted(of_search), largest), largest}
+        wanted = {*curve_sizes(sorted(searched_sizes), largest), largest}
         if self.spec.current_batch_size <= self.spec.max_batch_size:
             wanted.add(self.spec.current_batch_size)
         try:
@@ -281,7 +281,7 @@ class _Sweep:
         points = measured_points(self.probes, self._device, boundary.largest_batch_size or 0)
         keeping = sizes_with_reserve(points, self._limit_bytes, self.spec.reserve_fraction)
         candidates = candidates_of(points, keeping, self.spec.current_batch_size, len(usable_cores()))
-        comparison = SpeedComparison(candidates, self._run_block, lambda content: self.say("timing", **content))
+        comparison = SpeedComparison(candidates, self._run_block, lambda content: self._emit_event("timing", **content))
         self.worker.close()
         try:
             found = comparison.run()
@@ -292,7 +292,7 @@ class _Sweep:
         self.worker.close()
         for probe in comparison.probes(found):
             self.probes.append(probe)
-            self.say("probe", probe=probe.to_dict())
+            self._emit_event("probe", probe=probe.to_dict())
         for line in comparison_lines(found):
             self.log(line, "info" if found.is_measurable else "warning")
         return found
@@ -304,10 +304,10 @@ class _Sweep:
         return self.worker.time(batch_size, block_seconds=block_seconds, seconds=self._seconds_left, progress=progress)
 
     def _say_step(self, batch_size: int, purpose: Purpose, stage: str, step: int) -> None:
-        self.say("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
+        self._emit_event("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
 
     def _probe_again_if_spoiled(self, batch_size: int, purpose: Purpose, largest: int) -> None:
-        """Give a size known to fit that a used process refuses one fresh process: what ran before was in its way."""
+        """Probe a size that is known to fit; if a used process refuses it, repeat it once in a fresh process."""
         probe = self._probe(batch_size, purpose)
         if not probe.fits and not probe.fresh_process and batch_size <= largest:
             self._probe(batch_size, purpose)
@@ -323,7 +323,7 @@ class _Sweep:
             if not (taken_bytes := self._newly_taken_by_others(probe)):
                 return probe
             self.log(
-                f"others took {format_bytes(taken_bytes)} of the device: batch {batch_size} is tried again", "warning"
+                f"others took {format_bytes(taken_bytes)} of the device: batch {batch_size} is tested again", "warning"
             )
             self.worker.close()
             time.sleep(min(FOREIGN_MEMORY_PAUSE_SECONDS, max(self._seconds_left, 0)))
@@ -343,7 +343,7 @@ class _Sweep:
     def _probe_once(self, batch_size: int, purpose: Purpose, steps: int) -> Probe:
         if self._seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
-        self.say("probe_started", batch_size=batch_size, purpose=purpose)
+        self._emit_event("probe_started", batch_size=batch_size, purpose=purpose)
         with_kinds, progress = purpose is not Purpose.SOAK, partial(self._say_step, batch_size, purpose)
         seconds, fresh = self._seconds_left, self.worker.is_fresh
         try:
@@ -356,7 +356,7 @@ class _Sweep:
             probe = Probe(batch_size, Outcome.ERROR, fresh_process=fresh, error_type="Crash", error_message=str(error))
         probe = replace(probe, purpose=purpose)
         self.probes.append(probe)
-        self.say("probe", probe=probe.to_dict())
+        self._emit_event("probe", probe=probe.to_dict())
         if probe.outcome is Outcome.ERROR and not self._has_trained_below(batch_size):
             raise WorkloadFailed(f"a training step failed: {probe.error_type}: {probe.error_message}")
         return probe
@@ -365,7 +365,7 @@ class _Sweep:
         return any(p.fits and p.batch_size < batch_size for p in self.probes)
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
-        self.say("phase", phase=phase)
+        self._emit_event("phase", phase=phase)
         before = time.monotonic()
         outcome = work()
         self.seconds[phase] = time.monotonic() - before

@@ -1,4 +1,4 @@
-"""Bytes as people write them. Inside the engine everything is an integer number of bytes."""
+"""Sizes in bytes as text. Inside the engine all sizes are integers in bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BYTES_ALLOWED = "a size such as 24GiB, 512MiB, 24GB (10^9) or a whole number of 
 
 
 def parse_bytes(text: str) -> int:
-    """``"24GiB"`` -> 25769803776. Binary units (GiB) and decimal ones (GB) are told apart.
+    """``"24GiB"`` -> 25769803776. Binary units (GiB) and decimal ones (GB) are distinguished.
 
     Raises ValueError when the text is not a positive size.
     """

@@ -1,9 +1,10 @@
-"""What the command line prints: live lines while a run goes on, and the block that ends it."""
+"""The output of the command line: live lines during a run, and the summary at its end."""
 
 from __future__ import annotations
 
 from typing import Any, TextIO
 
+from ..progress import PHASE_LABELS
 from ..result import CPU_COUNTS_TENSORS, Point, Probe, Purpose, Reason, RecommendedBy, RunResult
 from ..search.does_not_fit import describe_need, refusing_probe, suggestions
 from ..search.reserve import allowed_bytes
@@ -34,19 +35,19 @@ class Console:
 
 
 def live_line(event: dict[str, Any]) -> str:
-    """Return what stands on the terminal until the probe has ended: ``  batch 16 (search) ... timing, step 7``."""
+    """Return the line shown until the probe has ended: ``  batch 16 (search) ... timing, step 7``."""
     where = f" {event['stage']}, step {event['step']}" if event["event"] == "progress" else ""
     return f"  batch {event['batch_size']} ({event['purpose']}) ...{where}"
 
 
 def event_line(event: dict[str, Any]) -> str | None:
-    """Return the one line that tells a person about this event; None for those that need no line."""
+    """Return the line for an event; None for events without a line."""
     if event["event"] == "device":
         device = event["device"]
         limit = device["limit_bytes"]
         return f"{device['device']}: {device['name']}, limit {format_bytes(limit)}" if limit else device["name"]
     if event["event"] == "phase":
-        return str(event["phase"])
+        return PHASE_LABELS.get(str(event["phase"]), str(event["phase"]))
     if event["event"] == "log":
         return str(event["message"])
     if event["event"] == "estimate":
@@ -79,7 +80,7 @@ def probe_line(probe: Probe) -> str:
 
 
 def summary(result: RunResult) -> str:
-    """Return the block every run ends in. Its form is a published contract (GB there are GiB)."""
+    """Return the summary of a run. Its format is a published contract (GB means GiB there)."""
     lines = [
         RULE,
         f"■ MemoryMark Results - {result.spec.model.upper()} on {result.device.kind.upper()}",
@@ -95,7 +96,7 @@ def summary(result: RunResult) -> str:
 
 
 def certificate(result: RunResult) -> str:
-    """Return the evidence behind the answer, in one sentence."""
+    """Return the evidence of the result, in one sentence."""
     boundary = result.boundary
     largest = boundary.largest_batch_size
     if boundary.reason is Reason.DOES_NOT_FIT:
@@ -146,7 +147,7 @@ def _waste(result: RunResult) -> str:
 
 
 def is_same_speed(result: RunResult) -> bool:
-    """Whether the interval of the speed-up holds 1: nothing is claimed then."""
+    """Whether the interval of the speed-up includes 1: then no speed-up is claimed."""
     return result.speedup_low is not None and result.speedup_low <= 1 <= (result.speedup_high or 0)
 
 
@@ -170,14 +171,14 @@ def _usd(amount: float) -> str:
 
 
 def details(result: RunResult) -> str:
-    """Return what the block has no room for: the largest and fastest sizes, the certificate, where the time went."""
+    """Return further lines: the largest and fastest sizes, the certificate, the time of each part."""
     timings = result.timings
     spent = (
         f"imports {timings.import_seconds:.1f} s, model {timings.model_seconds:.1f} s, "
         f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
         f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s, timing {timings.timing_seconds:.1f} s"
     )
-    lines = [certificate(result), *_small_print(result), *_what_may_make_it_fit(result), *_estimated(result)]
+    lines = [certificate(result), *_small_print(result), *_ways_to_fit(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
@@ -187,12 +188,12 @@ def details(result: RunResult) -> str:
 
 
 def _small_print(result: RunResult) -> list[str]:
-    """Return what the certificate does not cover."""
+    """Return the limits of the certificate."""
     return [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
 
 
-def _what_may_make_it_fit(result: RunResult) -> list[str]:
-    """How much a model that does not fit needed, and a line for each thing to try."""
+def _ways_to_fit(result: RunResult) -> list[str]:
+    """Return how much memory a model that does not fit needed, and suggestions."""
     if result.boundary.reason is not Reason.DOES_NOT_FIT:
         return []
     spec, device = result.spec, result.device
@@ -203,7 +204,7 @@ def _what_may_make_it_fit(result: RunResult) -> list[str]:
     tries = suggestions(
         refusal, spec.workload, device, optimizer=spec.optimizer, is_checkpointed=spec.gradient_checkpointing
     )
-    return [*([need] if need else []), "What may make it fit:", *(f"  {line}" for line in tries)]
+    return [*([need] if need else []), "Ways to make it fit:", *(f"  {line}" for line in tries)]
 
 
 def _estimated(result: RunResult) -> list[str]:
@@ -213,7 +214,7 @@ def _estimated(result: RunResult) -> list[str]:
     measured = result.boundary.largest_batch_size
     text = f"Estimated: largest {result.estimate['largest_batch_size']}; measured {measured or 'none'}"
     error = result.estimate_error.peak if result.estimate_error else None
-    return [f"{text}." if error is None else f"{text}. Its memory was estimated {error:+.1%} off."]
+    return [f"{text}." if error is None else f"{text}. Error of its estimated memory: {error:+.1%}."]
 
 
 def _point_line(name: str, point: Point) -> str:
@@ -225,7 +226,7 @@ def _point_line(name: str, point: Point) -> str:
 
 
 def _speed_lines(result: RunResult) -> list[str]:
-    """Return the speed-up and the money with their intervals and assumptions, or why there are none."""
+    """Return speed-up and savings with their intervals and assumptions, or the reason why there are none."""
     speed = result.speed
     if speed is None:
         return []
@@ -244,7 +245,7 @@ def _recommended_by_memory(result: RunResult, reserve_fraction: float) -> str:
     taken_bytes = result.recommended.memory_bytes if result.recommended is not None else None
     if taken_bytes is not None and taken_bytes > allowed_bytes(limit_bytes, reserve_fraction):
         return f"Recommended by memory alone: no measured size leaves {reserve_fraction:.0%} free."
-    return f"Recommended by memory alone: the largest measured that leaves {reserve_fraction:.0%} free."
+    return f"Recommended by memory alone: the largest measured size that leaves {reserve_fraction:.0%} free."
 
 
 def _speedup_line(result: RunResult) -> str:

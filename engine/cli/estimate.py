@@ -2,11 +2,11 @@
 
     python -m engine estimate bert --gpu a100-40gb [--precision bf16] [--batch-size 64]
     python -m engine estimate bert --gpu all           every card of the catalogue, from one trace
-    python -m engine estimate bert --gpu cpu           by the CPU's rules, of a memory limit
+    python -m engine estimate bert --gpu cpu           for a CPU, with a memory limit
     python -m engine estimate bert --memory 24GiB      a card of that total
     python -m engine estimate --spec JSON --gpu a10 --events   JSON lines (what the portal reads)
 
-Nothing is measured and no device is touched, not even one that is here: every figure is a prediction, and labelled so.
+Nothing is measured and no device is used: every figure is a prediction, and labelled as such.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from ..catalog import workload_ids
 from ..errors import EngineError, SpecError
 from ..estimate import calibration, gpus
-from ..estimate.answers import Answers, unheard
+from ..estimate.answers import Answers, ignore_event
 from ..estimate.gpus import Gpu
 from ..estimate.hidden_devices import devices_hidden
 from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
@@ -111,7 +111,7 @@ def _warn(event: dict[str, Any]) -> None:
     if event["event"] == "log":
         sys.stderr.write(f"{event['message']}\n")
     else:
-        unheard(event)
+        ignore_event(event)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,11 +121,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
     add("--gpu", metavar="ID", help="a card of the catalogue, several with commas, all, or cpu")
-    add("--memory", metavar="SIZE", help="a card without a name that has this much in all: 24GiB")
+    add("--memory", metavar="SIZE", help="an unnamed card with this total memory: 24GiB")
     add("--batch-size", type=int, metavar="N", help="also the memory of exactly N samples")
     add_settings(parser)
-    add("--memory-limit", metavar="SIZE", help="the part of the card that training may take: 20GiB")
-    add("--max", type=int, metavar="N", dest="max_batch_size", help="no answer above this")
+    add("--memory-limit", metavar="SIZE", help="memory that training may use: 20GiB")
+    add("--max", type=int, metavar="N", dest="max_batch_size", help="largest batch size to consider")
     add("--expandable-segments", action="store_true", help="PYTORCH_ALLOC_CONF=expandable_segments:True")
     add(
         "--calibration",

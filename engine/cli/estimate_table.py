@@ -1,4 +1,4 @@
-"""What `estimate` prints for people: a calm table under the word ESTIMATE. The only place there that rounds."""
+"""The table that `estimate` prints for people, under the heading ESTIMATE. The only place there that rounds."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
         error = f"Known error of this family: {text} ({known.source})."
     calibrated = "calibrated" if all(made.gpu.calibrated for made in estimates) else "not calibrated: context nominal"
     return [
-        f"Safe: would still fit if everything took {first.margin_fraction:.1%} more than predicted.",
+        f"Safe: would still fit with {first.margin_fraction:.1%} more memory than predicted.",
         error,
         f"Method: {_METHODS[first.method]}{_because(first)}; {calibrated}; {versions}.",
-        f"Took {max(e.seconds for e in estimates):.1f} s. Prove it on the card: python -m engine {first.spec.model}",
+        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it on the card: python -m engine {first.spec.model}",
     ]
 
 

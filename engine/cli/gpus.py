@@ -1,7 +1,7 @@
 """`python -m engine gpus [--json]`: the cards that can be estimated.
 
-A memory marked with ~ is nominal: no card was found that said precisely that. Prices are offers of the day in
-the catalogue, and missing where none was found.
+A memory marked with ~ is nominal: no figure of a real card was found. Prices are offers of the date in the
+catalogue, and missing where none was found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def _as_table(cards: list[Gpu]) -> str:
     rows = [_HEADINGS, *map(_row, cards)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join(lines) + "\n\n~ nominal memory; what torch reports of yours may differ by some per cent\n"
+    return (
+        "\n".join(lines)
+        + "\n\n~ nominal memory; the figure that torch reports for your card may differ by some per cent\n"
+    )
 
 
 def _row(card: Gpu) -> tuple[str, ...]:

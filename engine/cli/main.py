@@ -14,8 +14,8 @@
     python -m engine --validate [model]              eager against torch.compile
     python -m engine --validate-backward [model]     forward only against forward + backward
 
-`--resume -` reads what an interrupted attempt measured from standard input; `--result-file` keeps the result
-where it outlives whoever reads the output. docs/api.md describes both, and every event.
+`--resume -` reads the probes of an interrupted attempt from standard input; `--result-file` also writes the result
+to a file, in case the reader of the output dies. docs/api.md describes both, and every event.
 
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1 (or at the size of --fits),
 4 device not available, or held by others, 5 time budget spent, 6 pretrained weights not available, 7 cannot be
@@ -42,7 +42,7 @@ COMMANDS = {
     "models": "listings",
     "tune": "tune",
 }
-"""The module of this package that has each command; whatever is no command is a model to measure."""
+"""The module of each command; any other word is a model to measure."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,5 +63,5 @@ def _command(arguments: list[str]) -> int:
 
 
 def _stop(*_: object) -> NoReturn:
-    os.write(sys.stderr.fileno(), b"stopped: nothing is kept\n")  # what is buffered may just be being written
+    os.write(sys.stderr.fileno(), b"stopped: no result is stored\n")  # not by print, whose buffer may be in use
     raise SystemExit(128 + signal.SIGTERM)

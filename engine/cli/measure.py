@@ -31,7 +31,7 @@ VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 
 
 def measure_command(arguments: list[str], *, description: str) -> int:
-    """Measure, or validate, as `arguments` say; the exit status."""
+    """Measure or validate; returns the exit status."""
     started = time.monotonic()
     options = _parser(description).parse_args(arguments)
     try:
@@ -82,15 +82,15 @@ def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
 def _refuse_tools_options(options: argparse.Namespace) -> None:
     for name in ("resume", "result_file"):
         if getattr(options, name) is not None:
-            raise SpecError(name, "is for tools: it needs --events or --json")
+            raise SpecError(name, "requires --events or --json")
 
 
 def _earlier(options: argparse.Namespace) -> EarlierAttempt | None:
-    """Return what standard input holds, if it was announced."""
+    """Read an earlier attempt from standard input, if --resume is given."""
     if options.resume is None:
         return None
     if options.resume != "-":
-        raise SpecError("resume", "takes - and nothing else: the probes come on standard input")
+        raise SpecError("resume", "must be -: the probes are read from standard input")
     try:
         return EarlierAttempt.from_dict(json.load(sys.stdin))
     except (ValueError, RecursionError) as exc:  # no JSON, or no UTF-8
@@ -151,10 +151,10 @@ def _parser(description: str) -> argparse.ArgumentParser:
     output.add_argument("--json", action="store_true", help="print the result as one JSON document")
     output.add_argument("--events", action="store_true", help="print one JSON line per event")
     add("--resume", metavar="-", help="read an interrupted attempt's probes from standard input")
-    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
+    add("--result-file", type=Path, metavar="PATH", help="also write the exit status and the result to this file")
     add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
-    add("--wait-for-device", action="store_true", help="wait while another run holds the device; else that is an error")
-    add("--calibration", type=Path, metavar="FILE", help="what `calibrate --json` measured, for the estimate")
+    add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
+    add("--calibration", type=Path, metavar="FILE", help="output of `calibrate --json`, for the estimate")
     checks = parser.add_mutually_exclusive_group()
     checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
     checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")

@@ -12,7 +12,7 @@ from ..spec import DEFAULTS, SETTINGS, RunSpec
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add an option for what is trained, how, and with which batch size today. Left out: the spec's default."""
+    """Add the options of the training settings. Their default is the spec's."""
     for name, each in SETTINGS.items():
         if each.role not in (Role.TRAINING, Role.WORKLOAD, Role.TODAY) or name == "model":
             continue
@@ -30,9 +30,9 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
     add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
-    add("--max", type=int, metavar="N", dest="max_batch_size", help="never try more than this")
+    add("--max", type=int, metavar="N", dest="max_batch_size", help="largest size to test")
     add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
-    add("--soak-steps", type=int, metavar="N", help="steps the boundary must survive (20; on a CPU 5)")
+    add("--soak-steps", type=int, metavar="N", help="steps that the largest size must train (20; on a CPU 5)")
     add("--reserve", type=float, metavar="SHARE", dest="reserve_fraction", help="memory to leave free (0.05)")
     add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
     add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
@@ -50,7 +50,7 @@ def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:
     if document is None:
         return RunSpec.from_dict(given)
     if given:
-        raise SpecError("spec", f"stands for all settings; leave out {', '.join(given)}")
+        raise SpecError("spec", f"replaces all settings; leave out {', '.join(given)}")
     try:
         return RunSpec.from_dict(json.loads(document))
     except (json.JSONDecodeError, RecursionError) as exc:

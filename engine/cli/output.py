@@ -1,8 +1,8 @@
-"""What a command prints must arrive whole, or end the command quietly.
+"""Complete output of a command, or a quiet end of it.
 
-A terminal or file that lacks a character gets `?` in its place: the result of a long run must not be lost to its
-heading. When whoever read the output is gone (`| head -1`), the command ends with 141, which is what a shell reports
-of a program that SIGPIPE ended, such as `yes | head -1`.
+A character that a terminal or file cannot represent is replaced by `?`, so that the result of a long run is not lost
+because of its heading. When the reader of the output has closed it (`| head -1`), the command ends with 141, the
+status that a shell reports for a program ended by SIGPIPE, such as `yes | head -1`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def run_command(command: Callable[[], int]) -> int:
         _print_no_more()
         return EXIT_NOBODY_READS
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted: nothing is kept\n")
+        sys.stderr.write("interrupted: no result is stored\n")
         return EXIT_INTERRUPTED
     return status
 
 
 def print_json(content: Any) -> None:
-    """One line, at once: whoever reads events waits for it."""
+    """Print JSON as one line and flush it: the reader of events waits for it."""
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
 
 
 def _print_no_more() -> None:
-    """Give what is still buffered to nobody: Python flushes at its end, and would complain of the broken pipe."""
+    """Discard buffered output: Python would flush it at its end and report the broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())

@@ -160,7 +160,7 @@ class _ExpandablePool(_Pool):
         self.holes = {address: _ENDLESS_BYTES}
 
     def preferred(self, index: int) -> int:
-        """Choose by best fit. A block before a hole counts with the hole: it is kept for what may grow into it."""
+        """Choose by best fit. A block before a hole counts with the hole: the hole is left for an expandable block."""
         while index + 1 < len(self.by_size) and self._reach(index + 1) < self._reach(index):
             index += 1
         return index

@@ -21,36 +21,36 @@ from .types import SCHEMA, Estimate
 Emit = Callable[[dict[str, Any]], None]
 
 
-def unheard(_: dict[str, Any]) -> None:
-    """Events nobody wants to hear."""
+def ignore_event(_: dict[str, Any]) -> None:
+    """Ignore an event."""
 
 
 class Answers:
-    """Estimates of one spec. `emit` hears of each as it is made."""
+    """Estimates of one spec. `emit` is called with each event."""
 
-    def __init__(self, spec: RunSpec, *, expandable_segments: bool = False, emit: Emit = unheard) -> None:
+    def __init__(self, spec: RunSpec, *, expandable_segments: bool = False, emit: Emit = ignore_event) -> None:
         self._spec = spec
         self._expandable_segments = expandable_segments
         self._emit = emit
         self._started = time.monotonic()
         self._replays: dict[Any, Replays] = {}
 
-    def say(self, event: str, **content: Any) -> None:
+    def _emit_event(self, event: str, **content: Any) -> None:
         self._emit({"event": event, "seconds": round(time.monotonic() - self._started, 3), **content})
 
     def of(self, gpus: Sequence[Gpu | None], batch_sizes: tuple[int, ...] = ()) -> list[Estimate]:
         """One for each card that can do what is requested (None is the CPU). SpecError where none can."""
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
-        self.say("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
+        self._emit_event("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
         able = self._able(gpus)
-        self.say("phase", phase="tracing")
+        self._emit_event("phase", phase="tracing")
         for gpu in able:
             self._replays_for(gpu)
-        self.say("phase", phase="predicting")
+        self._emit_event("phase", phase="predicting")
         traced_seconds = time.monotonic() - self._started
         estimates = [self._estimate(gpu, batch_sizes, traced_seconds) for gpu in able]
-        self.say("phase", phase="finished")
-        self.say("result", result={"estimates": [made.to_dict() for made in estimates]})
+        self._emit_event("phase", phase="finished")
+        self._emit_event("result", result={"estimates": [made.to_dict() for made in estimates]})
         return estimates
 
     def _able(self, gpus: Sequence[Gpu | None]) -> list[Gpu | None]:
@@ -62,7 +62,7 @@ class Answers:
             except SpecError as error:
                 refusal = error
                 if len(gpus) > 1:
-                    self.say("log", level="warning", message=f"left out: {error}")
+                    self._emit_event("log", level="warning", message=f"left out: {error}")
         if refusal is not None and not able:
             raise refusal
         return able
@@ -91,7 +91,7 @@ class Answers:
             replays=replays,
         )
         made = made.taking(traced_seconds + time.monotonic() - before)
-        self.say("estimate", estimate=made.to_dict())
+        self._emit_event("estimate", estimate=made.to_dict())
         return made
 
 

@@ -6,7 +6,7 @@ choice (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp) and calls the fuse
 what it saves on the card. A TorchFunctionMode would do the same, but breaks activation checkpointing.
 
 Known limits: ROCm's kernels are taken to be those of a recent NVIDIA card; what a user's own settings prefer
-(`sdpa_kernel`) is not asked.
+(`sdpa_kernel`) is not considered.
 """
 
 from __future__ import annotations

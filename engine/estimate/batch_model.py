@@ -77,7 +77,7 @@ class Recording:
             yield buffer.block, Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
 
     def peak_live_bytes(self) -> int:
-        """Return the most bytes asked for at one time, with no allocator's rounding."""
+        """Return the most bytes requested at one time, without an allocator's rounding."""
         live = peak = 0
         for event in self.skeleton.events:
             live += self.sizes_bytes[event] if event >= 0 else -self.sizes_bytes[~event]
@@ -123,11 +123,11 @@ class BatchModel:
         return Recording(batch_size, self.skeleton, sizes, counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Compact: blocks as columns, their words as numbers into `words`."""
-        words = sorted({str(w) for b in self.skeleton.blocks for w in (b.kind, b.phase or "", b.operator)})
-        number = {word: index for index, word in enumerate(words)}
+        """Convert to compact JSON: the names in blocks are indexes into one list."""
+        names = sorted({str(name) for b in self.skeleton.blocks for name in (b.kind, b.phase or "", b.operator)})
+        number = {name: index for index, name in enumerate(names)}
         return {
-            "words": words,
+            "words": names,
             "blocks": [[number[b.kind], number[b.phase or ""], number[b.operator]] for b in self.skeleton.blocks],
             "events": list(self.skeleton.events),
             "step_starts": list(self.skeleton.step_starts),
@@ -143,8 +143,8 @@ class BatchModel:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BatchModel:
-        words = data["words"]
-        blocks = tuple(Block(words[kind], words[phase] or None, words[op]) for kind, phase, op in data["blocks"])
+        names = data["words"]
+        blocks = tuple(Block(names[kind], names[phase] or None, names[op]) for kind, phase, op in data["blocks"])
         sum_buffers = tuple(SumBuffer(*fields) for fields in data["sum_buffers"])
         base_counts, per_sample_counts = (
             tuple((results, inputs) for results, inputs in data[name]) for name in ("base_counts", "per_sample_counts")

@@ -45,7 +45,7 @@ class Calibration:
         least, most = _CONTEXT_BYTES
         if not least <= self.context_bytes <= most:
             text = (
-                f"a context of {format_bytes(self.context_bytes)} cannot be; measure again with nobody else on the card"
+                f"a context of {format_bytes(self.context_bytes)} is implausible; measure again while the card is idle"
             )
             raise SpecError("calibration", text)
 
@@ -96,12 +96,12 @@ def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
 def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved_bytes: int) -> int:
     """Return the context of a process, from what the driver counts as used before, while and after it ran.
 
-    EngineError where before and after differ: somebody else came or went, and the difference says nothing.
+    Raises EngineError where before and after differ: another process came or went, and the difference is no context.
     """
     if abs(used_after - used_before) > _TOLERANCE_BYTES:
         raise EngineError(
             f"another process changed the card's memory by {format_bytes(abs(used_after - used_before))} "
-            "while it was measured; measure again with nobody else on it"
+            "while it was measured; measure again while no other process uses it"
         )
     return used_with_it - used_before - reserved_bytes
 

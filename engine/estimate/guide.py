@@ -1,6 +1,6 @@
-"""The estimate of a run: made before anything is measured, it guides the search and is graded by what was measured.
+"""The estimate of a run: made before the measurement, it guides the search and is then compared with the result.
 
-A fault of the predictor is no fault of the training: whatever goes wrong here is logged, and the run goes on without.
+A failure of the predictor must not fail the run: it is logged, and the run continues without an estimate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class EstimateGuide:
-    """What is expected of a run's device, as far as it is known. `log` gets the reason when it is given up."""
+    """The expected memory of a run, as far as known. `log` is called with the reason when the estimate fails."""
 
     def __init__(self, spec: RunSpec, calibration: Calibration | None, log: Callable[[str, str], None]) -> None:
         self.spec = spec
@@ -37,13 +37,13 @@ class EstimateGuide:
         self._expected: Expectation | None = None
 
     def trace(self, trace: Callable[[float], dict[str, Any]], seconds_left: float) -> None:
-        """Have the steps traced, within a minute of the time that is left."""
+        """Trace the steps, within a minute of the remaining time."""
         seconds = min(TRACE_SECONDS, seconds_left)
         if seconds > 0:
             self._model = self._best_effort(lambda: BatchModel.from_dict(trace(seconds)))
 
     def estimate(self, device: DeviceFacts, environment: dict[str, Any]) -> Estimate | None:
-        """Return what is to be expected of the device, now that it is open; None where nothing was traced."""
+        """Return the estimate for the opened device; None without a trace."""
         if (model := self._model) is None:
             return None
         before = time.monotonic()
@@ -59,7 +59,7 @@ class EstimateGuide:
             self._expected = self._prior.expectation()
 
     def decide(self, trials: Sequence[Trial], limits: Limits) -> Try | Found:
-        """Decide on the next size, by the estimate as long as there is one."""
+        """Decide on the next size, by the estimate while there is one."""
         if (expected := self._expected) is not None:
             step = self._best_effort(lambda: decide(trials, limits, expected))
             if step is not None:
@@ -68,7 +68,7 @@ class EstimateGuide:
         return decide(trials, limits, None)
 
     def graded(self, result: RunResult) -> RunResult:
-        """Return the result with the estimate beside what was measured."""
+        """Add the estimate and its error to the result."""
         if (prior := self._prior) is None:
             return result
         return self._best_effort(lambda: graded(result, prior)) or result
@@ -80,7 +80,7 @@ class EstimateGuide:
             raise  # nothing can be measured either
         except (EngineError, TimeIsUp) as exc:
             reason = str(exc)
-        except Exception as exc:  # noqa: BLE001 - a fault of the predictor is no fault of the training
+        except Exception as exc:  # noqa: BLE001 - a failure of the predictor must not fail the run
             reason = f"{type(exc).__name__}: {exc}"
-        self.log(f"going on without an estimate: {reason}", "warning")
+        self.log(f"continuing without an estimate: {reason}", "warning")
         return None

@@ -3,7 +3,7 @@
 Two processes. This one opens the card first and only watches what the driver counts as used; a second one, the
 tenant, opens it too, trains a small model so that the usual kernels are loaded, says what its allocator reserved,
 and goes away. Used with the tenant, less used before, less what it reserved, is the tenant's context. If used before
-and after differ, somebody else was there and nothing is said. The workspaces are what the tenant's allocator
+and after differ, another process was on the card and there is no result. The workspaces are what the tenant's allocator
 handed out at its first multiplication beyond the tensors: in the forward thread, and in autograd's.
 
 Not run on a GPU yet: none was at hand. To check by hand: `nvidia-smi` before, and during `python -c
@@ -71,7 +71,7 @@ def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
     guard = threading.Timer(_TENANT_SECONDS, tenant.kill)
     guard.start()
     try:
-        with tenant:  # leaving it closes its input, which tells it to go, and waits
+        with tenant:  # leaving the block closes its input, which ends it, and waits
             assert tenant.stdout is not None
             line = tenant.stdout.readline()
             used_bytes = _used_bytes(device)
@@ -86,7 +86,7 @@ def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
 
 
 def _live_as_tenant(name: str) -> None:
-    """Open the card, load the usual kernels, say what was taken, and wait until told to go."""
+    """Open the card, load the usual kernels, report the memory taken, and wait for the end of standard input."""
     device = torch.device(name)
     taken = _workspaces(device)
     _train_a_little(device)

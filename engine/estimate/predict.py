@@ -47,7 +47,7 @@ def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
 
 @dataclass
 class Replays:
-    """Replays of one model, kept where no limit was in force: those serve every card that sizes its blocks alike."""
+    """Replays of one model. Those without a limit are cached for every card with the same block sizes."""
 
     model: MemoryModel
     expandable_segments: bool = False
@@ -209,7 +209,7 @@ def estimate(
     cpu_name: str = "CPU",
     replays: Replays | None = None,
 ) -> Estimate:
-    """Return the answer for one card: `at` has the current, the safe and the largest size, and those asked for."""
+    """Return the answer for one card: `at` has the current, the safe and the largest size, and the requested ones."""
     check(spec, gpu)
     replays = replays or Replays(model)
     limit_bytes, margin = limit_bytes_of(spec, gpu), margin_fraction(spec, gpu)

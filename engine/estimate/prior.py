@@ -1,7 +1,7 @@
 """PURE: the estimate a run makes before it measures: for its own device, at its own limit, graded at the end.
 
-`card_of` says by which rules a device is estimated; `PriorEstimate` turns the traced steps into the estimate that
-is told and stored, and into what guides the search; `graded` sets it beside what was measured.
+`card_of` chooses the rules for a device; `PriorEstimate` turns the traced steps into the estimate that is reported and
+stored, and into the expectation that guides the search; `graded` compares it with the measurement.
 """
 
 from __future__ import annotations

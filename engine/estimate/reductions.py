@@ -5,7 +5,7 @@ results and many rows. Each block leaves its part in a buffer from the caching a
 done: 108 MiB on an A100, whatever the model. No operator returns it, so a trace cannot see it.
 
 The rules are those of `setReduceConfig` and `global_memory_size` in torch 2.13, `aten/src/ATen/native/cuda/Reduce.cuh`,
-for NVIDIA; ROCm has others. Seen on a stand-in for the driver: equal to what the real allocator was asked for in 126
+for NVIDIA; ROCm has others. Seen on a stand-in for the driver: equal to the real allocator's requests in 126
 of 126 sums. Known limits: operands beyond 2 GiB are summed in parts, each of which has such a buffer of its own.
 """
 

@@ -1,9 +1,9 @@
-"""One lock file per device of this machine: whoever works on the device holds it. Knows no torch.
+"""One lock file per device of this machine, held by the process that uses the device. Does not load torch.
 
 The command line takes it and so do the portal's workers, whose engines inherit it (`INHERITED`). The folder is the
-machine's, not one portal's: two programs on one device take each other's memory and disturb each other's timings,
-on a CPU as on a card. The file says who holds it. The lock is free only when every process that shares it is dead,
-so its holder knows that nothing of an earlier run is left.
+machine's, not one portal's: two programs on one device compete for memory and disturb each other's timings, on a CPU
+as on a card. The file names the holder. The lock is free only when every process that shares it is dead, so its
+holder knows that no process of an earlier run is left.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 
 FOLDER, HOST = "MEMORYMARK_LOCK_DIR", "MEMORYMARK_HOST"
 INHERITED = "MEMORYMARK_DEVICE_LOCK"
-"""The environment variable by which a process learns that its starter holds the device: the lock's descriptor."""
+"""The environment variable with the lock's descriptor, for a process whose parent holds the lock."""
 
 _RETRY_SECONDS = 0.05
-_DEATH_SECONDS = 1.0  # what a killed process may take to let go
+_DEATH_SECONDS = 1.0  # what a killed process may take to release it
 _WORK_LENGTH = 200
 _PROC = Path("/proc")
 
@@ -73,10 +73,10 @@ def held(
     wait_seconds: float = 0.0,
     on_wait: Callable[[str], None] = lambda _: None,
 ) -> Iterator[int]:
-    """Hold the device `name`; yields the descriptor for children to inherit. Raises DeviceBusy, which says who has it.
+    """Hold the device `name`; yields the descriptor for children to inherit. Raises DeviceBusy, which names the holder.
 
-    `work` is what others are told that it is held for. `on_wait` hears the same sentence once, before a wait. What a
-    dead holder left behind, such as a grandchild of its engine, is killed first.
+    `work` describes the use of the device, in the message to others. `on_wait` is called with that message once, before
+    a wait. Processes that a dead holder left, such as a grandchild of its engine, are killed first.
     """
     descriptor = _take(path, name, time.monotonic() + wait_seconds, on_wait)
     try:
@@ -89,7 +89,7 @@ def held(
 def held_for_command(
     facts: DeviceFacts, *, wait_seconds: float = 0.0, on_wait: Callable[[str], None] = lambda _: None
 ) -> AbstractContextManager[int]:
-    """Hold the device for this command line, or go on under the lock that its starter holds for it."""
+    """Hold the device for this command line, or use the lock that its parent holds for it."""
     if (inherited := inherited_lock()) is not None:
         return nullcontext(inherited)
     path, work = lock_path(device=facts.device, uuid=facts.uuid), " ".join(["python -m engine", *sys.argv[1:]])
@@ -97,7 +97,7 @@ def held_for_command(
 
 
 def sign(descriptor: int, work: str) -> None:
-    """Write into the lock who holds it, and for what. The start time tells a number that is used again."""
+    """Write the holder and its work into the lock. The start time distinguishes a reused process id."""
     holder = {
         "pid": os.getpid(),
         "started": _started(os.getpid()),
@@ -111,7 +111,7 @@ def sign(descriptor: int, work: str) -> None:
 
 
 def kill_left_behind(path: Path) -> None:
-    """By the holder, once its engine is dead: end what that left in other sessions, which would block the device."""
+    """End the processes that a dead engine left in other sessions. Only the holder of the lock may call this."""
     _kill_others(path, "its engine ended")
 
 
@@ -160,7 +160,7 @@ def _open(path: Path) -> int:
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the file was not removed or replaced meanwhile: a lock on a file nobody finds protects nothing."""
+    """Whether the file still exists and was not replaced: a lock on a removed file protects nothing."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -187,9 +187,9 @@ def _describe_holder(holder: dict[str, Any]) -> str:
 
 
 def _kill_orphans(path: Path, holder: dict[str, Any]) -> list[int]:
-    """If the process that took the lock is dead, kill those that only inherited it; returns their numbers.
+    """If the process that took the lock is dead, kill those that inherited it; returns their ids.
 
-    One that counts processes by other numbers, in a container, may be alive under a number that says nothing here.
+    A holder in a container has another numbering of processes, so its id cannot be checked here.
     """
     try:
         is_alive = _started(int(holder["pid"])) == holder["started"]
@@ -209,7 +209,7 @@ def _kill_others(path: Path, since: str) -> list[int]:
 
 
 def _started(pid: int) -> str | None:
-    """Return the process's start time in the kernel's words; None when there is no such process, or none to be seen."""
+    """Return the process's start time as the kernel reports it; None when the process does not exist or is hidden."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -218,7 +218,7 @@ def _started(pid: int) -> str | None:
 
 
 def _namespace() -> str | None:
-    """Which numbering of processes this one lives in; None where the system has but one."""
+    """Return the process id namespace of this process; None where the system has only one."""
     try:
         return os.readlink(_PROC / "self" / "ns" / "pid")
     except OSError:

@@ -32,7 +32,7 @@ def allocator_settings() -> str | None:
 
 
 def check_environment(spec: RunSpec, device_type: str) -> None:
-    """Refuse surroundings in which the result would not mean what it says, naming the variable to unset."""
+    """Refuse environment variables that would make the result invalid, naming the variable to unset."""
     if device_type == "cpu":
         return
     settings = (allocator_settings() or "").replace(" ", "")

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from ..errors import EngineError, WorkloadFailed
-from ..progress import Progress, unheard
+from ..progress import Progress, no_progress
 from ..result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
 from ..units import format_bytes
@@ -113,7 +113,12 @@ class BudgetMeter(Meter):
 
 
 def run_probe(
-    bench: Bench, batch_size: int, *, steps: int = MEMORY_STEPS, with_kinds: bool = True, progress: Progress = unheard
+    bench: Bench,
+    batch_size: int,
+    *,
+    steps: int = MEMORY_STEPS,
+    with_kinds: bool = True,
+    progress: Progress = no_progress,
 ) -> Probe:
     """Train `steps` full steps of `batch_size` and read its memory; `with_kinds` also what held it.
 
@@ -138,7 +143,7 @@ def run_probe(
         check_capacity(meter.reserved_bytes, device.capacity_bytes)
     except EngineError:
         raise
-    except Exception as exc:  # noqa: BLE001 - told apart by the classifier, and kept with the probe
+    except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the probe stores them
         outcome, error = outcome_of(exc, device), exc
         meter.read()
         used_bytes, beside_bytes, retries_after = (

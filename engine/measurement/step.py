@@ -21,7 +21,7 @@ _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def apply_precision(precision: str) -> None:
-    """Process-wide matrix-multiplication precision: TF32 only if asked for (cuDNN would use it by default)."""
+    """Process-wide matrix-multiplication precision: TF32 only if requested (cuDNN would use it by default)."""
     is_tf32 = precision == "tf32"
     torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = is_tf32

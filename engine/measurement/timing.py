@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import EngineError
 from ..machine.watch import MachineWatch
-from ..progress import Progress, unheard
+from ..progress import Progress, no_progress
 from ..result import Outcome
 from ..speed.comparison import TimedBlock
 from ..stats import ENOUGH_STEPS, is_steady
@@ -31,7 +31,7 @@ class BlockTimer:
         self.step = TrainingStep(bench.spec, bench.built, bench.device.torch_device)
         self.has_stepped = False
 
-    def run(self, batch_size: int, seconds: float, progress: Progress = unheard) -> TimedBlock:
+    def run(self, batch_size: int, seconds: float, progress: Progress = no_progress) -> TimedBlock:
         """Time steps of `batch_size` for `seconds`, or one step where that takes longer.
 
         A size that is refused is an answer; after it this process must not be used again.
@@ -46,7 +46,7 @@ class BlockTimer:
             times = self._steps(batch_size, seconds, progress)
         except EngineError:
             raise
-        except Exception as exc:  # noqa: BLE001 - told apart by the classifier, and kept with the block
+        except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the block stores them
             outcome = outcome_of(exc, self.device)
             return TimedBlock(batch_size, outcome, error_type=type(exc).__name__, error_message=first_lines(exc))
         conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {})}
@@ -79,7 +79,7 @@ def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
     return time.perf_counter() - before
 
 
-def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> list[float]:
+def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = no_progress) -> list[float]:
     """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
 
     On an accelerator not before its clocks are those of a long training: it is warmed up once a process, and timed for
@@ -102,7 +102,7 @@ def _is_enough(step_seconds: Sequence[float], least_seconds: float) -> bool:
     return is_bound_reached or (len(step_seconds) >= ENOUGH_STEPS and is_steady(step_seconds))
 
 
-def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progress = unheard) -> None:
+def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progress = no_progress) -> None:
     """Train untimed until the device has been busy for its warm-up time."""
     deadline = time.perf_counter() + device.warm_up_seconds
     number = 0

@@ -84,7 +84,7 @@ def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: Devi
     if not boundary.certified:
         return boundary
     if taken_bytes := bytes_taken_by_others(refusal, probes, device):
-        # not even "does not fit" may be said of a size 1 that others left no room for
+        # "does not fit" cannot be claimed of size 1 either, if others left no room for it
         held = f"others held {format_bytes(taken_bytes)} of the device when batch {refusal.batch_size} was refused"
         return replace(
             boundary,
@@ -102,7 +102,7 @@ def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: Devi
 
 
 def _shared_note(device: DeviceFacts) -> str | None:
-    """Words for what others held all the while, where it was little enough for a certificate of the rest."""
+    """Describe what others held during the run, if it was too little to affect the certificate."""
     if not device.is_shared or not device.foreign_used_bytes:
         return None
     return f"others held {format_bytes(device.foreign_used_bytes)} of the device when the run began"

@@ -1,4 +1,4 @@
-"""PURE: what to say of a model of which not even one sample fits: how much it needed, and what may make it fit."""
+"""PURE: the report on a model of which not even one sample fits: the memory it needed, and suggestions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
     if refusal is None or refusal.outcome is not Outcome.OUT_OF_MEMORY:
         return None
     where = _WHERE.get(refusal.failed_phase or "", "")
-    size, there_were = refusal.batch_size, f"there were {format_bytes(limit_bytes)}"
+    size, available = refusal.batch_size, f"{format_bytes(limit_bytes)} were available"
     if refusal.error_type == "BudgetExceeded" and refusal.peak_allocated_bytes is not None:
-        return f"Batch {size} needed at least {format_bytes(refusal.peak_allocated_bytes)}{where}; {there_were}."
+        return f"Batch {size} needed at least {format_bytes(refusal.peak_allocated_bytes)}{where}; {available}."
     request = _REQUEST.search(refusal.error_message or "")
     if request is None:
         return None
     reached = f" after {format_bytes(refusal.memory_bytes)}" if refusal.memory_bytes is not None else ""
-    return f"Batch {size} asked for another {request[1]}{reached}{where}; {there_were}."
+    return f"Batch {size} requested another {request[1]}{reached}{where}; {available}."
 
 
 def suggestions(
@@ -60,7 +60,7 @@ def suggestions(
     if workload is None or phase == _LOADING:
         return tries
     if workload.has_gradient_checkpointing and not is_checkpointed:
-        tries.append("Gradient checkpointing: fewer activations are kept, each step computes more.")
+        tries.append("Gradient checkpointing: stores fewer activations, but each step computes more.")
     tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
     return tries + less_state
 
@@ -69,5 +69,5 @@ def _more_memory(device: DeviceFacts) -> str:
     allowed_bytes = device.limit_bytes or device.capacity_bytes
     if allowed_bytes < device.capacity_bytes:
         of = f"{format_bytes(allowed_bytes)} of the device's {format_bytes(device.capacity_bytes)}"
-        return f"A higher memory limit: this run was allowed {of}."
+        return f"A higher memory limit: this run was limited to {of}."
     return f"A device with more memory: this one has {format_bytes(device.capacity_bytes)}."

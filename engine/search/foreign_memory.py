@@ -16,7 +16,7 @@ from ..result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
 from ..units import GIB, MIB
 
 GROWTH_BYTES = 256 * MIB
-"""More than this above a size that fitted is somebody else's: kernels that are loaded later take less."""
+"""More than this above a size that fitted belongs to others: kernels that are loaded later take less."""
 GROWTH_BEFORE_FIT_BYTES = GIB
 """The same above what was held when the device was opened, when hardly any kernel was loaded."""
 

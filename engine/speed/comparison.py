@@ -73,16 +73,16 @@ APART = 1.3
 
 RunBlock = Callable[[int, float], TimedBlock]
 """Runs a block of a size for so many seconds."""
-Tell = Callable[[dict[str, Any]], None]
+EmitTiming = Callable[[dict[str, Any]], None]
 
 
 class SpeedComparison:
     """The comparison in progress: the blocks so far, and the sizes that dropped out."""
 
-    def __init__(self, candidates: Candidates, run_block: RunBlock, tell: Tell, seed: int = 0) -> None:
+    def __init__(self, candidates: Candidates, run_block: RunBlock, emit: EmitTiming, seed: int = 0) -> None:
         self.candidates = candidates
         self.run_block = run_block
-        self.tell = tell
+        self.emit = emit
         self.rng = random.Random(seed)  # noqa: S311 - the order of blocks
         self.rounds: list[Round] = []
         self.blocks: list[TimedBlock] = []
@@ -92,7 +92,7 @@ class SpeedComparison:
     def run(self) -> Comparison:
         """Time rounds until there is a verdict. What `run_block` raises ends it."""
         while self.candidates.sizes and isinstance(step := decide(self.candidates, self.rounds), RunRound):
-            self.tell(
+            self.emit(
                 {
                     "stage": step.stage,
                     "round": len(self.rounds) + 1,
@@ -103,7 +103,7 @@ class SpeedComparison:
             )
             self._run_round(step)
         if not self.candidates.sizes:
-            return self.cut_short("no size could be timed beside what the others left in the process")
+            return self.cut_short("no size could be timed in the same process as the others")
         assert isinstance(step, Verdict)
         return self._concluded(step)
 
@@ -200,11 +200,11 @@ def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], cur
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """Return what the log says of a comparison that ended."""
+    """Return the log lines of a comparison that ended."""
     lines = [] if found.reason is None else [found.reason]
     if found.left_out:
         sizes = ", ".join(map(str, found.left_out))
-        lines.append(f"not timed, because it did not fit beside what the other sizes left in the process: {sizes}")
+        lines.append(f"not timed, because they did not fit together with the others in one process: {sizes}")
     if found.others_cores is not None and found.cores and found.others_cores > BUSY_FRACTION * found.cores:
         lines.append(f"other work used {found.others_cores:.1f} of {found.cores} cores meanwhile")
     return lines

@@ -7,7 +7,7 @@ all of them alike: only ratios within a round are compared. Two stages keep the 
 
 1. *Selection* over all candidates. Sizes that are clearly slower drop out round by round. It ends with the recommended
    size, the smallest that is shown to be within 3 % of every other one that keeps the reserve, and with the fastest,
-   the smallest that cannot be told from the highest throughput.
+   the smallest whose throughput cannot be distinguished from the highest.
 2. *Evaluation* of today's size, the recommended and the fastest, with new rounds alone. A size that won the selection
    by luck has none left here. Its intervals are the ones that are reported.
 
@@ -207,7 +207,7 @@ def _is_shown_within(size: int, rivals: Iterable[int], rounds: Sequence[Speeds])
 
 
 def _fastest(recommended: int, remaining: Sequence[int], rounds: Sequence[Speeds]) -> int:
-    """Return the smallest size, from the recommended one on, that cannot be told from the highest throughput."""
+    """Return the smallest size, from the recommended one on, not distinguishable from the highest throughput."""
     best = _highest(remaining, rounds)
     return next((s for s in remaining if s >= recommended and _ratio(s, best, rounds).high >= 0), best)
 

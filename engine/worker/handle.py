@@ -25,7 +25,7 @@ from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
-from ..progress import Progress, unheard
+from ..progress import Progress, no_progress
 from ..result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
 from ..speed.comparison import TimedBlock
@@ -48,7 +48,7 @@ class WorkerHandle:
         self.model_seconds = 0.0
         self.sessions = 0
         self.device: DeviceFacts | None = None
-        self.beside_bytes: int | None = None  # what the last session found beside itself when it opened
+        self.beside_bytes: int | None = None  # memory of others that the last session found when it opened
         self._facts: DeviceFacts | None = None
         self.environment: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -85,7 +85,7 @@ class WorkerHandle:
         return model
 
     def facts(self) -> DeviceFacts:
-        """Return what the device is, which tells its lock. Raises DeviceUnavailable. It is not in use yet."""
+        """Return the facts of the device, which name its lock, before it is used. Raises DeviceUnavailable."""
         self._start_if_needed()
         assert self._facts is not None
         return self._facts
@@ -114,7 +114,7 @@ class WorkerHandle:
         self.beside_bytes = found.beside_bytes  # a tenant that stays is waited for once, not in every session
 
     def probe(
-        self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress = unheard
+        self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress = no_progress
     ) -> Probe:
         """Run one probe in the open session, within `seconds`. A refused probe ends the session.
 
@@ -136,7 +136,7 @@ class WorkerHandle:
         return replace(probe, fresh_process=fresh)
 
     def time(
-        self, batch_size: int, *, block_seconds: float, seconds: float, progress: Progress = unheard
+        self, batch_size: int, *, block_seconds: float, seconds: float, progress: Progress = no_progress
     ) -> TimedBlock:
         """Time a block of steps in the open session, within `seconds`. A refused size ends the session."""
         self.open()
@@ -210,7 +210,7 @@ class WorkerHandle:
         self._facts = DeviceFacts.from_dict(ready["device"])
 
     def _ask(
-        self, request: dict[str, Any], answer: str, seconds: float, progress: Progress = unheard
+        self, request: dict[str, Any], answer: str, seconds: float, progress: Progress = no_progress
     ) -> dict[str, Any]:
         assert self._process is not None
         assert self._process.stdin is not None
@@ -222,7 +222,7 @@ class WorkerHandle:
             raise self._error_of_end({"event": "gone"}) from exc
         return self._read(answer, seconds, progress)
 
-    def _read(self, wanted: str, seconds: float, progress: Progress = unheard) -> dict[str, Any]:
+    def _read(self, wanted: str, seconds: float, progress: Progress = no_progress) -> dict[str, Any]:
         """Read the next message that is not progress; it must be `wanted`. Kills the session when time is up."""
         deadline = time.monotonic() + seconds
         while (message := self._read_message(deadline)) is not None and message["event"] == "progress":
@@ -314,14 +314,14 @@ class WorkerHandle:
         self._stderr.seek(max(self._stderr.tell() - STDERR_BYTES, 0))
         lines = self._stderr.read().decode(errors="replace").splitlines()
         last = [line for line in lines if line.strip() and not line.startswith("USDT:")]
-        return f"; its last words: {' | '.join(last[-3:])}" if last else ""
+        return f"; its last output: {' | '.join(last[-3:])}" if last else ""
 
 
 def _facts_to_keep(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
-    """Return the device as it was before this run used it; marked as shared as soon as somebody else came.
+    """Return the device as it was before this run used it; marked as shared as soon as another process uses it.
 
-    What an earlier session of this run held may still be listed as somebody else's while the driver takes it back:
-    so others have come only where more is held beside the new session than beside the first.
+    Memory of an earlier session of this run may still be listed as another's while the driver takes it back, so
+    others count only where more is held beside the new session than beside the first.
     """
     if known is None:
         return found
@@ -333,7 +333,7 @@ def _facts_to_keep(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts
 
 def _how_it_ended(status: int | None) -> str:
     if status is None:
-        return "said something unexpected"
+        return "sent an unexpected message"
     return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 

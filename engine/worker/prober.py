@@ -1,4 +1,4 @@
-"""What the runner needs of a worker; tests pass one with a made-up memory curve."""
+"""The interface of a worker that the runner needs; tests pass one with a synthetic memory curve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..speed.comparison import TimedBlock
 
 
 class Prober(Protocol):
-    """A worker with a device, real or made up."""
+    """A worker with a device, real or synthetic."""
 
     device: DeviceFacts | None
     environment: dict[str, Any]

@@ -75,7 +75,7 @@ def main(model_id: str, device_name: str) -> None:
 
 
 def _device_facts(name: str) -> DeviceFacts:
-    """Ask what there is to know of the device, in a process that then ends: asking starts the driver.
+    """Read the facts of the device in a process that then ends, because reading them starts the driver.
 
     A process whose driver runs cannot be forked from, and cannot trace a card's steps any more.
     """
@@ -89,8 +89,8 @@ def _device_facts(name: str) -> DeviceFacts:
         return DeviceFacts.from_dict(in_a_fork(ask, FACTS_SECONDS) if _can_fork() else ask())
     except ForkFailed as exc:
         if exc.status in KILLED_FROM_OUTSIDE:
-            raise WorkerDied(f"the process that asked {name} what it is was killed: {exc}") from exc
-        raise DeviceUnavailable(f"{name} cannot be asked what it is: {exc}") from exc
+            raise WorkerDied(f"the process that read the properties of {name} was killed: {exc}") from exc
+        raise DeviceUnavailable(f"the properties of {name} cannot be read: {exc}") from exc
 
 
 def _preload(model_id: str) -> None:
@@ -117,7 +117,7 @@ def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
 
 
 def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
-    """One session or trace in a fork of this process; says how it ended."""
+    """Run one session or trace in a fork of this process, and report how it ended."""
     pid = os.fork()
     if pid == 0:
         _die_with_parent()
@@ -125,7 +125,7 @@ def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> No
         try:
             _serve(first, facts, out)
             status = 0
-        except BaseException:  # noqa: BLE001 - its last words are all that is left of it
+        except BaseException:  # noqa: BLE001 - the parent reports whatever ended the child
             traceback.print_exc()  # nothing above here would: the process ends below
         finally:
             out.flush()
@@ -150,7 +150,7 @@ def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
         with devices_hidden():
             model = memory_model(spec, card_of(facts))
         if not isinstance(model, BatchModel):
-            raise EstimateImpossible("its memory is not a straight line in the batch size: each size must be traced")
+            raise EstimateImpossible("its memory is not linear in the batch size: each size must be traced")
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
     else:
@@ -158,7 +158,7 @@ def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
 
 
 def _session(first: dict[str, Any], out: TextIO) -> None:
-    """Open the device and the model once, then run probes and blocks until told to close."""
+    """Open the device and the model once, then run probes and blocks until the close message."""
     try:
         spec = RunSpec.from_dict(first["spec"])
         served, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
@@ -170,7 +170,7 @@ def _session(first: dict[str, Any], out: TextIO) -> None:
 
 
 def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tuple[Requests, dict[str, Any]]:
-    """Return what answers each request on the opened device, and what there is to say about the device."""
+    """Open the device; return the handlers of its requests, and its description."""
     import torch
 
     from ..measurement.environment import check_environment, environment
@@ -200,7 +200,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
 
 
 def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requests:
-    """Return what a session answers; no block is ever asked of one whose model did not fit."""
+    """Return the handlers of a session's requests; there are no blocks if the model did not fit."""
 
     def probe(**request: Any) -> dict[str, Any]:
         return {"event": "probe", "probe": run_probe(**request).to_dict()}
@@ -212,7 +212,7 @@ def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requ
 
 
 def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
-    """Open the device; whatever a driver refuses with comes back as a sentence about the device."""
+    """Open the device; a driver's error is reported as an error of the device."""
     from ..measurement.device import open_device
 
     try:

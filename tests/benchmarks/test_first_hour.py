@@ -15,7 +15,7 @@ from benchmarks.card_experiments.experiments import BY_NUMBER
 from benchmarks.card_experiments.report import BEGIN, END, into_page, report
 from benchmarks.card_experiments.setting import Part
 from benchmarks.card_experiments.watching import soak_memory, summary_of_clocks
-from tests.benchmarks.made_up_card import machine, seen
+from tests.benchmarks.synthetic_card import machine, seen
 
 CONSTANTS, REPEATS, DRIVER_COUNT = BY_NUMBER[2], BY_NUMBER[6], BY_NUMBER[8]
 
@@ -123,7 +123,7 @@ def test_figures_of_the_stand_in_are_not_published(folder: Path) -> None:
     check_is_not_published(folder / "x.jsonl", is_stand_in=False)
 
 
-def test_the_page_has_a_row_for_every_experiment_and_names_a_made_up_card(ran: list[str], tmp_path: Path) -> None:
+def test_the_page_has_a_row_for_every_experiment_and_names_a_synthetic_card(ran: list[str], tmp_path: Path) -> None:
     call = hour(tmp_path / "answers.jsonl", is_stand_in=True)
     call.is_quick = True
     call.answer(CONSTANTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.card_experiments.running import run_part
 from benchmarks.card_experiments.setting import Part
-from tests.benchmarks.made_up_card import setting
+from tests.benchmarks.synthetic_card import setting
 
 LONG = 120.0
 

@@ -42,7 +42,7 @@ def test_the_cheapest_experiments_run_and_go_on_where_they_were_cut(cards: Cards
     assert "| 4 | the allocator, event for event |" in page.stdout
 
 
-def test_nothing_made_up_goes_among_the_results(cards: Cards) -> None:
+def test_synthetic_figures_are_not_stored_with_the_results(cards: Cards) -> None:
     path = ROOT / "benchmarks" / "results" / "first_hour.made-up.jsonl"
     refused = cards.run(sys.executable, SCRIPT, "--only", "3", "--output", str(path))
     assert refused.returncode == 2

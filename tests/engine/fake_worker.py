@@ -11,22 +11,22 @@ from engine.estimate.batch_model import BatchModel, Block, Skeleton
 from engine.progress import Progress
 from engine.result import DeviceFacts, Outcome, Probe
 from engine.speed.comparison import TimedBlock
-from tests.engine.made_up_devices import Device
+from tests.engine.synthetic_devices import Device
 
 
 class FakeWorker:
     """Refuses above `boundary` (and, in a soak, above `soak_boundary`); a step takes `step_seconds(size)`.
 
     Other work uses `others_cores` while steps are timed, and sizes in `not_together` are refused then. A size in
-    `refuses_when_used` that has fitted is refused by a process that has run others. `made_up` is another curve than
-    the straight one. `traced` is what a trace gives: a model of the memory, or what is raised instead.
+    `refuses_when_used` that has fitted is refused by a process that has run others. `curve` replaces the straight
+    line. `traced` is what a trace gives: a model of the memory, or what is raised instead.
     """
 
     def __init__(
         self,
         boundary: int,
         *,
-        made_up: Device | None = None,
+        curve: Device | None = None,
         soak_boundary: int | None = None,
         refusal: Outcome = Outcome.OUT_OF_MEMORY,
         step_seconds: Callable[[int], float] = lambda size: 0.01 + 0.001 * size,
@@ -37,7 +37,7 @@ class FakeWorker:
         traced: BatchModel | Exception | None = None,
     ) -> None:
         limit = 1000 + 10 * boundary + 5
-        self.curve = made_up or Device(lambda size: 1000 + 10 * size, lambda size: size <= boundary, limit, boundary)
+        self.curve = curve or Device(lambda size: 1000 + 10 * size, lambda size: size <= boundary, limit, boundary)
         limit = self.curve.limit_bytes
         self.device: DeviceFacts | None = DeviceFacts("cpu", "cpu", "Made-up device", 10 * limit, limit_bytes=limit)
         self.environment: dict[str, Any] = {"torch": "none"}
@@ -110,7 +110,7 @@ class FakeWorker:
         return self.curve.fits(batch_size)
 
 
-def made_up_model(base_bytes: int, bytes_per_sample: int) -> BatchModel:
+def synthetic_model(base_bytes: int, bytes_per_sample: int) -> BatchModel:
     """Two blocks that live for one step: one for the model, one for the batch."""
     blocks = (Block("parameters", None, "load"), Block("activations", "forward", "aten::mm"))
     return BatchModel(Skeleton(blocks, (0, 1, ~1), (1,)), (base_bytes, 0), (0, bytes_per_sample), (3, 5), "fake_cpu")

@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_written_is_a_warning_and_the_result_comes_all_the
     events: list[dict] = []
     result = run(lambda result: write_result(Path(path), 0, result), events)
     [warning] = [event for event in events if event["event"] == "log" and event["level"] == "warning"]
-    assert "could not be kept in a file" in warning["message"]
+    assert "could not be written to a file" in warning["message"]
     assert events[-1]["result"] == result.to_dict()
 
 

@@ -11,7 +11,7 @@ from engine.resume import EarlierAttempt
 from engine.runner import measure
 from engine.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
-from tests.engine.made_up_devices import KINDS, Device, make_device
+from tests.engine.synthetic_devices import KINDS, Device, make_device
 
 SPEC = RunSpec("bert-tiny", max_batch_size=2**20)
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
@@ -46,9 +46,9 @@ def is_proved_now(result: RunResult, carried: int) -> bool:
 def test_a_sweep_cut_anywhere_ends_as_if_undisturbed_with_two_more_probes_of_the_search_at_most(kind):
     rng = random.Random(20_261_121)
     for device in [make_device(rng, kind) for _ in range(12)]:
-        whole = run(FakeWorker(0, made_up=device))
+        whole = run(FakeWorker(0, curve=device))
         for cut in range(len(whole.probes) + 1):
-            worker = FakeWorker(0, made_up=device)
+            worker = FakeWorker(0, curve=device)
             carried = len(earlier_attempt(whole.probes[:cut], worker).carried())
             resumed = run(worker, whole.probes[:cut])
             assert resumed.boundary == whole.boundary
@@ -70,7 +70,7 @@ def test_whatever_was_measured_on_a_device_that_held_another_size_the_answer_is_
         before, now = (round(10 ** rng.uniform(0, 4)) for _ in range(2))
         earlier = run(FakeWorker(before)).probes
         probes = earlier[: rng.randint(0, len(earlier))]
-        worker = FakeWorker(0, made_up=line(now))
+        worker = FakeWorker(0, curve=line(now))
         result = run(worker, probes)
         assert (result.boundary.largest_batch_size, result.boundary.certified) == (now, True), (before, now, probes)
         assert is_proved_now(result, len(earlier_attempt(probes, worker).carried()))
@@ -125,7 +125,7 @@ def test_speeds_of_an_earlier_attempt_are_never_compared_with_those_of_now():
 
 def test_the_largest_size_that_is_refused_now_is_said_to_have_trained_earlier():
     fitted = [p for p in run(FakeWorker(528)).probes if p.purpose is Purpose.SEARCH]
-    result = run(FakeWorker(0, made_up=line(500)), fitted)
+    result = run(FakeWorker(0, curve=line(500)), fitted)
     assert result.boundary.largest_batch_size == 500
     assert "528 trained 3 steps in an earlier attempt, but not 5 in a row" in result.boundary.note
 
@@ -172,7 +172,7 @@ def test_on_another_device_the_sweep_starts_afresh_and_says_what_differs(change)
     events: list[dict] = []
     result = run(FakeWorker(528), run(FakeWorker(528)).probes, events=events, **change)
     [name] = change
-    assert events[3]["message"] == f"starting afresh: the device's {name} is not what it was"
+    assert events[3]["message"] == f"an earlier attempt is not resumed: the device's {name} changed"
     assert result.timings.carried_seconds == 0
     assert result.probes == run(FakeWorker(528)).probes
 

@@ -175,7 +175,7 @@ def test_a_size_that_cannot_be_timed_beside_the_others_is_left_out_and_named():
     result = run(FakeWorker(528, step_seconds=lambda _: 1.0, not_together=frozenset({528})), events)
     assert result.speed.left_out_batch_sizes == (528,)
     assert result.fastest.batch_size == 497
-    assert any("did not fit beside" in e["message"] for e in events if e["event"] == "log")
+    assert any("did not fit together" in e["message"] for e in events if e["event"] == "log")
 
 
 def test_a_time_budget_spent_while_timing_claims_no_speed():

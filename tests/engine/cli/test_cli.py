@@ -127,13 +127,13 @@ def test_the_devices_of_this_machine_are_listed_as_json():
         (["bert", "--current-batch-size", "-1"], "out of range"),
         (["--spec", "{nope"], "spec: is not valid JSON"),
         (["--spec", '{"model": "bert", "colour": 1}'], "colour: unknown key"),
-        (["bert", "--spec", '{"model": "gpt2"}'], "spec: stands for all settings; leave out model"),
+        (["bert", "--spec", '{"model": "gpt2"}'], "spec: replaces all settings; leave out model"),
         (["devices", "--jsn"], "devices takes --json and nothing else"),
         (["--validate", "bert", "--json"], "takes no --json"),
-        (["bert", "--resume", "-"], "resume: is for tools: it needs --events or --json"),
-        (["bert", "--result-file", "r.json"], "result_file: is for tools: it needs --events or --json"),
-        (["--validate", "bert", "--result-file", "r.json"], "result_file: is for tools"),
-        (["bert", "--json", "--resume", "probes.json"], "resume: takes - and nothing else"),
+        (["bert", "--resume", "-"], "resume: requires --events or --json"),
+        (["bert", "--result-file", "r.json"], "result_file: requires --events or --json"),
+        (["--validate", "bert", "--result-file", "r.json"], "result_file: requires --events"),
+        (["bert", "--json", "--resume", "probes.json"], "resume: must be -"),
     ],
 )
 def test_bad_input_exits_with_2_and_names_the_field(arguments, words, capsys):
@@ -221,7 +221,7 @@ def test_a_speed_that_is_not_measurable_is_said_to_be_so_with_what_was_chosen_in
     said = Speed(False, "speed not measurable here now: between 0.8x and 13x", RecommendedBy.MEMORY_RESERVE, 0.05)
     unknown = details(result(speedup=None, speed=said))
     assert "Speed not measurable here now: between 0.8x and 13x." in unknown
-    assert "the largest measured that leaves 5% free" in unknown
+    assert "the largest measured size that leaves 5% free" in unknown
     nearly_full = result(speedup=None, speed=replace(said, reserve_fraction=0.9))
     assert "no measured size leaves 90% free" in details(nearly_full)
 
@@ -263,7 +263,7 @@ def test_a_model_that_does_not_fit_is_told_how_much_it_needed_and_what_may_help(
     device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=GIB)
     boundary = Boundary(0, True, 1, Reason.DOES_NOT_FIT, "over the limit")
     said = details(result(device=device, boundary=boundary, probes=(refusal,), largest=None))
-    assert "Batch 1 needed at least 2.0 GiB in the optimizer step; there were 1.0 GiB." in said
+    assert "Batch 1 needed at least 2.0 GiB in the optimizer step; 1.0 GiB were available." in said
     assert "\n  An optimizer with less state" in said
     assert "checkpointing" not in said
 

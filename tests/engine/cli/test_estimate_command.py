@@ -16,7 +16,7 @@ from engine.estimate.predict import Replays
 from engine.estimate.types import Estimate
 from engine.spec import RunSpec
 from engine.units import GIB
-from tests.engine.estimate.made_up_models import model
+from tests.engine.estimate.synthetic_models import model
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -143,7 +143,7 @@ def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
         (["bert-tiny", "--gpu", "t4", "--precision", "bf16"], "precision", "8.0"),
         (["no-such-model", "--gpu", "a10"], "model", "is not offered"),
         (["--gpu", "a10", "--spec", "{"], "spec", "not valid JSON"),
-        (["bert-tiny", "--gpu", "a10", "--spec", "{}"], "spec", "stands for all"),
+        (["bert-tiny", "--gpu", "a10", "--spec", "{}"], "spec", "replaces all"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_its_field(traces, capsys, arguments, field, words):

@@ -81,7 +81,7 @@ def test_a_reader_who_leaves_ends_a_run_with_141_no_traceback_and_no_child(form)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "words"), [(signal.SIGINT, b"interrupted: nothing"), (signal.SIGTERM, b"stopped: nothing")]
+    ("number", "words"), [(signal.SIGINT, b"interrupted: no result"), (signal.SIGTERM, b"stopped: no result")]
 )
 def test_a_run_that_is_stopped_says_so_in_a_line_and_leaves_no_child(number, words):
     engine = start("-m", "engine", *MEASURE)

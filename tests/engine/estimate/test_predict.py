@@ -15,7 +15,7 @@ from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
 from engine.spec import CHOICES, RunSpec
 from engine.units import GIB, MIB
-from tests.engine.estimate.made_up_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
+from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 
 SPEC = RunSpec("bert-tiny")
 

@@ -14,8 +14,8 @@ from engine.runner import measure
 from engine.search.guided import Expectation
 from engine.spec import RunSpec
 from engine.units import GIB, MIB
-from tests.engine.fake_worker import FakeWorker, made_up_model
-from tests.engine.made_up_devices import Device
+from tests.engine.fake_worker import FakeWorker, synthetic_model
+from tests.engine.synthetic_devices import Device
 
 A100 = 42_474_471_424
 MORE_THAN_A_MIB = round(1.01 * MIB)
@@ -24,8 +24,8 @@ MORE_THAN_A_MIB = round(1.01 * MIB)
 def worker(boundary: int = 528, *, per_sample: int = MIB, traced=None) -> FakeWorker:
     """A device whose steps take 100 MiB and 1 MiB a sample, beside a trace that says 100 MiB and `per_sample`."""
     limit = 100 * MIB + boundary * MIB + MIB // 2
-    made_up = Device(lambda size: 100 * MIB + size * MIB, lambda size: size <= boundary, limit, boundary)
-    return FakeWorker(boundary, made_up=made_up, traced=traced or made_up_model(100 * MIB, per_sample))
+    curve = Device(lambda size: 100 * MIB + size * MIB, lambda size: size <= boundary, limit, boundary)
+    return FakeWorker(boundary, curve=curve, traced=traced or synthetic_model(100 * MIB, per_sample))
 
 
 def run(fake: FakeWorker, events: list | None = None, **settings) -> RunResult:
@@ -58,7 +58,7 @@ def test_a_device_that_is_not_there_ends_the_run_at_once():
 
 
 def test_a_person_reads_why_an_estimate_is_approximate():
-    traced = replace(made_up_model(100 * MIB, MIB), approximate_because="CUDA is in use")
+    traced = replace(synthetic_model(100 * MIB, MIB), approximate_because="CUDA is in use")
     events: list[dict] = []
     run(worker(traced=traced), events)
     told = next(event for event in events if event["event"] == "estimate")
@@ -105,7 +105,7 @@ def test_a_trace_that_fails_is_a_warning_and_the_plain_search(failure):
     assert (result.estimate, result.estimate_error) == (None, None)
     assert fake.sizes[:3] == [1, 16, 128]
     assert len(warnings_of(events)) == 1
-    assert "going on without an estimate" in warnings_of(events)[0]
+    assert "continuing without an estimate" in warnings_of(events)[0]
 
 
 def test_a_prediction_that_fails_in_the_search_is_a_warning_and_the_plain_search(monkeypatch):
@@ -135,7 +135,7 @@ def test_the_command_line_sets_the_estimate_beside_the_measurement():
     result = run(worker(per_sample=MORE_THAN_A_MIB), events)
     told = next(event for event in events if event["event"] == "estimate")
     assert event_line(told).startswith("ESTIMATE: largest batch 5")
-    assert "Estimated: largest 523; measured 528. Its memory was estimated +0.8% off." in details(result)
+    assert "Estimated: largest 523; measured 528. Error of its estimated memory: +0.8%." in details(result)
 
 
 def gpu(name: str, capacity: int, capability: str | None, **facts) -> DeviceFacts:

@@ -8,7 +8,7 @@ from engine.machine.watch import MachineWatch, usable_cores
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def made_up_proc(folder, busy_seconds: float, swapped: int):
+def synthetic_proc(folder, busy_seconds: float, swapped: int):
     core = min(usable_cores())
     ticks = int(busy_seconds * TICKS)
     elsewhere = f"cpu{max(usable_cores()) + 1} {ticks * 9} 0 0 0 0 0 0 0 0 0"
@@ -18,20 +18,20 @@ def made_up_proc(folder, busy_seconds: float, swapped: int):
 
 
 def test_what_ran_on_our_cores_beside_us_is_other_work(tmp_path):
-    watch = MachineWatch(made_up_proc(tmp_path, busy_seconds=100, swapped=5))
+    watch = MachineWatch(synthetic_proc(tmp_path, busy_seconds=100, swapped=5))
     time.sleep(0.2)
-    made_up_proc(tmp_path, busy_seconds=100.3, swapped=12)
+    synthetic_proc(tmp_path, busy_seconds=100.3, swapped=12)
     seen = watch.read()
     assert 0 < seen["others_cores"] <= 1.6
     assert seen["pages_swapped"] == 7
 
 
 def test_our_own_work_is_not_counted(tmp_path):
-    watch = MachineWatch(made_up_proc(tmp_path, busy_seconds=100, swapped=0))
+    watch = MachineWatch(synthetic_proc(tmp_path, busy_seconds=100, swapped=0))
     before = time.process_time()
     while time.process_time() - before < 0.1:
         pass
-    made_up_proc(tmp_path, busy_seconds=100.05, swapped=0)
+    synthetic_proc(tmp_path, busy_seconds=100.05, swapped=0)
     assert watch.read()["others_cores"] == 0
 
 

@@ -51,18 +51,18 @@ def test_a_higher_limit_is_advised_only_where_the_device_has_more():
 @pytest.mark.parametrize(
     ("refusal", "said"),
     [
-        (BUDGET, "Batch 1 needed at least 90.0 MiB; there were 70.0 MiB."),
+        (BUDGET, "Batch 1 needed at least 90.0 MiB; 70.0 MiB were available."),
         (
             replace(BUDGET, failed_phase="optimizer_step"),
-            "Batch 1 needed at least 90.0 MiB in the optimizer step; there were 70.0 MiB.",
+            "Batch 1 needed at least 90.0 MiB in the optimizer step; 70.0 MiB were available.",
         ),
         (
             replace(BY_CARD, peak_reserved_bytes=60 * MIB, failed_phase="forward"),
-            "Batch 1 asked for another 20.00 MiB after 60.0 MiB in the forward pass; there were 70.0 MiB.",
+            "Batch 1 requested another 20.00 MiB after 60.0 MiB in the forward pass; 70.0 MiB were available.",
         ),
         (
             replace(BY_CARD, failed_phase="loading the model"),
-            "Batch 1 asked for another 20.00 MiB while the model was loaded; there were 70.0 MiB.",
+            "Batch 1 requested another 20.00 MiB while the model was loaded; 70.0 MiB were available.",
         ),
         (Probe(1, Outcome.OUT_OF_MEMORY, error_message="std::bad_alloc"), None),
         (Probe(1, Outcome.SIZE_LIMIT, error_message="INT_MAX"), None),

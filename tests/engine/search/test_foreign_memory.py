@@ -109,7 +109,7 @@ def test_a_tenant_that_comes_and_stays_leaves_no_certificate_and_is_named():
     assert (result.boundary.certified, result.boundary.reason) == (False, Reason.FOREIGN_MEMORY)
     assert result.boundary.note.startswith("others held 30.0 GiB of the device when batch ")
     assert result.boundary.largest_batch_size == 340
-    again = [e for e in events if e["event"] == "log" and "is tried again" in e["message"]]
+    again = [e for e in events if e["event"] == "log" and "is tested again" in e["message"]]
     assert 0 < len(again) <= runner.FOREIGN_MEMORY_REPEATS  # a tenant that stays is waited for once
 
 

@@ -11,8 +11,8 @@ import pytest
 from engine.search import unguided as plain
 from engine.search.guided import Expectation, decide
 from engine.search.unguided import Found, Limits, Trial, Try
-from tests.engine.made_up_devices import KINDS, MIB, Device, make_device, search
-from tests.engine.made_up_estimates import WAYS, estimate
+from tests.engine.synthetic_devices import KINDS, MIB, Device, make_device, search
+from tests.engine.synthetic_estimates import WAYS, estimate
 
 LINE = Device(lambda size: 1000 + 10 * size, lambda size: size <= 528, 1000 + 5285, 528)
 SMOOTH = ("affine", "convex")

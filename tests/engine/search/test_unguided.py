@@ -7,12 +7,12 @@ from statistics import median
 import pytest
 
 from engine.search.unguided import Found, Limits, Trial, Try, curve_sizes, decide, next_soak
-from tests.engine import made_up_devices
-from tests.engine.made_up_devices import KINDS, Device, make_device
+from tests.engine import synthetic_devices
+from tests.engine.synthetic_devices import KINDS, Device, make_device
 
 
 def search(device: Device, maximum: int = 2**20, start: int = 16) -> tuple[Found, list[Trial]]:
-    return made_up_devices.search(device, lambda trials: decide(trials, Limits(device.limit_bytes, start, maximum)))
+    return synthetic_devices.search(device, lambda trials: decide(trials, Limits(device.limit_bytes, start, maximum)))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.engine.made_up_devices import Device
+from tests.engine.synthetic_devices import Device
 
 WAYS = ("bytes for a sample", "the whole rise")
 
