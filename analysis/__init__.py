@@ -1,1 +1,1 @@
-"""The portal: devices, runs and what was measured, over the engine's public names."""
+"""The portal: devices, runs and measurements. It uses only the engine's public names."""

@@ -1,4 +1,4 @@
-"""Tells Django about the application. Starts nothing: no thread, no process."""
+"""Configuration of the Django application. It starts no thread and no process."""
 
 from django.apps import AppConfig
 

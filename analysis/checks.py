@@ -1,6 +1,6 @@
 """System checks: settings that would repeat runs or lose writes are refused at start, with the remedy.
 
-analysis.E001   the queue's time-out does not stand above the longest run
+analysis.E001   the queue's time-out is not above the longest run
 analysis.E002   the queue repeats messages before three time-outs have passed
 analysis.E003   the queue is not in the runs' database: a run and its wake-up could not commit together
 analysis.E004   a queue's name from the environment would be ignored (ALT_CLUSTERS is missing)
@@ -9,11 +9,11 @@ analysis.E006   SQLite whose transactions do not take the write lock at their st
 analysis.E007   SQLite on a network file system: its locks do not hold there, and runs would be lost
 analysis.E008   a lease that a few late heartbeats would end
 analysis.E009   a suspect run that could not clear itself in time
-analysis.E010   a queue of another name than every other process uses
+analysis.E010   a queue name that differs from that of the other processes
 analysis.E011   the lab's own catalogue of cards (MEMORYMARK_GPUS) cannot be read
 analysis.W001   served to this machine alone, yet in production
-analysis.W002   a database for several hosts, and a SECRET_KEY that this host made for itself
-analysis.W003   in production, and no proxy is trusted: everybody would share one address, and its lock-out
+analysis.W002   a database for several hosts, and a SECRET_KEY generated on this host
+analysis.W003   in production without a trusted proxy: all people would share one address, and its lock-out
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def check_file_system(app_configs: Sequence[AppConfig] | None = None, **kwargs: 
 
 
 def file_system_of(path: Path, mounts: str) -> str:
-    """Its type in /proc/mounts: of the longest mount point above `path`, the last if one is mounted over another.
+    """Return the file system's type in /proc/mounts: of the longest mount point above `path`, the last mounted.
 
     `nas:/lab /srv nfs4 ...`  and /srv/var/db   ->  nfs4
     `nas:/lab /srv nfs4 ...`  and /srv2/db      ->  what `/` is
@@ -115,7 +115,7 @@ def check_catalogue(app_configs: Sequence[AppConfig] | None = None, **kwargs: An
     try:
         gpus()
     except SpecError as error:
-        return [Error(str(error), hint="Mend the file, or unset MEMORYMARK_GPUS.", id="analysis.E011")]
+        return [Error(str(error), hint="Correct the file, or unset MEMORYMARK_GPUS.", id="analysis.E011")]
     return []
 
 
@@ -124,7 +124,7 @@ def check_secret(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) 
     if settings.DATABASES["default"]["ENGINE"] == _SQLITE or settings.SECRET_KEY_IS_GIVEN:
         return []
     hint = "Set SECRET_KEY to the same value on every host that uses this database."
-    message = "This host made its own SECRET_KEY: workers on other hosts could not read what it queues."
+    message = "This host generated its own SECRET_KEY: workers on other hosts could not read its messages in the queue."
     return [Warning(message, hint=hint, id="analysis.W002")]
 
 
@@ -140,6 +140,6 @@ def check_exposure(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 def check_proxies(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
     if not settings.PRODUCTION or settings.TRUSTED_PROXIES:
         return []
-    hint = "Set MEMORYMARK_TRUSTED_PROXIES to how many proxies stand in front: 1 for most."
-    message = "All people come from the proxy's address: thirty failed logins would lock out the whole lab."
+    hint = "Set MEMORYMARK_TRUSTED_PROXIES to the number of proxies in front of the portal: usually 1."
+    message = "All people share the proxy's address: thirty failed logins would lock out the whole lab."
     return [Warning(message, hint=hint, id="analysis.W003")]

@@ -1,4 +1,4 @@
-"""Whether the database is ready for this code, what to do while it is away, and its clock."""
+"""The database: whether it is migrated, retries while it is unavailable, and its clock."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 DATABASE_AWAY = (OperationalError, InterfaceError)
-"""What a write raises when the server is gone, the file locked or the disk full: later it may go through."""
+"""Errors of a write when the server is away, the file locked or the disk full: a later retry may succeed."""
 
 _RETRY_SECONDS = 2.0
-_MIGRATION_LOCK = 5_001_2026  # any number that is nobody else's
+_MIGRATION_LOCK = 5_001_2026  # an arbitrary number that no other program uses
 T = TypeVar("T")
 
 
@@ -39,12 +39,12 @@ def refuse_unmigrated() -> None:
 
 @contextmanager
 def migration_lock(database: BaseDatabaseWrapper, *, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Keep others from migrating this database meanwhile; `on_wait` is called once if somebody does so now.
+    """Hold the lock on migrating this database; `on_wait` is called once if another process holds it.
 
-    Both kinds of lock end with the process that holds them, however that ends.
+    Both kinds of lock end with the process that holds them.
     """
     if database.vendor == "postgresql":
-        with closing(database.copy()) as own:  # a session of its own: the other one may be closed on the way
+        with closing(database.copy()) as own:  # a session of its own: the default one may be closed meanwhile
             with own.cursor() as cursor:
                 cursor.execute("SELECT pg_try_advisory_lock(%s)", [_MIGRATION_LOCK])
                 if not cursor.fetchone()[0]:
@@ -66,7 +66,7 @@ def migration_lock(database: BaseDatabaseWrapper, *, on_wait: Callable[[], None]
 
 
 def database_now() -> datetime:
-    """Read the database's clock; SQLite's is this machine's."""
+    """Return the time by the database's clock; SQLite uses this machine's."""
     if connection.vendor != "postgresql":
         return timezone.now()
     with connection.cursor() as cursor:
@@ -76,29 +76,29 @@ def database_now() -> datetime:
 
 
 def is_locked(exc: Exception) -> bool:
-    """Tell SQLite's lock, which a process of this host holds, from a server that is away."""
+    """Whether the error is SQLite's lock, which a process of this host holds, and not a server that is away."""
     return getattr(exc.__cause__, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def connections_let_go() -> None:
-    """After an error: a broken connection would fail every later use, too."""
+def connections_release() -> None:
+    """Close connections after an error: a broken one would fail every later use, too."""
     for each in connections.all(initialized_only=True):
         each.close()
 
 
-def written_in_time(
+def write_with_retries(
     write: Callable[[], T], *, seconds: float, between: Callable[[], None], retry_seconds: float = _RETRY_SECONDS
 ) -> T:
-    """Repeat a write that may be repeated until it goes through. After `seconds` its error is raised.
+    """Retry a repeatable write until it succeeds. After `seconds` its last error is raised.
 
-    `between` is called before each further try; what it raises ends the waiting.
+    `between` is called before each retry; an exception of it ends the retries.
     """
     until = time.monotonic() + seconds
     while True:
         try:
             return write()
         except DATABASE_AWAY:
-            connections_let_go()
+            connections_release()
             if time.monotonic() >= until:
                 raise
         between()

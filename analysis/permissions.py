@@ -1,8 +1,8 @@
-"""The three rights that everything asks for, and the three roles (Django groups) that hand them out.
+"""The three rights of the portal, and the three roles (Django groups) that grant them.
 
     viewer       reads and exports
     operator     also starts runs; cancels, retries and annotates their own
-    GPU manager  all of it for everybody's runs; devices, prices, quotas, retention, tokens and the audit log
+    GPU manager  all of it for all people's runs; devices, prices, quotas, retention, tokens and the audit log
 
 Superusers have every right. A person in no group may sign in and sees nothing.
 """
@@ -24,27 +24,27 @@ ROLES = {VIEWER: (READ,), OPERATOR: (READ, START), MANAGER: (READ, START, MANAGE
 
 
 def signed_in_user(request: HttpRequest | Request) -> User:
-    """Return who sent this request. For views that only people with an account reach; others are refused here, too."""
+    """Return the person who sent this request. For views that only people with an account reach; refuses others."""
     if not request.user.is_authenticated:
         raise PermissionDenied("Sign in first.")
     return request.user
 
 
 def may_read(user: User | AnonymousUser | None) -> bool:
-    """See and export runs, devices and all that follows from them."""
+    """Whether the person may see and export runs and devices."""
     return user is not None and user.has_perm(READ)
 
 
 def may_start(user: User | AnonymousUser | None) -> bool:
-    """Start runs, and change one's own."""
+    """Whether the person may start runs, and change their own."""
     return user is not None and user.has_perm(START)
 
 
 def may_manage(user: User | AnonymousUser | None) -> bool:
-    """Change what is everybody's, and other people's runs."""
+    """Whether the person may change shared data, and other people's runs."""
     return user is not None and user.has_perm(MANAGE)
 
 
 def lacks_role(role: str) -> str:
-    """Return what somebody without a right is told."""
+    """Return the message to a person who lacks a role."""
     return f"Your account lacks the role {role}. A GPU manager can give it to you."

@@ -1,4 +1,4 @@
-"""Addresses of the pages. `/` itself is in `api/urls.py`: it answers HTML or JSON."""
+"""URLs of the pages. `/` itself is in `api/urls.py`: it answers HTML or JSON."""
 
 from django.urls import path
 

@@ -1,12 +1,13 @@
-"""Every table of the portal, to be taken from here: `from analysis.models import Run`.
+"""Every table of the portal. Import models from here: `from analysis.models import Run`.
 
 device, run, measurement   hosts and devices; runs and attempts; probes and log lines
 accounts, api, audit       tokens and quotas; idempotency keys and throttles; the audit log
 annotations, trend         tags, saved views, the words of runs; notes on steps
 matrix, gpu_price          cells of the GPU x model matrix; the lab's own prices
-retention                  how long what is kept
-querysets, device_access   the terms in which rows are requested; who may use which device
-indexes                    the indexes of the history's orders
+retention                  after how many days rows are deleted
+run_states                 the states and kinds of a run
+querysets, device_access   named queries of runs and devices; who may use which device
+indexes                    the indexes of the history's sort orders
 """
 
 from analysis.models.accounts import ApiToken, Quota
@@ -18,7 +19,8 @@ from analysis.models.gpu_price import GpuPrice
 from analysis.models.matrix import MatrixCell
 from analysis.models.measurement import Measurement, RunLog
 from analysis.models.retention import RetentionRule
-from analysis.models.run import ALL_GPUS, TERMINAL_STATES, Attempt, Run, State
+from analysis.models.run import ALL_GPUS, Attempt, Run
+from analysis.models.run_states import TERMINAL_STATES, RunKind, State
 from analysis.models.trend import TrendAcknowledgement
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "Quota",
     "RetentionRule",
     "Run",
+    "RunKind",
     "RunLog",
     "RunText",
     "SavedView",

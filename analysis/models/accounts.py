@@ -1,4 +1,4 @@
-"""Rows of tokens and quotas."""
+"""API tokens and quotas."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ TOKEN_NAME_LENGTH = 100
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    """The words in which tokens are read."""
+    """Named queries of tokens."""
 
     def live(self) -> ApiTokenQuerySet:
-        """Neither revoked nor past their end, of people whose account is open, by the database's clock."""
+        """Keep tokens that are neither revoked nor expired by the database's clock, of people with an open account."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None, owner__is_active=True)
 
 
 class ApiToken(models.Model):
-    """What a program shows instead of a name and a password. It never gives more than its owner may.
+    """A program's credential instead of a name and a password. It never grants more rights than its owner has.
 
-    The secret is shown once and kept nowhere: here is its digest. It has 256 random bits, which nobody can guess
-    or try out, so a single fast SHA-256 is right; a slow hash protects passwords, which people choose.
+    The secret is shown once and never stored: the row has its digest. It has 256 random bits, which cannot be
+    guessed, so a single fast SHA-256 is right; a slow hash protects passwords, which people choose.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=TOKEN_NAME_LENGTH, help_text="What it is for.")
-    prefix = models.CharField(max_length=12, help_text="How the secret begins: to tell tokens apart.")
+    name = models.CharField(max_length=TOKEN_NAME_LENGTH, help_text="Purpose of the token.")
+    prefix = models.CharField(max_length=12, help_text="First characters of the secret, to distinguish tokens.")
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    may_write = models.BooleanField(default=False, help_text="Else it only reads.")
+    may_write = models.BooleanField(default=False, help_text="Whether the token may also change data.")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: until it is revoked.")
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
@@ -57,7 +57,7 @@ class ApiToken(models.Model):
 class Quota(models.Model):
     """How much of the queue one person, or each person of a group, may take. An empty field sets no limit.
 
-    A person's own row stands in for those of their groups; of these, each field's most generous value counts.
+    A person's own quota replaces those of their groups; of several groups, each field's highest value counts.
     """
 
     user = models.OneToOneField(
@@ -65,13 +65,13 @@ class Quota(models.Model):
     )
     group = models.OneToOneField("auth.Group", null=True, blank=True, on_delete=models.CASCADE, related_name="quota")
     runs_waiting_max = models.PositiveIntegerField(
-        "runs waiting", null=True, blank=True, help_text="In the queue at once; estimates count."
+        "runs waiting", null=True, blank=True, help_text="Most runs in the queue at the same time, estimates included."
     )
     runs_per_day_max = models.PositiveIntegerField(
         "measurements in 24 hours",
         null=True,
         blank=True,
-        help_text="Asked for in any 24 hours; estimates do not count.",
+        help_text="Most measurements requested in any 24 hours; estimates do not count.",
     )
     time_budget_max_seconds = models.FloatField(
         "longest time budget, seconds", null=True, blank=True, validators=[MinValueValidator(1)]
@@ -80,7 +80,7 @@ class Quota(models.Model):
         "analysis.Device",
         blank=True,
         related_name="+",
-        help_text="Only these; empty: every device that is open to them.",
+        help_text="Devices that may be used. Empty: every device that is open to the person.",
     )
 
     class Meta:

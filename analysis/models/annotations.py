@@ -8,20 +8,20 @@ from django.db import models
 
 TAG_LENGTH, NAME_LENGTH, QUERY_LENGTH, WORD_LENGTH = 40, 120, 2_000, 40
 TAG_PATTERN = r"^[a-z0-9][a-z0-9._:/+-]*\Z"
-TAG_RULE = "A tag has small letters, digits and . _ : / + - and begins with a letter or digit."
+TAG_RULE = "A tag has lower-case letters, digits and . _ : / + - and begins with a letter or digit."
 
 
 class Restorable(models.Model):
-    """What retention asks of a run that came back: it is not deleted again for what it was deleted for before."""
+    """When a run was last restored: retention counts its age from then."""
 
-    restored_at = models.DateTimeField(null=True, blank=True, help_text="When it was last brought back.")
+    restored_at = models.DateTimeField(null=True, blank=True, help_text="When the run was last restored.")
 
     class Meta:
         abstract = True
 
 
 class Tag(models.Model):
-    """A short word that people put on runs. It exists once, however many runs have it."""
+    """A short label that people put on runs. One row, however many runs have it."""
 
     name = models.CharField(max_length=TAG_LENGTH, unique=True, validators=[RegexValidator(TAG_PATTERN, TAG_RULE)])
 
@@ -46,7 +46,7 @@ class RunText(models.Model):
 
 
 class SavedView(models.Model):
-    """A view of the history under a name: the query string that gives it. Shared ones are everybody's to open."""
+    """A named view of the history, stored as its query string. Everybody may open a shared one."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
     name = models.CharField(max_length=NAME_LENGTH)

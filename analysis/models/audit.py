@@ -13,28 +13,28 @@ ACTION_LENGTH, KIND_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH = 40, 40, 64, 200
 
 
 class AuditIsKept(TypeError):
-    """Somebody tried to change or delete an entry."""
+    """Code tried to change or delete an entry of the audit log."""
 
 
 class AuditQuerySet(models.QuerySet["AuditEntry"]):
-    """Reads and adds. Entries leave in one way only, when retention says that they are old enough."""
+    """Reads and adds entries. Only retention deletes them, when they are old enough."""
 
     def update(self, **columns: Any) -> int:
-        raise AuditIsKept("entries of the audit log are not changed")
+        raise AuditIsKept("entries of the audit log cannot be changed")
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        raise AuditIsKept("entries of the audit log are deleted by retention alone")
+        raise AuditIsKept("only retention deletes entries of the audit log")
 
     def purge_before(self, moment: datetime, *, limit: int) -> int:
-        """Delete the oldest ones, at most so many at once."""
+        """Delete the oldest entries before this moment, at most `limit`."""
         oldest = list(self.filter(recorded_at__lt=moment).order_by("pk").values_list("pk", flat=True)[:limit])
         return models.QuerySet(AuditEntry).filter(pk__in=oldest).delete()[0]
 
 
 class AuditEntry(models.Model):
-    """Somebody did something to something. The names stay when the rows they stand for are gone.
+    """One action of a person or of the portal on a target. The names stay when the rows themselves are deleted.
 
-    No actor: nobody had signed in, or the portal did it by itself; then `actor_name` says which part of it.
+    Without an actor nobody had signed in, or the portal acted by itself; then `actor_name` names its part.
     """
 
     recorded_at = models.DateTimeField(default=timezone.now)
@@ -71,8 +71,8 @@ class AuditEntry(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self.pk is not None:
-            raise AuditIsKept("entries of the audit log are not changed")
+            raise AuditIsKept("entries of the audit log cannot be changed")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        raise AuditIsKept("entries of the audit log are deleted by retention alone")
+        raise AuditIsKept("only retention deletes entries of the audit log")

@@ -1,8 +1,8 @@
-"""The device lists of quotas, as conditions of queries: who is kept off which device.
+"""The device lists of quotas, as query conditions: which people may not use which devices.
 
-Asked in the database, for the claim of a run and the list of a form ask it each time. The rule is that of
-`analysis.accounts.quotas`: one's own row counts alone; else the lists of one's groups together, and one group without
-a list opens all. A list that is empty is none.
+The database evaluates them, because each claim of a run and each list of a form needs them. The rule is that of
+`analysis.accounts.quotas`: a person's own quota counts alone; otherwise the lists of their groups are joined, and one
+group without a list allows every device. An empty list is no list.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def denied_q(person: User) -> Q:
-    """Of a query of devices: those that this person's lists leave out."""
-    own, of_groups = Quota.objects.filter(user=person), Quota.objects.filter(group__user=person)
-    denied = _leaves_out(own)
-    return denied if may_manage(person) else denied | ~Exists(own) & _leaves_out(of_groups)
+    """Return the condition for devices that this person's lists exclude."""
+    own, group_quotas = Quota.objects.filter(user=person), Quota.objects.filter(group__user=person)
+    denied = _excluded_by(own)
+    return denied if may_manage(person) else denied | ~Exists(own) & _excluded_by(group_quotas)
 
 
 def users_denied(device: Device) -> QuerySet[User]:
-    """Everybody whose lists leave this device out."""
+    """Return the people whose lists exclude this device."""
     people = get_user_model().objects.order_by()
     has_list = Quota.objects.filter(devices__isnull=False)
     opens = Quota.objects.filter(Q(devices=None) | Q(devices=device))
@@ -37,12 +37,12 @@ def users_denied(device: Device) -> QuerySet[User]:
     manages = Q(is_superuser=True) | Q(groups__permissions__codename=codename) | Q(user_permissions__codename=codename)
     own = people.filter(quota__in=has_list).exclude(quota__in=opens)
     opened = people.filter(manages | Q(groups__quota__in=opens))
-    # each as a query of its own: one that joins the groups twice would look at one group for both
-    of_groups = people.filter(quota=None, groups__quota__in=has_list).exclude(pk__in=opened.values("pk"))
-    return people.filter(Q(pk__in=own.values("pk")) | Q(pk__in=of_groups.values("pk")))
+    # separate queries: a single one with two joins of the groups would test both conditions on the same group
+    by_group = people.filter(quota=None, groups__quota__in=has_list).exclude(pk__in=opened.values("pk"))
+    return people.filter(Q(pk__in=own.values("pk")) | Q(pk__in=by_group.values("pk")))
 
 
-def _leaves_out(quotas: QuerySet[Quota]) -> Q:
-    """There is a list among them, none is without, and none names the device."""
+def _excluded_by(quotas: QuerySet[Quota]) -> Q:
+    """Return the condition that these quotas have lists, all of them, and that none names the device."""
     has_list, has_none = quotas.filter(devices__isnull=False), quotas.filter(devices=None)
     return Q(Exists(has_list)) & ~Exists(has_none) & ~Exists(quotas.filter(devices=OuterRef("pk")))

@@ -1,7 +1,7 @@
-"""The indexes that keep the history quick with a million runs: one for each column that it is sorted on.
+"""The indexes that make the history fast with a million runs: one for each column that it can be sorted on.
 
-A text column's index ends in the date, so that it serves a filter in the default order as well. A figure's leaves
-out the runs that have none: they are read by themselves (see `ordering`).
+A text column's index ends in the date, so it also serves a filter in the default order. A figure's index leaves
+out the runs without that figure: they are read separately (see `ordering`).
 """
 
 from __future__ import annotations

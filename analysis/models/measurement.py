@@ -1,4 +1,4 @@
-"""What an attempt of a run leaves: a row for each probe, and its log."""
+"""What an attempt of a run stores: a row for each probe, and its log."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ class Measurement(models.Model):
     attempt = models.PositiveIntegerField()
     sequence = models.PositiveIntegerField()
     recorded_at = models.DateTimeField(auto_now_add=True)
-    is_carried = models.BooleanField(default=False, help_text="Measured in an earlier attempt, and carried over.")
+    is_carried = models.BooleanField(
+        default=False, help_text="Whether the probe was carried over from an earlier attempt."
+    )
 
     batch_size = models.PositiveIntegerField()
-    # the engine's terms, and no choices: a new one there is no change of the table here
+    # the engine's values, without `choices`: a new value there needs no migration here
     outcome = models.CharField(max_length=20)
     purpose = models.CharField(max_length=20)
     fresh_process = models.BooleanField(default=False)
@@ -56,16 +58,16 @@ class Measurement(models.Model):
 
     @property
     def probe(self) -> Probe:
-        """The stored row as the engine's type; empty text is what the engine calls None."""
+        """The stored row as the engine's type; empty text becomes None."""
         stored = {f.name: getattr(self, f.name) for f in fields(Probe)}
         return Probe.from_dict({name: None if value == "" else value for name, value in stored.items()})
 
 
 class RunLog(models.Model):
-    """One line the engine or its supervisor said during an attempt. Bounded: see `services.log_add`."""
+    """One log line of the engine or its supervisor during an attempt. Bounded: see `services.log_add`."""
 
     class Level(models.TextChoices):
-        """How much a line matters."""
+        """The severity of a line."""
 
         INFO = "info", "Info"
         WARNING = "warning", "Warning"

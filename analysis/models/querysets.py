@@ -1,4 +1,4 @@
-"""The words in which runs, devices and measurements are read. Nothing here writes."""
+"""Named queries of runs, devices and measurements. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Lower, Now, StrIndex
 
 from analysis.models.device_access import denied_q, users_denied
+from analysis.models.run_states import RunKind, State
 from analysis.permissions import may_manage, may_start
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from analysis.models import Attempt, Device, Measurement, Run, RunLog  # noqa: F401
 
     class DeviceActivity(TypedDict):
-        """What `DeviceQuerySet.with_activity` adds to a row."""
+        """The attributes that `DeviceQuerySet.with_activity` adds to a row."""
 
         takes_runs: bool
         is_up: bool
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     DeviceWithActivity: TypeAlias = WithAnnotations[Device, DeviceActivity]
 
 SEEN_LATELY = timedelta(seconds=60)
-"""Within this time a host that is up has renewed `Device.last_seen_at` many times."""
+"""A device counts as up for this time after its last sign of life, in which a live worker gives many."""
 
 FOREIGN_SHARE_MAX = 0.05
-"""Of a device's memory: what other processes may hold before only runs that accept a shared device start there."""
+"""Share of a device's memory above which foreign use lets only runs that accept a shared device start."""
 
 
 class DeviceQuerySet(models.QuerySet["Device"]):
@@ -47,35 +48,35 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.filter(host__name=name)
 
     def taking_runs(self) -> DeviceQuerySet:
-        """Keep those enabled, and neither drained nor in maintenance, they or their hosts, by the database's clock."""
+        """Keep enabled devices that are not drained or in maintenance, nor their hosts, by the database's clock."""
         return self.enabled().exclude(_in_maintenance("")).exclude(_in_maintenance("host__"))
 
     def seen_lately(self) -> DeviceQuerySet:
         return self.filter(last_seen_at__gte=Now() - SEEN_LATELY)
 
     def with_is_up(self) -> DeviceQuerySet:
-        """With `is_up`: whether their worker lives, by the database's clock."""
+        """Add `is_up`: whether the device's worker is alive, by the database's clock."""
         living = self.model.objects.seen_lately().filter(pk=OuterRef("pk"))
         return self.annotate(is_up=Exists(living))
 
     def idle(self) -> DeviceQuerySet:
-        """Without a running run."""
+        """Keep devices without a running run."""
         running = apps.get_model("analysis", "Run").objects.running()
         return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
 
     def with_activity(self) -> models.QuerySet[DeviceWithActivity]:
-        """Tell of each, in the same statement, whether it takes new runs, whether it is up, and which run it runs."""
+        """Add `is_up`, `takes_runs` and `running_id`, the run it executes, in one statement."""
         takes_runs = Exists(self.model.objects.taking_runs().filter(pk=OuterRef("pk")))
         running = apps.get_model("analysis", "Run").objects.running().filter(device=OuterRef("pk"))
-        # the types of annotations are kept by Django's own QuerySet alone, not by one that names its model as this does
+        # only Django's generic QuerySet has types of annotations, not a subclass for one model
         return self.with_is_up().annotate(  # type: ignore[return-value]
             takes_runs=takes_runs, running_id=Subquery(running.values("pk")[:1])
         )
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
-        """Devices without an allow-list, and those whose list has this person or a group of theirs.
+        """Keep devices that this person may use: without an allow-list, or with one that has them or a group of theirs.
 
-        Of these, those that the device list of their quota names, if it has one.
+        A device list of the person's quota narrows this further.
         """
         person = user if user is not None and user.is_authenticated else None
         open_to_all = Q(allowed_users=None, allowed_groups=None)
@@ -87,40 +88,40 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return listed.exclude(denied_q(person)) if person else listed
 
     def best_first(self) -> DeviceQuerySet:
-        """Sort as `auto` chooses: hosts that are up, accelerators before the CPU, larger ones first."""
+        """Sort in the order of `auto`: hosts that are up first, accelerators before the CPU, larger ones first."""
         is_away = models.Case(models.When(last_seen_at__gte=Now() - SEEN_LATELY, then=0), default=1)
         is_cpu = models.Case(models.When(kind="cpu", then=1), default=0)
         return self.order_by(is_away, is_cpu, "-capacity_bytes", "id")
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Runs, in the terms that pages and API use."""
+    """Named queries of runs, for pages and API."""
 
     def update(self, **columns: Any) -> int:
-        """Also moves `updated_at`: `auto_now` does not see an UPDATE, and pollers compare it."""
+        """Update the columns and `updated_at`: `auto_now` ignores an UPDATE, and pollers compare the column."""
         return super().update(**{"updated_at": Now(), **columns})
 
     def queued(self) -> RunQuerySet:
-        return self.filter(state="queued")
+        return self.filter(state=State.QUEUED)
 
     def running(self) -> RunQuerySet:
-        """In no order: for the default one SQLite would walk the whole history instead of the few that run."""
-        return self.filter(state="running").order_by()
+        """Keep running runs, unordered: for the default order SQLite would walk the whole history."""
+        return self.filter(state=State.RUNNING).order_by()
 
     def measuring(self) -> RunQuerySet:
-        """Keep runs that need a device. Estimates are left out: they hold none, wait for none, and measure nothing."""
-        return self.filter(kind="measurement")
+        """Keep measurements: the runs that need a device."""
+        return self.filter(kind=RunKind.MEASUREMENT)
 
     def estimating(self) -> RunQuerySet:
-        return self.filter(kind="estimate")
+        return self.filter(kind=RunKind.ESTIMATE)
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
-        """Return the run, if this token still owns it. Every write to a running run goes through here."""
-        return self.filter(pk=run_id, token=token, state="running")
+        """Keep the run if this token still owns it. Every write to a running run goes through here."""
+        return self.filter(pk=run_id, token=token, state=State.RUNNING)
 
     def waiting_for(self, device: Device) -> RunQuerySet:
-        """Return what may start on this device, oldest first: `scheduling.may_run` says the same of single runs."""
-        # most runs name no class, and every row that waits is looked at: LIKE would take three times as long
+        """Keep runs that may start on this device, oldest first: the same rule as `scheduling.may_run`."""
+        # most runs name no class, and every waiting row is examined: LIKE would take three times as long
         name = Value(device.name.lower(), output_field=models.TextField())
         is_in_name = Q(requested_device_class="") | Q(class_at__gt=0)
         waiting = self.measuring().queued().filter(cancel_requested=False)
@@ -137,23 +138,23 @@ class RunQuerySet(models.QuerySet["Run"]):
         return waiting.of_people_allowed_on(device).order_by("created_at", "id")
 
     def waiting_estimates(self) -> RunQuerySet:
-        """Return what any default worker may start, oldest first."""
+        """Keep the estimates that a worker of the default queue may start, oldest first."""
         return self.estimating().queued().filter(cancel_requested=False).order_by("created_at", "id")
 
     def grading_estimates(self) -> RunQuerySet:
-        """Measured runs that had an estimate before, the latest first; no detail is loaded."""
+        """Keep measured runs that had an estimate before, the latest first; no detail is loaded."""
         graded = self.measuring().filter(estimate_peak_error__isnull=False, finished_at__isnull=False)
         return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:
-        """Keep all runs, or those of the device's allow-list if it has one; not of people whom a quota keeps off."""
+        """Keep runs of people who may use the device, by its allow-list and by their quotas."""
         users, groups = device.allowed_users.all(), device.allowed_groups.all()
         listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
         listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
         return listed_runs.exclude(requested_by__in=users_denied(device).values("pk"))
 
     def last_started(self, people: Collection[int | None]) -> dict[int | None, datetime]:
-        """When each of these people was last given a device; who never was is left out. None: runs of nobody."""
+        """Return when each of these people last started a run; the key None stands for runs without a person."""
         started = self.filter(started_at__isnull=False).order_by("-started_at").values("started_at")
         users = get_user_model().objects.filter(pk__in=[person for person in people if person is not None])
         latest = users.annotate(latest=Subquery(started.filter(requested_by=OuterRef("pk"))[:1]))
@@ -172,11 +173,11 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(requested_by=user) if may_start(user) else self.none()
 
     def with_places(self) -> RunQuerySet:
-        """With the devices that were requested and used, and their hosts: what every page of a run names."""
+        """Load the requested and the used devices with their hosts, which every page of a run shows."""
         return self.select_related("device__host", "requested_device__host", "requested_by")
 
     def for_history(self) -> RunQuerySet:
-        """Rows for a list: no detail that a list does not show is loaded."""
+        """Load the rows of a list, without details that lists do not show."""
         return self.with_places().defer("result").newest_first()
 
 
@@ -184,7 +185,7 @@ _RunManager = models.Manager.from_queryset(RunQuerySet)
 
 
 class RunManager(_RunManager["Run"]):
-    """`Run.objects`: without what was deleted. That is in `Run.all_runs`, for restoring and for pages to go on."""
+    """`Run.objects`: runs that are not deleted. `Run.all_runs` has all, for restoring and for links to deleted runs."""
 
     def get_queryset(self) -> RunQuerySet:
         return RunQuerySet(self.model, using=self._db).filter(deleted_at=None)
@@ -194,7 +195,7 @@ class MeasurementQuerySet(models.QuerySet["Measurement"]):
     """Stored probes."""
 
     def of(self, run: Run) -> MeasurementQuerySet:
-        """Of the run's last attempt, in the order they were made."""
+        """Keep the probes of the run's last attempt, in their order."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
@@ -202,18 +203,18 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
     """Log lines."""
 
     def of(self, run: Run) -> RunLogQuerySet:
-        """Of the run's last attempt, in the order they were written."""
+        """Keep the log lines of the run's last attempt, in their order."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
 def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
-    """Return the numbers in this column of these rows; None when there are more than `most`, and no more are read."""
+    """Return the ids in this column of these rows; None when there are more than `most`."""
     found = list(rows.values_list(column, flat=True)[: most + 1])
     return found if len(found) <= most else None
 
 
 def compute_capability(device: Device) -> float | None:
-    """Read "9.0" as a number; None where the vendor has none, or writes it in another way."""
+    """Convert "9.0" to a number; None where the vendor has none, or another format."""
     try:
         return float(device.compute_capability)
     except ValueError:
@@ -221,7 +222,7 @@ def compute_capability(device: Device) -> float | None:
 
 
 def _in_maintenance(prefix: str) -> Q:
-    """Drained, or in maintenance now: an end without a beginning began already, a beginning may have no end."""
+    """Return the condition for drained or in maintenance now. Without a start it has begun; without an end it lasts."""
     begins, ends = f"{prefix}maintenance_from", f"{prefix}maintenance_until"
     ends_later = Q(**{f"{ends}__gt": Now()})
     has_begun = Q(**{f"{begins}__lte": Now()}) & (Q(**{ends: None}) | ends_later)

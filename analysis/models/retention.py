@@ -1,4 +1,4 @@
-"""The rules of retention: one row for each thing that piles up."""
+"""The retention rules: one row for each kind of data that accumulates."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ _AUDIT_DAYS_MIN = 365
 
 
 class RetentionRule(models.Model):
-    """How many days something is kept. Empty: for ever."""
+    """After how many days one kind of data is deleted. Empty: never."""
 
     class What(models.TextChoices):
-        """What piles up here. Baselines are runs that every rule about runs passes over."""
+        """The kinds of data that accumulate. Every rule about runs skips baselines."""
 
-        DELETED_RUNS = "deleted_runs", "Deleted runs, with all that was measured in them"
-        LOG_LINES = "log_lines", "Log lines of runs that are over: beginning, end, warnings and errors stay"
-        OLD_RUNS = "old_runs", "Runs that are over: deleted, and can be restored as long as deleted runs are kept"
+        DELETED_RUNS = "deleted_runs", "Deleted runs, with their measurements: removed permanently"
+        LOG_LINES = "log_lines", "Log lines of runs that are over: removed, except beginning, end, warnings and errors"
+        OLD_RUNS = "old_runs", "Runs that are over: deleted, but can be restored until they are removed permanently"
         AUDIT_ENTRIES = "audit_entries", "Entries of the audit log"
-        IDEMPOTENCY_KEYS = "idempotency_keys", "Keys of requests that the API would answer again the same way"
+        IDEMPOTENCY_KEYS = "idempotency_keys", "Idempotency keys of API requests"
 
     what = models.CharField(max_length=20, choices=What.choices, unique=True)
     days = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MaxValueValidator(DAYS_MAX)],
-        help_text="Empty: for ever. Entries of the audit log: at least 365.",
+        help_text="Days after which this is done. Empty: never. Entries of the audit log: at least 365.",
     )
 
-    applied_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When it was last seen to.")
+    applied_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When the rule was last applied."
+    )
 
-    reached_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="How far the logs are thinned.")
+    reached_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="Logs of runs that ended before this are trimmed."
+    )
 
     class Meta:
         ordering = ("what",)
@@ -45,7 +49,7 @@ class RetentionRule(models.Model):
 
     def clean(self) -> None:
         if self.days is not None and self.days < self.days_min:
-            raise ValidationError({"days": f"At least {self.days_min}, or empty: for ever."})
+            raise ValidationError({"days": f"Must be at least {self.days_min}, or empty for never."})
 
     @property
     def days_min(self) -> int:
@@ -53,5 +57,5 @@ class RetentionRule(models.Model):
 
     @property
     def days_kept(self) -> int | None:
-        """What is applied, whatever was written into the row past the form."""
+        """The number of days that is applied: within the limits, whatever value the row has."""
         return None if self.days is None else min(max(self.days, self.days_min), DAYS_MAX)

@@ -1,4 +1,4 @@
-"""A run, its states and its attempts. `analysis.runs.services` writes them, and alone changes `Run.state`."""
+"""A run and its attempts. Only `analysis.runs.services` writes them and changes `Run.state`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,9 @@ from analysis.models.annotations import NAME_LENGTH, Restorable, Tag
 from analysis.models.device import Device
 from analysis.models.indexes import HISTORY_INDEXES
 from analysis.models.querysets import RunManager, RunQuerySet
+from analysis.models.run_states import TERMINAL_STATES, RunKind, State
 from analysis.models.trend import TREND_INDEX
 from engine.spec import RunSpec
-
-
-class State(models.TextChoices):
-    """Where a run stands. Transitions are drawn in `Run`."""
-
-    QUEUED = "queued", "Queued"
-    RUNNING = "running", "Running"
-    FINISHED = "finished", "Finished"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-    INTERRUPTED = "interrupted", "Interrupted"
-
-
-TERMINAL_STATES = frozenset({State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED})
-
 
 ALL_GPUS = "all"
 """The `gpu` of an estimate for every card of the catalogue."""
@@ -37,39 +23,37 @@ class Run(Restorable):
     """One stored analysis: a spec, its state, its probes, its result.
 
         queued ──claim──> running ──the engine gave a result────────────> finished
-        │  ^                 ├─────the engine said no, timed out─────────> failed
-        │  └──worth another──┤  attempt (see `analysis.runs.retry_policy`), else:
-        │                    ├─────the engine died, stood still─────────> failed
+        │  ^                 ├─────the engine failed or timed out────────> failed
+        │  └──next attempt───┤  (see `analysis.runs.retry_policy`), else:
+        │                    ├─────the engine died or made no progress──> failed
         │                    ├─────its worker or host died, 3 times─────> interrupted
-        │                    └─────cancel_requested was seen────────────> cancelled
+        │                    └─────cancel_requested─────────────────────> cancelled
         └──cancel──> cancelled
 
-    A claim raises `attempt` and draws a fresh `token`; whoever writes to a running run must show that
-    token, so a worker that lost its run cannot touch it any more. A model that does not fit at batch 1,
+    A claim increments `attempt` and creates a new `token`. Every write to a running run must have that
+    token, so a worker that lost its run can no longer change it. A model that does not fit at batch 1,
     or a spent time budget, is a result: finished, with `exit_status` 3 or 5. One device runs one run.
 
-    `requested_*` is where it wants to run: a device; or any of a kind, of a class ("A100") if one is named.
-    `device` is where it runs or ran last.
+    `requested_*` is the requested placement: a device; or any of a kind, optionally of a class ("A100").
+    `device` is the device that executes it, or executed it last.
 
-    An estimate goes the same way, but asks for no device and has none: any default worker takes it. Its figures
-    stand in the `estimated_*` columns, and those that were measured stay empty, so that no list can mix the two.
+    An estimate has the same states, but no device: any worker of the default queue takes it. Its figures are in the
+    `estimated_*` columns, and the columns of measured figures stay empty, so that no list can mix the two.
     """
 
-    class Kind(models.TextChoices):
-        """Whether its figures come from the device itself or from the predictor."""
-
-        MEASUREMENT = "measurement", "Measurement"
-        ESTIMATE = "estimate", "Estimate"
+    Kind = RunKind
 
     class Priority(models.IntegerChoices):
-        """The higher goes first."""
+        """The higher one runs first."""
 
         LOW = -1, "Low"
         NORMAL = 0, "Normal"
         HIGH = 1, "High"
 
-    kind = models.CharField(max_length=12, choices=Kind.choices, default=Kind.MEASUREMENT)
-    gpu = models.CharField(max_length=40, blank=True, default="", help_text="A card of the catalogue, or all of them.")
+    kind = models.CharField(max_length=12, choices=RunKind.choices, default=RunKind.MEASUREMENT)
+    gpu = models.CharField(
+        max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, or all."
+    )
     model = models.CharField(max_length=40)
     device = models.ForeignKey(
         Device, null=True, blank=True, on_delete=models.PROTECT, related_name="runs", db_index=False
@@ -79,12 +63,12 @@ class Run(Restorable):
     )
     requested_kind = models.CharField(max_length=10, blank=True, default="")
     requested_device_class = models.CharField(
-        max_length=100, blank=True, default="", help_text="Part of the card's name."
+        max_length=100, blank=True, default="", help_text="Requested card: part of its name."
     )
     uses_device_price = models.BooleanField(
-        default=True, help_text="Whether the device's own price stands in for the spec's."
+        default=True, help_text="Whether the device's price replaces the price of the spec."
     )
-    needs_bytes = models.BigIntegerField(null=True, blank=True, help_text="The memory limit it asks to be held to.")
+    needs_bytes = models.BigIntegerField(null=True, blank=True, help_text="Requested memory limit.")
     needs_compute_capability = models.FloatField(null=True, blank=True)
     accepts_shared_device = models.BooleanField(default=False)
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
@@ -101,7 +85,7 @@ class Run(Restorable):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="Whose probes it starts with.",
+        help_text="The run whose probes this run starts with.",
     )
 
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
@@ -115,15 +99,17 @@ class Run(Restorable):
     token = models.CharField(max_length=32, blank=True, default="")
     owner = models.CharField(max_length=250, blank=True, default="")
     heartbeat_at = models.DateTimeField(null=True, blank=True)
-    suspect_at = models.DateTimeField(null=True, blank=True, help_text="When its heartbeat was first found missing.")
+    suspect_at = models.DateTimeField(null=True, blank=True, help_text="When the heartbeat was first found missing.")
     cancel_requested = models.BooleanField(default=False)
 
     error_code = models.CharField(max_length=40, blank=True, default="")
     error_message = models.TextField(blank=True, default="")
-    exit_status = models.IntegerField(null=True, blank=True, help_text="Of the engine; negative: the signal.")
+    exit_status = models.IntegerField(
+        null=True, blank=True, help_text="Exit status of the engine; negative: the signal that ended it."
+    )
     result = models.JSONField(null=True, blank=True)
 
-    # copied out of the result, to filter and sort lists without opening it
+    # copied from the result, to filter and sort lists without reading it
     device_name = models.CharField(max_length=200, blank=True, default="")
     capacity_bytes = models.BigIntegerField(null=True, blank=True)
     largest_batch_size = models.PositiveIntegerField(null=True, blank=True)
@@ -135,10 +121,10 @@ class Run(Restorable):
     current_batch_size = models.PositiveIntegerField(null=True, blank=True)
     current_waste_bytes = models.BigIntegerField(null=True, blank=True)
     speedup = models.FloatField(null=True, blank=True)
-    speedup_low = models.FloatField(null=True, blank=True, help_text="The interval of 95 %; empty: not known.")
+    speedup_low = models.FloatField(null=True, blank=True, help_text="Lower end of the 95 % interval. Empty: unknown.")
     speedup_high = models.FloatField(null=True, blank=True)
     is_speed_measurable = models.BooleanField(
-        null=True, blank=True, help_text="Whether speeds could be compared; empty: of before 0.5, not known."
+        null=True, blank=True, help_text="Whether speeds could be compared. Empty: unknown (before 0.5)."
     )
     saving_per_run_usd = models.FloatField(null=True, blank=True)
     saving_per_year_usd = models.FloatField(null=True, blank=True)
@@ -146,23 +132,29 @@ class Run(Restorable):
     saving_per_year_usd_high = models.FloatField(null=True, blank=True)
     is_shared = models.BooleanField(null=True, blank=True)
 
-    # of an estimate; and of the one that was made before a measurement, with how far it was off: 0.01 is 1 % over
+    # of an estimate, or of the estimate made before a measurement, with its error: 0.01 is 1 % too high
     estimated_largest_batch_size = models.PositiveIntegerField(null=True, blank=True)
     estimated_safe_batch_size = models.PositiveIntegerField(null=True, blank=True)
     estimate_is_calibrated = models.BooleanField(null=True, blank=True)
     estimate_peak_error = models.FloatField(null=True, blank=True)
     estimate_boundary_error = models.FloatField(null=True, blank=True)
 
-    limit_bytes = models.BigIntegerField(null=True, blank=True, help_text="What it was allowed of the device.")
-    memory_curve = models.JSONField(null=True, blank=True, help_text="Batch sizes and bytes, few: for lists.")
+    limit_bytes = models.BigIntegerField(null=True, blank=True, help_text="Memory limit of the run on its device.")
+    memory_curve = models.JSONField(
+        null=True, blank=True, help_text="A few batch sizes with their bytes, for the curve in lists."
+    )
     cost_per_million_samples_usd = models.FloatField(null=True, blank=True)
 
-    # what people write on it
+    # annotations by people
     name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     note = models.TextField(blank=True, default="")
     tags = models.ManyToManyField(Tag, blank=True, related_name="runs")
-    is_baseline = models.BooleanField(default=False, help_text="Pinned: others are compared with it; it is kept.")
-    deleted_at = models.DateTimeField(null=True, blank=True, help_text="Out of every list; can be restored.")
+    is_baseline = models.BooleanField(
+        default=False, help_text="Pinned: other runs are compared with it, and it is never deleted automatically."
+    )
+    deleted_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the run was deleted. It is in no list and can be restored."
+    )
 
     objects = RunManager()
     all_runs = RunQuerySet.as_manager()
@@ -197,7 +189,7 @@ class Run(Restorable):
                 name="running_run_has_token_and_heartbeat",
             ),
             models.CheckConstraint(
-                condition=~Q(kind="estimate") | Q(device=None, requested_device=None, largest_batch_size=None),
+                condition=~Q(kind=RunKind.ESTIMATE) | Q(device=None, requested_device=None, largest_batch_size=None),
                 name="estimate_has_no_device_and_nothing_measured",
             ),
         )
@@ -214,18 +206,18 @@ class Run(Restorable):
 
     @property
     def is_estimate(self) -> bool:
-        return self.kind == Run.Kind.ESTIMATE
+        return self.kind == RunKind.ESTIMATE
 
     @property
     def run_spec(self) -> RunSpec:
-        """The spec as the engine's type, validated again on the way out of the database."""
+        """The spec as the engine's type, validated again when it is read from the database."""
         return RunSpec.from_dict(self.spec)
 
 
 class Attempt(models.Model):
-    """One execution of a run by one worker. `environment` is what a later attempt compares before it resumes.
+    """One execution of a run by one worker. A later attempt compares `environment` before it resumes.
 
-    An estimate's has no device.
+    An estimate's attempt has no device.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
@@ -235,8 +227,8 @@ class Attempt(models.Model):
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=12, choices=State.choices, blank=True, default="")
-    cause = models.CharField(max_length=40, blank=True, default="", help_text="Why it did not give a result.")
-    counted = models.BooleanField(default=True, help_text="Whether it counts against the run's attempts.")
+    cause = models.CharField(max_length=40, blank=True, default="", help_text="Why the attempt gave no result.")
+    counted = models.BooleanField(default=True, help_text="Whether the attempt counts towards the limit of attempts.")
     message = models.TextField(blank=True, default="")
     exit_status = models.IntegerField(null=True, blank=True)
     environment = models.JSONField(null=True, blank=True)

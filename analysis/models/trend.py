@@ -1,21 +1,23 @@
-"""What is stored for the trend page."""
+"""Tables and indexes of the trend page."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
 
+from analysis.models.run_states import State
+
 NOTE_LENGTH = 500
 TREND_INDEX = models.Index(
     fields=("model", "device_name", "precision", "optimizer", "-finished_at"),
-    condition=models.Q(state="finished"),
+    condition=models.Q(state=State.FINISHED),
     name="run_trend",
 )
 """Finds the newest runs of one series among a million others."""
 
 
 class TrendAcknowledgement(models.Model):
-    """Somebody looked at a step of a trend and says what it is. The step is the one that begins with `run`."""
+    """A person's note on a step of a trend. The step is the one that begins with `run`."""
 
     run = models.ForeignKey(
         "analysis.Run", on_delete=models.CASCADE, related_name="trend_acknowledgements", db_index=False

@@ -1,11 +1,11 @@
-"""What happens to a run, and the rules that decide it. `services` lists every function that may change one.
+"""All changes of a run, and the rules that decide them. `services` lists every function that may change one.
 
 create, claim, progress, finish      a run from submission to its end; lease: what a claim gives its owner
-annotate, saved_views, acknowledge   what people write on runs, lists and steps of a trend
+annotate, saved_views, acknowledge   notes on runs, saved lists, notes on steps of a trend
 purge, retention                     what is deleted, and when
-estimates, device_admin              estimates are stored, devices taken out of service
+estimates, device_admin              creating estimates; enabling and draining devices
 matrix_cells, matrix_store           PURE: a result as cells of the matrix; their rows
-scheduling, retry_policy, series     PURE: whose run is next; whether a run is tried again; which series it belongs to
+scheduling, retry_policy, series     PURE: which run is next; whether a run is tried again; which series it belongs to
 placement, queue_forecast            where a run may start, and when
 remaining_time, reuse, resume        how long it takes, whether it was measured before, what an earlier attempt measured
 result_columns, search_terms         PURE: what is copied out of a result and out of a note, to filter and sort on

@@ -1,4 +1,4 @@
-"""Steps of a trend: somebody says what one is."""
+"""Notes on the steps of a trend."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User)
     """
     plain_text(note)
     with transaction.atomic():
-        list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one at a time says what it is
+        list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one writer at a time
         earlier = TrendAcknowledgement.objects.select_related("acknowledged_by").filter(run=run, metric=metric).first()
         if earlier is not None and earlier.acknowledged_by_id != acknowledged_by.pk and not may_manage(acknowledged_by):
             return False

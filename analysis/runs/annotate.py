@@ -35,7 +35,7 @@ TAGS_PER_RUN = 20
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """How many runs something was done to, how many are somebody else's or gone, and how many it cannot be done to."""
+    """The outcome of a bulk action: runs that were changed, not changeable by this person or gone, and not eligible."""
 
     done: int
     not_allowed: int = 0
@@ -61,7 +61,7 @@ def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collectio
 
 
 def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
-    """Put a tag on these. Raises ValidationError when it is none."""
+    """Put a tag on these runs. Raises ValidationError for an invalid tag."""
     mine = _changeable(run_ids, by)
     row = _tag(tag)
     through = Run.tags.through
@@ -72,7 +72,7 @@ def runs_tag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
 
 
 def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
-    """Take a tag off these; a tag that no run has any more goes, too."""
+    """Remove a tag from these runs; a tag without runs is deleted."""
     mine = _changeable(run_ids, by)
     through = Run.tags.through.objects.filter(tag__name=tag)
     with transaction.atomic():
@@ -86,7 +86,7 @@ def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
 
 
 def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) -> BulkResult:
-    """Pin these, or unpin them. A baseline is a finished measurement on a card of its own."""
+    """Pin or unpin these runs. A baseline must be a finished measurement on a card that no other process used."""
     mine = Run.objects.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
     fit = mine.filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT).exclude(is_shared=True) if is_baseline else mine
@@ -95,23 +95,23 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
         done = fit.update(is_baseline=is_baseline)
         details = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
         record_many("run.baseline", _named(changed), **details)
-    reason = "no finished measurement on a card of its own"
+    reason = "not a finished measurement on an unshared card"
     return BulkResult(done, len(run_ids) - count, count - done, reason)
 
 
 def runs_delete(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Out of every list; the rows stay, and can be restored. What still goes on has to be cancelled first."""
+    """Hide these runs from every list; they can be restored. Runs that are not over have to be cancelled first."""
     mine = _changeable(run_ids, by)
     with transaction.atomic():
         over = _ids(Run.objects.filter(pk__in=mine, state__in=TERMINAL_STATES, is_baseline=False))
         done = Run.objects.filter(pk__in=over).update(deleted_at=Now())
         record_many("run.delete", _named(over))
     cells_renew(run_ids=mine)
-    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "not over yet, or a baseline")
+    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "not over yet or a baseline")
 
 
 def runs_restore(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Back into the lists."""
+    """Show deleted runs in the lists again."""
     mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
     with transaction.atomic():
@@ -123,16 +123,16 @@ def runs_restore(*, run_ids: Collection[int], by: User) -> BulkResult:
 
 
 def runs_cancel_by(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Cancel waiting ones at once; running ones are asked to stop."""
+    """Cancel waiting runs at once, and request that running ones stop."""
     mine = _changeable(run_ids, by)
     done = runs_cancel(run_ids=mine)
     return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "over already")
 
 
 def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Ask for the same again as new runs of this person, as many as their allowance has left.
+    """Queue these runs again as new runs of this person, as many as their quota allows.
 
-    Everybody may: it changes nothing of the run it repeats.
+    This needs no right to the runs themselves: they are not changed.
     """
     runs = Run.objects.filter(pk__in=run_ids).select_related("requested_device__host").order_by("pk")
     over = [run for run in runs.defer("result") if run.is_over]
@@ -151,10 +151,10 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
 
 
 def run_again(*, run: Run, requested_by: User | None, is_timing_only: bool = False) -> Run:
-    """Ask for the same spec in the same place, as a new run. Raises SpecError when that cannot run any more.
+    """Queue a new run with the same spec and placement. Raises SpecError when it can no longer run.
 
-    With `is_timing_only` it runs on the same device and starts with what this run measured: the speeds are compared
-    anew, and the certificate proved anew.
+    With `is_timing_only` it runs on the same device and starts with this run's probes: only the speeds are compared
+    and the certificate is proved again.
     """
     with transaction.atomic():
         again = _timed_again(run, requested_by) if is_timing_only else _run_again(run, requested_by)
@@ -195,12 +195,12 @@ def _ids(runs: RunQuerySet) -> list[int]:
 
 
 def _named(run_ids: Collection[int]) -> list[tuple[str, str]]:
-    """As the audit log names runs that were not read."""
+    """Name runs for the audit log by their numbers alone."""
     return [("run", str(pk)) for pk in run_ids]
 
 
 def _record_written(run: Run, after: dict[str, Any]) -> None:
-    """Of name, note and tags those that are not the same any more."""
+    """Record which of name, note and tags changed."""
     before = {"name": run.name, "note": run.note, "tags": sorted(run.tags.values_list("name", flat=True))}
     changed = [name for name in after if before[name] != after[name]]
     if changed:
@@ -209,7 +209,7 @@ def _record_written(run: Run, after: dict[str, Any]) -> None:
 
 
 def _tag(name: str) -> Tag:
-    """Find the row of this tag, made on its first use."""
+    """Return the row of this tag, created on its first use."""
     row = Tag(name=name.strip().lower()[: TAG_LENGTH + 1])
     found = Tag.objects.filter(name=row.name).first()
     if found is None:

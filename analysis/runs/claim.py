@@ -1,4 +1,4 @@
-"""queued -> running: how a worker gets its next run. Whose turn it is, is decided in `analysis.runs.scheduling`."""
+"""queued -> running: how a worker gets its next run. `analysis.runs.scheduling` decides the order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from analysis.runs.scheduling import FairShareEntry, fair_share_order
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
-    """Make the run whose turn it is (or the one named) this owner's, with a new attempt, in one transaction.
+    """Give the next run (or the one named) to this owner, with a new attempt, in one transaction.
 
-    None: nothing waits that may start here, or the device is busy, disabled, drained or in maintenance.
+    None: no waiting run may start here, or the device is busy, disabled, drained or in maintenance.
     """
     try:
         with transaction.atomic():
@@ -32,7 +32,7 @@ def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run |
 
 
 def estimate_claim(*, owner: str) -> Run | None:
-    """Claim the next estimate, which needs no device: whoever serves the default queue may take it."""
+    """Claim the next estimate. It needs no device, so any worker of the default queue may take it."""
     with transaction.atomic():
         run = _next(Run.objects.waiting_estimates(), Run.objects.estimating())
         if run is None or not _start(run, None, owner[:250]):
@@ -48,9 +48,9 @@ def _next_on(device: Device, run_id: int | None) -> Run | None:
 
 
 def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
-    """Lock the next row. One that another claim holds is passed over, not waited for.
+    """Lock the next row. A row that another claim holds is skipped.
 
-    `peers` are the runs that count for whose turn it is: nobody waits longer for a card because of estimates.
+    `peers` are the runs that count for the order: measurements wait no longer because of estimates.
     """
     for turn in fair_share_order(_standings(waiting, peers)):
         run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
@@ -65,7 +65,7 @@ def _locked(waiting: RunQuerySet) -> Run | None:
 
 
 def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[FairShareEntry]:
-    """List who has something that may start here, with their running runs: one row per person and priority."""
+    """List each person and priority with a run that may start here, and how many runs of theirs are running."""
     groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
     if len(groups) < 2:
         return [FairShareEntry(*group) for group in groups]
@@ -100,7 +100,7 @@ def _start(run: Run, device: Device | None, owner: str) -> bool:
 
 
 def _spec_on(run: Run, device: Device) -> dict[str, Any]:
-    """Return the spec as it is run: on this device and, where none was requested, at its price."""
+    """Return the spec that is executed: with this device and, where no price was requested, the device's price."""
     spec = {**run.spec, "device": device.device}
     if run.uses_device_price and device.price_per_hour_usd is not None:
         spec["price_per_hour_usd"] = device.price_per_hour_usd

@@ -1,4 +1,4 @@
-"""How runs come into the queue, who is told, and how many at once are taken out of it again."""
+"""Runs enter the queue, workers are woken, and waiting runs are cancelled."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def run_create(
     uses_device_price: bool = False,
     takes_over: Run | None = None,
 ) -> Run:
-    """Store a queued run and wake who may take it. Both commit together: the queue is in the same database.
+    """Store a queued run and wake the workers that may take it. Both commit together, in the same database.
 
     `takes_over` is a run of the same spec: the engine starts with its probes where device and environment are the same.
 
-    Raises SpecError when no device of that placement can ever run it, or it asks for more than it may, and
-    QuotaExceededError when the person has too much in the queue by now.
+    Raises SpecError when no device of that placement can ever run it or it requests more than is allowed, and
+    QuotaExceededError when the person has too many runs in the queue.
     """
     run = Run(
         model=spec.model,
@@ -64,10 +64,10 @@ def run_create(
     )
     if run.requested_kind == "cuda" and spec.precision in NEEDS_AMPERE:
         run.needs_compute_capability = _AMPERE
-    refuse_what_is_too_much(run)
+    refuse_excessive_request(run)
     with transaction.atomic():
         enforce_quota(run)
-        _refuse_what_cannot_run(run, place)
+        _refuse_impossible_run(run, place)
         run.save(force_insert=True)
         run_text_keep(run_id=run.pk)
         record("run.create", target=run, after=describe_request(run))
@@ -76,7 +76,7 @@ def run_create(
 
 
 def wake_for(*, run: Run) -> None:
-    """Tell the worker of the device that a queued run asks for; or a few of those who could start it now."""
+    """Wake the worker of the requested device, or a few workers that could start the run now."""
     if run.is_estimate:
         estimator_wake()
         return
@@ -91,57 +91,57 @@ def wake_for(*, run: Run) -> None:
 
 
 def worker_wake(*, device: Device) -> None:
-    """Tell the device's worker to look. The message carries nothing: the rows are the truth."""
+    """Make the device's worker look at the queue. The message carries no data: the rows are the truth."""
     async_task("analysis.workers.tasks.wake", cluster=device.queue_name, ack_failure=True)
 
 
 def estimator_wake() -> None:
-    """Tell those who serve the default queue that estimates wait."""
+    """Wake a worker of the default queue, because estimates wait."""
     async_task("analysis.workers.tasks.estimate", cluster=settings.Q_CLUSTER["name"], ack_failure=True)
 
 
 def runs_cancel(*, run_ids: Collection[int]) -> int:
-    """Cancel these: waiting ones at once, running ones are asked to stop. Returns how many were not over yet."""
+    """Cancel waiting runs at once and request that running ones stop. Returns how many were not over."""
     runs = Run.objects.filter(pk__in=run_ids)
-    going_on = runs.filter(state__in=(State.QUEUED, State.RUNNING)).order_by().select_for_update()
+    unfinished = runs.filter(state__in=(State.QUEUED, State.RUNNING)).order_by().select_for_update()
     with transaction.atomic():
-        found = list(going_on.values_list("pk", "state", "cancel_requested"))
-        now_over = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
-        asked_to_stop = runs.running().update(cancel_requested=True)
+        found = list(unfinished.values_list("pk", "state", "cancel_requested"))
+        cancelled = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
+        stopping = runs.running().update(cancel_requested=True)
         record_changes(
             ("run.cancel", ("run", str(pk)), {"state": state}, None)
             for pk, state, is_requested in found
             if not is_requested
         )
-    return now_over + asked_to_stop
+    return cancelled + stopping
 
 
 def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
-    """For accounts that are closed or deleted: no device works for them any more. What runs is left to end."""
+    """Cancel the waiting runs of accounts that are closed or deleted. Running ones are left to end."""
     waiting = Run.objects.queued().filter(requested_by__in=[person.pk for person in people])
     return runs_cancel(run_ids=list(waiting.order_by().values_list("pk", flat=True)))
 
 
 def describe_request(run: Run) -> dict[str, Any]:
-    """Return what the audit log keeps of a new run; the rest is in the run."""
+    """Return what the audit log stores of a new run; the rest is in the run."""
     place = run.requested_device_id or run.requested_device_class or run.requested_kind or run.gpu
     values = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
     return {**values, "precision": run.precision, "optimizer": run.optimizer}
 
 
-def refuse_what_is_too_much(run: Run) -> None:
-    """More of the queue than this person may ask for. Raises SpecError."""
+def refuse_excessive_request(run: Run) -> None:
+    """Refuse a time budget or priority that this person may not request. Raises SpecError."""
     longest = settings.RUN_TIME_BUDGET_MAX_SECONDS
     if run.spec["time_budget_seconds"] > longest:
         raise SpecError("time_budget_seconds", f"this server allows at most {longest:,.0f}")
     if run.priority not in Run.Priority.values:
         raise SpecError("priority", f"must be one of {', '.join(map(str, Run.Priority.values))}")
     if run.priority == Run.Priority.HIGH and run.requested_by is not None and not may_manage(run.requested_by):
-        raise SpecError("priority", "high is for GPU managers; ask for normal or low")
+        raise SpecError("priority", "high is for GPU managers; use normal or low")
 
 
-def _refuse_what_cannot_run(run: Run, place: Placement) -> None:
-    """Each reason by itself, so that the field that would have to change is named."""
+def _refuse_impossible_run(run: Run, place: Placement) -> None:
+    """Refuse a run that no device can execute. Each reason is checked by itself, to name the field at fault."""
     ask = request_of(run)
     if place.device is not None and not Device.objects.enabled().filter(pk=place.device.pk).exists():
         raise SpecError("device", f"{place} takes no runs: it is disabled")

@@ -1,4 +1,4 @@
-"""What GPU managers do to many devices or hosts at once: enable, disable, drain, take back."""
+"""What GPU managers do to many devices or hosts at once: enable, disable, drain, end a drain."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from analysis.runs.create import worker_wake
 
 
 def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:
-    """Set it, and return how many were not so already. Those that take runs again look at the queue at once."""
+    """Enable or disable devices; returns how many changed. Workers of enabled ones look at the queue at once."""
     return _set(Device, device_ids, "enabled", enabled)
 
 
 def maintenance_set_drained(*, model: type[Device] | type[Host], ids: Collection[int], drained: bool) -> int:
-    """Of devices or of whole hosts: drained ones take no new run, and what runs is left to end."""
+    """Drain devices or whole hosts, or end the drain. A drained one takes no new run; a running run is left to end."""
     return _set(model, ids, "drained", drained)
 
 

@@ -1,4 +1,4 @@
-"""Estimates: runs that need no device, and the calibration of the cards that makes them closer."""
+"""Estimates: runs that need no device; and the calibration of cards, which makes estimates more accurate."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 TIME_BUDGET_SECONDS = 300.0
-"""Twenty times what an estimate of the whole catalogue should take: one that needs more is stuck."""
+"""Twenty times what an estimate of the whole catalogue should take: one that takes longer is stuck."""
 
 
 def estimate_create(
     *, spec: RunSpec, gpu: str, requested_by: User | None = None, priority: int = Run.Priority.NORMAL
 ) -> Run:
-    """Store a queued estimate for a card of the catalogue, or for `all`, and wake who may take it.
+    """Store a queued estimate for a card of the catalogue, or for `all`, and wake a worker.
 
-    Raises SpecError for a card that is not in the catalogue, offering the nearest names, and for what it cannot do.
+    Raises SpecError for a card that is not in the catalogue, with the nearest names, and for what the card cannot do.
     """
     if gpu != ALL_GPUS:
         check(spec, find(gpu))
@@ -45,7 +45,7 @@ def estimate_create(
         current_batch_size=spec.current_batch_size,
         priority=priority,
     )
-    refuse_what_is_too_much(run)
+    refuse_excessive_request(run)
     with transaction.atomic():
         enforce_quota(run)
         run.save(force_insert=True)

@@ -1,4 +1,4 @@
-"""How an attempt ends: with a result, with none, or with the run back in the queue for another one."""
+"""The end of an attempt: with a result, without one, or with the run back in the queue for another attempt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
     result = _storable(result)
     columns = result_columns(result)
     with transaction.atomic():
-        run = _held(run_id, token)
+        run = _lock_held_run(run_id, token)
         if run is None:
             return False
         is_ended = _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
@@ -41,38 +41,43 @@ def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:
-    """End an attempt that gave no result. What becomes of the run follows from `analysis.runs.retry_policy`."""
+    """End an attempt that gave no result. `analysis.runs.retry_policy` decides the run's next state."""
     message = storable_text(message, _MESSAGE_LENGTH)
     with transaction.atomic():
-        run = _held(run_id, token)
+        run = _lock_held_run(run_id, token)
         if run is None:
             return False
         earlier = list(run.attempts.filter(number__lt=run.attempt, counted=True).values_list("cause", flat=True))
-        follows = decide_retry(code, earlier, cancel_requested=run.cancel_requested)
-        told = {"cause": code[:40], "message": message, "counted": follows.counted}
-        if follows.state == State.QUEUED:
-            return _give_back(run, exit_status, told)
-        if follows.state == State.INTERRUPTED:
+        decision = decide_retry(code, earlier, cancel_requested=run.cancel_requested)
+        attempt_columns = {"cause": code[:40], "message": message, "counted": decision.counted}
+        if decision.state == State.QUEUED:
+            _requeue(run, exit_status, attempt_columns)
+            return True
+        if decision.state == State.INTERRUPTED:
             message = f"{describe_attempts([*earlier, code])} Last: {message}"
-        if follows.state == State.CANCELLED:
-            return _end(run, State.CANCELLED, exit_status, told)
-        return _end(run, follows.state, exit_status, told, error_code=code[:40], error_message=message)
+        is_cancelled = decision.state == State.CANCELLED
+        run_columns = {} if is_cancelled else {"error_code": code[:40], "error_message": message}
+        _end_run(run, decision.state, exit_status, run_columns, attempt_columns)
+        return True
 
 
 def run_mark_cancelled(*, run_id: int, token: str, message: str = "") -> bool:
     """Move running -> cancelled, once its engine is dead."""
     with transaction.atomic():
-        run = _held(run_id, token)
-        return run is not None and _end(run, State.CANCELLED, None, {"message": message}, error_message=message)
+        run = _lock_held_run(run_id, token)
+        if run is None:
+            return False
+        _end_run(run, State.CANCELLED, None, {"error_message": message}, {"message": message})
+        return True
 
 
 def run_cancel(*, run_id: int) -> bool:
-    """Move queued -> cancelled at once; a running one is asked to stop. False: it was over already."""
+    """Move queued -> cancelled at once, or request that a running run stops. False: the run was over already."""
     return bool(runs_cancel(run_ids=[run_id]))
 
 
 def run_wants_cancel(*, run_id: int) -> bool:
-    """Whether somebody requested that this run stops."""
+    """Whether a cancel was requested for this run."""
     return Run.objects.filter(pk=run_id, cancel_requested=True).exists()
 
 
@@ -80,7 +85,7 @@ def runs_reap() -> int:
     """Take runs from owners that gave no sign of life; returns how many were taken.
 
     By the database's clock and in two passes: a missing heartbeat makes a run suspect, and only one that is
-    still suspect after a while is taken. So an outage of the database, in which nobody could write, takes nothing.
+    still suspect after a while is taken. So no run is taken because of a database outage, when no owner could write.
     """
     silent = Run.objects.running().filter(heartbeat_at__lt=_ago(settings.RUN_LEASE_SECONDS))
     lost = silent.filter(suspect_at__lt=_ago(settings.RUN_SUSPECT_SECONDS)).values_list("pk", "token", "owner")
@@ -96,29 +101,34 @@ def _ago(seconds: float) -> Any:
     return Now() - timedelta(seconds=seconds)
 
 
-def _held(run_id: int, token: str) -> Run | None:
+def _lock_held_run(run_id: int, token: str) -> Run | None:
     """Lock the running run until the transaction ends; None when the lease is lost."""
     held = Run.objects.held_by(run_id, token)
     return held.defer("result").first() if held.update(token=token) else None
 
 
-def _end(run: Run, state: State, exit_status: int | None, told: dict[str, Any] | None = None, **columns: Any) -> bool:
-    ended = {"state": state, "finished_at": Now(), "suspect_at": None, "exit_status": exit_status, **columns}
-    Run.objects.filter(pk=run.pk).update(**ended)
-    return _end_attempt(run, state, exit_status, told or {})
+def _end_run(
+    run: Run,
+    state: State,
+    exit_status: int | None,
+    run_columns: Mapping[str, Any],
+    attempt_columns: Mapping[str, Any] | None = None,
+) -> None:
+    ended = {"state": state, "finished_at": Now(), "suspect_at": None, "exit_status": exit_status}
+    Run.objects.filter(pk=run.pk).update(**ended, **run_columns)
+    _end_attempt(run, state, exit_status, attempt_columns or {})
 
 
-def _give_back(run: Run, exit_status: int | None, told: dict[str, Any]) -> bool:
+def _requeue(run: Run, exit_status: int | None, attempt_columns: Mapping[str, Any]) -> None:
     """Move running -> queued: the next claim is another attempt, with another token."""
     waiting = {"state": State.QUEUED, "token": "", "owner": "", "phase": "", "heartbeat_at": None, "suspect_at": None}
     if not run.is_estimate:
         waiting["device_name"] = ""
     Run.objects.filter(pk=run.pk).update(**waiting)
     wake_for(run=run)
-    return _end_attempt(run, State.INTERRUPTED, exit_status, told)
+    _end_attempt(run, State.INTERRUPTED, exit_status, attempt_columns)
 
 
-def _end_attempt(run: Run, outcome: State, exit_status: int | None, told: dict[str, Any]) -> bool:
+def _end_attempt(run: Run, outcome: State, exit_status: int | None, columns: Mapping[str, Any]) -> None:
     attempt = Attempt.objects.filter(run_id=run.pk, number=run.attempt)
-    attempt.update(ended_at=Now(), outcome=outcome, exit_status=exit_status, **told)
-    return True
+    attempt.update(ended_at=Now(), outcome=outcome, exit_status=exit_status, **columns)

@@ -1,4 +1,4 @@
-"""The cards an estimate can be requested: the engine's catalogue, and what the lab pays for each of them."""
+"""The cards that an estimate can be requested for: the engine's catalogue, and the lab's price of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD"}
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What an hour of a card costs, and who says so."""
+    """The price of an hour of a card, and its source."""
 
     per_hour_usd: float
     source: str
@@ -25,7 +25,7 @@ class Price:
 
 
 def gpu_name(gpu_id: str) -> str:
-    """As the vendor calls it; a card that is no longer in the catalogue keeps its id."""
+    """Return the vendor's name of a card; of one that is no longer in the catalogue, its id."""
     if gpu_id == ALL_GPUS:
         return "all cards"
     known = gpus().get(gpu_id)
@@ -38,7 +38,7 @@ def gpu_total_bytes(gpu_id: str) -> int | None:
 
 
 def gpu_choices() -> list[tuple[str, object]]:
-    """For a select: all cards, then each, by vendor."""
+    """Return the choices of a select: all cards, then each card, by vendor."""
     by_vendor: dict[str, list[tuple[str, str]]] = {}
     for gpu in gpus().values():
         by_vendor.setdefault(_VENDORS.get(gpu.vendor, gpu.vendor), []).append((gpu.id, _label(gpu)))
@@ -46,26 +46,26 @@ def gpu_choices() -> list[tuple[str, object]]:
 
 
 def gpu_of(device: Device) -> Gpu | None:
-    """Find the catalogue's entry of a device; None where it has none, as for a CPU."""
+    """Find a device's entry in the catalogue; None where there is none, as for a CPU."""
     return match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
 
 
 def prices() -> dict[str, Price]:
-    """Card -> price: the lab's own where there is one, else the catalogue's first value. Others have none."""
-    first = {
+    """Return the price of each card: the lab's own where there is one, else the catalogue's. Others are left out."""
+    list_prices = {
         gpu.id: Price(gpu.price_per_hour_usd, gpu.price_source or "", str(gpu.price_date or ""), False)
         for gpu in gpus().values()
         if gpu.price_per_hour_usd is not None
     }
-    of_lab = {
+    lab_prices = {
         row.gpu: Price(row.price_per_hour_usd, row.source, row.valid_from.isoformat(), True)
         for row in GpuPrice.objects.all()
     }
-    return first | of_lab
+    return list_prices | lab_prices
 
 
 def validate_gpu(gpu_id: str) -> None:
-    """For forms: an id of the catalogue, or the nearest names."""
+    """Refuse a card that is not in the catalogue, with the nearest names. A validator of forms."""
     try:
         find(gpu_id)
     except SpecError as error:

@@ -1,4 +1,4 @@
-"""What a running run's owner shows with every write, and what it stores."""
+"""What the owner of a running run passes with every write, and the log lines it stores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypedDict
 
 
 class Lease(TypedDict):
-    """What the owner of a running run shows with every write."""
+    """The run and the token that prove ownership in every write to a running run."""
 
     run_id: int
     token: str

@@ -1,9 +1,9 @@
-"""PURE: a finished run's result as cells of the matrix, one for each card it speaks of.
+"""PURE: a finished run's result as cells of the matrix, one for each card in the result.
 
-Measured cells come from certified runs on a whole card of their own. A card held to a memory limit is another card,
-so it gives none; a CPU is always held to one, which is then part of its name.
+Measured cells come from certified runs on a whole, unshared card. A card with a memory limit counts as another card,
+so it gives no cell; a CPU always has a memory limit, which is then part of its name.
 
-Both kinds name the size to use by the same rule: it leaves the reserve free that the run was asked to keep.
+Both kinds recommend a size by the same rule: it leaves free the reserve that the run requested.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from analysis.models import RunKind
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
 from engine.catalog import WORKLOADS
 from engine.estimate.gpus import match
@@ -26,7 +27,7 @@ Cell = dict[str, Any]
 
 
 class FinishedRun(Protocol):
-    """What is read of a stored run."""
+    """The fields of a stored run that are read here."""
 
     pk: int
     kind: str
@@ -36,10 +37,10 @@ class FinishedRun(Protocol):
 
 
 def cells_of(run: FinishedRun) -> list[Cell]:
-    """Read the columns of its cells, without `run` and `answered_at`. Empty where it proves nothing about a card."""
+    """Return the columns of a run's cells, without `run` and `answered_at`; empty where it proves nothing of a card."""
     if run.result is None or run.model not in WORKLOADS:
         return []
-    if run.kind == "estimate":
+    if run.kind == RunKind.ESTIMATE:
         held = run.spec.get("memory_limit_bytes") is not None
         reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)
         return [] if held else [_key(run) | _estimated(estimate, reserve) for estimate in run.result["estimates"]]
@@ -48,9 +49,9 @@ def cells_of(run: FinishedRun) -> list[Cell]:
 
 
 def settings_key(spec: Mapping[str, Any]) -> str:
-    """Return the settings beside precision and optimizer that are not the default's: "gradient_checkpointing=True".
+    """Return the non-default settings other than precision and optimizer: "gradient_checkpointing=True".
 
-    Every field that is no limit, assumption or workload counts, so runs of a setting to come are not mixed with others.
+    Every field counts that is not a limit, assumption or workload, so a future setting will separate its runs, too.
     """
     parts = [
         f"{name}={value}"
@@ -116,7 +117,7 @@ def _estimated(estimate: Mapping[str, Any], reserve_fraction: float) -> Cell:
 def _size_with_reserve(estimate: Mapping[str, Any], reserve_fraction: float) -> int | None:
     """Find the largest size predicted to leave the reserve, and never above the safe one; None where none is known.
 
-    Between two predicted sizes a straight line is read. Peak memory bends upwards, so the line is never below it.
+    Between two predicted sizes memory is interpolated linearly. Peak memory is convex, so this is never too low.
     """
     limit_bytes: int | None = estimate.get("limit_bytes")
     safe: int = estimate["safe_batch_size"] or 0
@@ -142,13 +143,13 @@ def _predicted_bytes(at: Mapping[str, Any]) -> int | None:
 
 
 def _card(device: Mapping[str, Any]) -> str:
-    """Return the catalogue's id, under which estimates stand too; a card it lacks goes by its own name."""
+    """Return the catalogue's id, which estimates use too; of a card that is not in it, the card's own name."""
     gpu = match(device["name"], device["capacity_bytes"]) if device["kind"] == "cuda" else None
     return gpu.id if gpu else device["name"][:CARD_LENGTH]
 
 
 def _cpu_card(name: str, limit_bytes: int) -> str:
-    return f"{name[:200]} held to {format_bytes(limit_bytes)}"
+    return f"{name[:200]} limited to {format_bytes(limit_bytes)}"
 
 
 def _left(limit_bytes: int, memory_bytes: int | None) -> int | None:

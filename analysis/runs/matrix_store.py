@@ -1,4 +1,4 @@
-"""The cells of the matrix: kept when a run ends, renewed when one is deleted or comes back."""
+"""The cells of the matrix: stored when a run ends, updated when one is deleted or restored."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from analysis.models import MatrixCell, Run, State
+from analysis.models import ALL_GPUS, MatrixCell, Run, RunKind, State
 from analysis.models.matrix import KEY
 from analysis.runs.matrix_cells import MEASURED, Cell, cells_of, settings_key
 
 _LOOKED_THROUGH_MAX = 500
-"""Runs looked through for the next newest of a cell: they agree in all but the less usual settings."""
+"""Runs that are read to find the next newest of a cell: they agree in all but the less common settings."""
 _READ_AT_ONCE = 500
 
 Key = tuple[Any, ...]
 
-# what may have cells: the rest, such as whether a card was held to a limit, stands in the result
+# runs that may have cells; further conditions, such as a card's memory limit, can only be read from the result
 _MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
-    Q(kind="estimate") | Q(kind="measurement", certified=True, is_shared=False)
+    Q(kind=RunKind.ESTIMATE) | Q(kind=RunKind.MEASUREMENT, certified=True, is_shared=False)
 )
 
 
-def cells_keep(*, run: Run, result: Mapping[str, Any]) -> None:
-    """Of a run that has just finished: whatever it says of a card is the newest."""
+def cells_store(*, run: Run, result: Mapping[str, Any]) -> None:
+    """Store the cells of a run that has just finished: its results are the newest."""
     run.result = dict(result)
     if cells := cells_of(run):
         run.refresh_from_db(fields=["finished_at"])
@@ -33,7 +33,7 @@ def cells_keep(*, run: Run, result: Mapping[str, Any]) -> None:
 
 
 def cells_renew(*, run_ids: Collection[int]) -> None:
-    """After runs were deleted or restored: each cell they have part in becomes that of the newest run there is."""
+    """Update the cells of runs that were deleted or restored: each cell gets the result of the newest run."""
     cards = {
         tuple(getattr(cell, name) for name in KEY): cell.card_name
         for cell in MatrixCell.objects.filter(run__in=run_ids)
@@ -46,9 +46,9 @@ def cells_renew(*, run_ids: Collection[int]) -> None:
 
 
 def cells_rebuild() -> None:
-    """Build all of them anew, the newest runs first.
+    """Build all cells again, the newest runs first.
 
-    A run that could only repeat what a newer one said is passed over without its result.
+    A run whose cells a newer run has already given is skipped without reading its result.
     """
     MatrixCell.objects.all().delete()
     runs = Run.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
@@ -57,8 +57,8 @@ def cells_rebuild() -> None:
     stored: set[Key] = set()
     for pk, spec, *rest in runs.values_list("pk", "spec", *columns).iterator(_READ_AT_ONCE):
         sizes = (spec.get("sequence_length"), spec.get("image_size"), spec.get("memory_limit_bytes"))
-        if (says := (*rest, *sizes, settings_key(spec))) not in seen:
-            seen.add(says)
+        if (series := (*rest, *sizes, settings_key(spec))) not in seen:
+            seen.add(series)
             run = Run.objects.get(pk=pk)
             fresh = [cell for cell in cells_of(run) if _key(cell) not in stored]
             stored.update(map(_key, fresh))
@@ -71,7 +71,7 @@ def _renew(key: Cell, card_name: str) -> None:
     if key["kind"] == MEASURED:
         runs = Run.objects.measuring().filter(**same, device_name=card_name)
     else:
-        runs = Run.objects.estimating().filter(**same, gpu__in=(key["card"], "all"))
+        runs = Run.objects.estimating().filter(**same, gpu__in=(key["card"], ALL_GPUS))
     newest = runs.filter(_MAY_HAVE_CELLS).order_by("-finished_at", "-pk").values_list("pk", "spec")
     for pk, spec in newest[:_LOOKED_THROUGH_MAX]:
         if settings_key(spec) != key["settings"]:

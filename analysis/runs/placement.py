@@ -1,4 +1,4 @@
-"""Where a run wants to run: one device, or any of a kind, of a class ("A100") if one is named."""
+"""The requested placement of a run: one device, or any of a kind, optionally of a class ("A100")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLASS_LENGTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`device` alone; or `kind` with, if wanted, `device_class`: text that the card's name holds."""
+    """Either `device`; or `kind` and optionally `device_class`, a part of the card's name."""
 
     device: Device | None = None
     kind: str = ""
@@ -30,32 +30,32 @@ class Placement:
 
 
 def placement_find(name: str, device_class: str = "", user: User | AnonymousUser | None = None) -> Placement:
-    """For a name (`cuda:1`, `cpu`): that device. For `auto`, the best kind there is, or a kind: any of it.
+    """Return the device of a name (`cuda:1`, `cpu`); any device of a kind; for `auto`, any of the best kind.
 
-    Only enabled devices that this person may use count. Raises SpecError, naming what there is.
+    Only enabled devices that this person may use count. Raises SpecError, which lists the available devices.
     """
     is_named = ":" in name or name == "cpu"
     wanted_class = _checked_class(device_class, is_named)
     offered = list(Device.objects.enabled().allowing(user).best_first())
-    of_kind = [device for device in offered if _is_requested(name, is_named, device)]
-    if not of_kind:
-        raise SpecError("device", f"no enabled device {name}; there are: {_names(offered)}")
-    matching = [device for device in of_kind if wanted_class.lower() in device.name.lower()]
+    candidates = [device for device in offered if _is_requested(name, is_named, device)]
+    if not candidates:
+        raise SpecError("device", f"no enabled device {name}; available: {_names(offered)}")
+    matching = [device for device in candidates if wanted_class.lower() in device.name.lower()]
     if not matching:
-        there_are = ", ".join(sorted({device.name for device in of_kind}))
-        raise SpecError("device_class", f"no enabled device is called {wanted_class}; there are: {there_are}")
+        available = ", ".join(sorted({device.name for device in candidates}))
+        raise SpecError("device_class", f"no enabled device is called {wanted_class}; available: {available}")
     return Placement(device=matching[0]) if is_named else Placement(kind=matching[0].kind, device_class=wanted_class)
 
 
 def placement_of(run: Run) -> Placement:
-    """Return what a stored run asked for, to ask for it again."""
+    """Return the placement that a stored run requested."""
     if run.requested_device is not None:
         return Placement(device=run.requested_device)
     return Placement(kind=run.requested_kind, device_class=run.requested_device_class)
 
 
 def request_of(run: Run) -> ResourceRequest:
-    """Read a run's columns as scheduling does."""
+    """Convert a run's columns to what scheduling reads."""
     return ResourceRequest(
         device_id=run.requested_device_id,
         kind=run.requested_kind,
@@ -67,7 +67,7 @@ def request_of(run: Run) -> ResourceRequest:
 
 
 def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
-    """Read a device's columns as scheduling does; `allowed` is its allow-list, None where there is none."""
+    """Convert a device's columns to what scheduling reads; `allowed` is its allow-list, None where there is none."""
     return Slot(
         device_id=device.pk,
         kind=device.kind,
@@ -82,7 +82,7 @@ def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
 def _checked_class(device_class: str, is_named: bool) -> str:
     wanted = device_class.strip()
     if wanted and is_named:
-        raise SpecError("device_class", "a class goes with `auto` or a kind of device, not with a device's own name")
+        raise SpecError("device_class", "a class is allowed with `auto` or a kind, not with the name of one device")
     if len(wanted) > _CLASS_LENGTH or not wanted.isprintable():
         raise SpecError("device_class", f"must be part of a card's name, at most {_CLASS_LENGTH} characters")
     return wanted

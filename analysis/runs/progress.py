@@ -1,4 +1,4 @@
-"""What the owner of a running run stores while it goes on."""
+"""What the owner of a running run stores during the run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LOG_MESSAGE_LENGTH = 2_000
 
 
 def run_heartbeat(*, run_id: int, token: str, phase: str) -> bool:
-    """Say that the owner lives, and what the engine is doing."""
+    """Store the owner's sign of life and the engine's phase."""
     held = Run.objects.held_by(run_id, token)
     return bool(held.update(heartbeat_at=Now(), suspect_at=None, phase=phase[:20]))
 
 
 def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) -> bool:
-    """Store what this attempt measures with, which a later attempt compares, and the estimate it begins with."""
+    """Store the attempt's device and environment, which a later attempt compares, and its estimate."""
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is not None:
@@ -34,7 +34,7 @@ def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) 
 
 
 def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_carried: bool = False) -> bool:
-    """Store a probe as soon as it is known. Safe to repeat: what is stored under this number already stays."""
+    """Store a probe as soon as it is known. Safe to repeat: a probe already stored under this number stays."""
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is None:
@@ -46,7 +46,7 @@ def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_
 
 
 def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence: int) -> bool:
-    """Store log lines in one transaction; safe to repeat. The last line there is room for says that it is the last."""
+    """Store log lines in one transaction; safe to repeat. When the log is full, its last line says so."""
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is None:
@@ -78,5 +78,5 @@ def _lines_with_room(lines: Sequence[LogLine], stored: int) -> list[LogLine]:
         return list(lines)
     if room <= 0:
         return []
-    last = LogLine("warning", f"The log is full: {LOG_LINES_PER_ATTEMPT:,} lines are kept, later ones are dropped.")
+    last = LogLine("warning", f"The log is full: {LOG_LINES_PER_ATTEMPT:,} lines are stored, later ones are dropped.")
     return [*lines[: room - 1], last]

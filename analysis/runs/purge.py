@@ -1,7 +1,7 @@
-"""What retention does to runs, a bounded number at once: old ones deleted, deleted ones purged, logs thinned.
+"""What retention does to runs, a bounded number at once: delete old runs, purge deleted ones, trim logs.
 
-Baselines are passed over by all three. Each call is one transaction, short enough for others to write between two.
-Runs are locked before anything of theirs goes, and one that somebody restores or pins just then is passed over.
+All three skip baselines. Each call is one short transaction, so that others can write between two.
+Runs are locked before their rows are removed; one that is restored or pinned at that moment is skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IDS_AT_ONCE = 500
 
 
 def runs_old(before: datetime) -> RunQuerySet:
-    """Over since then, in no list's way yet. One that was restored is as old as that."""
+    """Find runs that ended, or were last restored, before then."""
     ended = Run.objects.filter(
         finished_at__isnull=False, finished_at__lt=before, state__in=TERMINAL_STATES, is_baseline=False
     )
@@ -31,18 +31,18 @@ def runs_old(before: datetime) -> RunQuerySet:
 
 
 def runs_deleted(before: datetime) -> RunQuerySet:
-    """Find those deleted before then: nobody restored them."""
+    """Find runs that were deleted before then."""
     return Run.all_runs.filter(deleted_at__isnull=False, deleted_at__lt=before, is_baseline=False).order_by()
 
 
 def runs_with_old_logs(after: datetime | None, before: datetime) -> RunQuerySet:
-    """Those that ended between the two moments: what ended earlier was seen to."""
+    """Find runs that ended between the two moments: earlier ones are done."""
     ended = Run.all_runs.filter(finished_at__isnull=False, finished_at__lt=before).order_by("finished_at", "pk")
     return ended if after is None else ended.filter(finished_at__gt=after)
 
 
 def runs_expire(*, before: datetime, limit: int) -> int:
-    """Delete the oldest, as people do: they can be restored. The matrix gets its next newest answers."""
+    """Delete the oldest runs, as people do: they can be restored. The matrix gets the next newest results."""
     with transaction.atomic():
         ids = _locked(runs_old(before), limit)
         Run.objects.filter(pk__in=ids).update(deleted_at=Now())
@@ -52,7 +52,7 @@ def runs_expire(*, before: datetime, limit: int) -> int:
 
 
 def runs_purge(*, before: datetime, limit: int) -> int:
-    """For good, with all that belongs to them."""
+    """Remove deleted runs permanently, with all rows that belong to them."""
     with transaction.atomic():
         ids = _locked(runs_deleted(before), limit)
         shown = set(MatrixCell.objects.filter(run__in=ids).values_list("run", flat=True))
@@ -63,13 +63,13 @@ def runs_purge(*, before: datetime, limit: int) -> int:
 
 
 def logs_trim(*, after: datetime | None, before: datetime, limit: int) -> tuple[int, datetime | None]:
-    """Of so many runs; returns how many lines went, and when the last of these runs ended (None: there was none)."""
+    """Trim the logs of up to `limit` runs; returns the number of removed lines, and when the last run ended, if any."""
     with transaction.atomic():
         found = list(runs_with_old_logs(after, before).values_list("pk", "finished_at", "is_baseline")[:limit])
         if not found:
             return 0, None
         reached = found[-1][1]
-        # all that ended in the very same moment belong to this batch: the next one begins after it
+        # all that ended at the same moment belong to this batch: the next one begins after it
         found += (
             runs_with_old_logs(after, before)
             .filter(finished_at=reached)
@@ -86,10 +86,10 @@ def _locked(runs: RunQuerySet, limit: int) -> list[int]:
 
 
 def _lines_between(run_ids: Iterable[int]) -> list[int]:
-    """Of each attempt those that are neither among its first or last, nor a warning or an error."""
+    """Return each attempt's lines that are neither among its first or last, nor a warning or an error."""
     lines = RunLog.objects.filter(run__in=run_ids).order_by("run", "attempt", "sequence")
     by_attempt: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
     for pk, run_id, attempt, level in lines.values_list("pk", "run_id", "attempt", "level").iterator():
         by_attempt[run_id, attempt].append((pk, level))
     keep = LINES_KEPT_EACH_END
-    return [pk for told in by_attempt.values() for pk, level in told[keep:-keep] if level == RunLog.Level.INFO]
+    return [pk for rows in by_attempt.values() for pk, level in rows[keep:-keep] if level == RunLog.Level.INFO]

@@ -1,4 +1,4 @@
-"""Reads the queue and the devices, and asks `analysis.runs.scheduling` when waiting runs may start."""
+"""Reads the queue and the devices, and forecasts by `analysis.runs.scheduling` when waiting runs start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analysis.runs.placement import request_of, slot_of
 from analysis.runs.scheduling import SlotState, WaitingRun, forecast
 
 POSITIONS_MAX = 1_000
-"""With more runs than this in the queue nobody is told a position: that would read every one of them, each time."""
+"""With more runs than this in the queue no position is shown: each forecast would have to read all of them."""
 
 _RUNS_OF_A_MODEL = 20
 _READ = (
@@ -36,16 +36,17 @@ _READ = (
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Where a waiting run stands: 1 starts next. `start_at` is None when that cannot be known."""
+    """The position of a waiting run: 1 starts next. `start_at` is None when it is unknown."""
 
     position: int
     start_at: datetime | None
 
 
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
-    """Of those among these that wait for a device. One that none may take, or very far back, has none.
+    """Return the positions of those runs that wait for a device.
 
-    With more than POSITIONS_MAX in the queue none has.
+    A run that no device may take, or that is very far back, has no position; nor has any run while there are more
+    than POSITIONS_MAX in the queue.
     """
     wanted = {run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate}
     if not wanted:
@@ -89,7 +90,7 @@ def _waiting(run: Run, typical: Mapping[str, float | None]) -> WaitingRun:
 
 
 def _cards(running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime) -> list[SlotState]:
-    """Devices that take runs; when one whose worker is silent will be free, nobody knows."""
+    """Return the devices that take runs; when a device with a silent worker will be free is unknown."""
     is_up = Exists(Device.objects.seen_lately().filter(pk=OuterRef("pk")))
     allowed = _allow_lists()
     cards = []
@@ -111,10 +112,10 @@ def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: dat
 
 
 def _allow_lists() -> dict[int, set[int]]:
-    """Who may use each device that has an allow-list."""
+    """Return the people who may use each device that has an allow-list."""
     allowed: dict[int, set[int]] = defaultdict(set)
     by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")
     by_group = Device.objects.filter(allowed_groups__isnull=False).order_by().values_list("pk", "allowed_groups__user")
     for device_id, user_id in (*by_name, *by_group):
-        allowed[device_id] |= {user_id} - {None}  # a group may have nobody in it, and still keeps others out
+        allowed[device_id] |= {user_id} - {None}  # an empty group still denies the device to others
     return allowed

@@ -1,4 +1,4 @@
-"""How long a running run may still take: read off runs like it, as a range; where there are too few, not at all."""
+"""How long a running run may still take: a range taken from similar runs; unknown where there are too few."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class RemainingTime:
-    """When it ends if it is as quick as the quickest, or as slow as the slowest, of `runs` like it."""
+    """When the run ends if it is as quick as the quickest, or as slow as the slowest, of `runs` similar ones."""
 
     soonest_at: datetime
     latest_at: datetime
@@ -24,7 +24,7 @@ class RemainingTime:
 
 
 def remaining_time(run: Run) -> RemainingTime | None:
-    """None while it does not run, or fewer than three runs like it came to their end without a break."""
+    """Return the range; None while the run is not running, or fewer than three similar runs finished uninterrupted."""
     if run.state != State.RUNNING or run.started_at is None or run.device is None:
         return None
     took = _seconds_of_runs_like(run, run.device.name)
@@ -36,7 +36,7 @@ def remaining_time(run: Run) -> RemainingTime | None:
 
 
 def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:
-    """Of the newest with the same workload, settings and limit on such a device; resumed ones took another time."""
+    """Return the durations of the newest runs of the same series. Resumed runs are left out: their times differ."""
     finished = Run.objects.measuring().filter(
         state=State.FINISHED, model=run.model, device_name=device_name, precision=run.precision, optimizer=run.optimizer
     )

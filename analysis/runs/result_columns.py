@@ -1,6 +1,6 @@
-"""PURE: what is copied out of the engine's answers into columns.
+"""PURE: the figures of the engine's results that are copied into columns.
 
-What was measured and what was estimated go into columns of their own, so that no list can mix the two.
+Measured and estimated figures go into separate columns, so that no list can mix the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "faile
 
 
 def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a `RunResult.to_dict()` that lists filter and sort on. A missing part gives None."""
+    """Return the figures of a `RunResult.to_dict()` that lists filter and sort on; None for a missing part."""
     if "estimates" in result:
         return _estimates_columns(result["estimates"])
     device, boundary, waste, savings = (result[name] for name in ("device", "boundary", "waste", "savings"))
@@ -63,7 +63,7 @@ def history_columns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
-    """Batch size and bytes of what fitted, thinned to POINTS_MAX with both ends kept."""
+    """Return batch size and bytes of the probes that fitted, reduced to POINTS_MAX with both ends included."""
     fits = [(size, p.memory_bytes) for size, p in decisive_probes(probes).items() if p.fits]
     known = [[size, held] for size, held in fits if held is not None]
     if len(known) <= POINTS_MAX:
@@ -73,11 +73,11 @@ def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
 
 
 def _estimates_columns(estimates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of an estimate for one card; one for all cards has no single figure."""
+    """Return the columns of an estimate for one card; one for all cards has no single figure."""
     if not estimates:
         raise ValueError("an estimate without any card")
     columns = [_estimate_columns(estimate) for estimate in estimates]
-    return columns[0] if len(columns) == 1 else {"gpu": "all"}
+    return columns[0] if len(columns) == 1 else {"gpu": ALL_GPUS}
 
 
 def _estimate_columns(estimate: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def _estimate_columns(estimate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _graded_estimate_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the estimate that was made before a measurement, and how far it was off.
+    """Return the columns of the estimate that was made before a measurement, and its error.
 
-    One that cannot be read is left out: a measurement is worth keeping without it.
+    An unreadable estimate is left out: the measurement is valid without it.
     """
     estimate, error = result.get("estimate"), result.get("estimate_error") or {}
     try:
@@ -115,7 +115,7 @@ def _finite(value: object) -> float | None:
 
 
 def probe_columns(probe: Probe) -> dict[str, Any]:
-    """Return the columns of a `Measurement`. Text that the engine has not got is stored empty."""
+    """Return the columns of a `Measurement`. Missing text is stored empty."""
     stored = probe.to_dict()
     columns = {field.name: stored[field.name] for field in fields(Probe)}
     columns["timed_step_seconds"] = list(probe.timed_step_seconds)

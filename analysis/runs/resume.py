@@ -1,6 +1,6 @@
-"""What was measured before an attempt of a run, in the terms of the engine's `--resume`.
+"""The probes measured before an attempt of a run, in the format of the engine's `--resume`.
 
-The engine itself compares device and environment, and carries the probes over only where they are the same.
+The engine compares device and environment, and carries the probes over only where they are the same.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ def earlier_attempt(run: Run) -> dict[str, Any] | None:
     """Return what the engine starts with; None when nothing was measured before.
 
     A run that takes over another one starts with the other's limit and probes, so that only its speeds are compared
-    anew, in every attempt. Any other run starts with the probes of its own attempt that got furthest.
+    again, in every attempt. Any other run starts with the probes of its own attempt that has the most.
     """
     finished = run.takes_over if run.takes_over is not None and run.takes_over.result else None
     attempts = run.attempts.filter(number__lt=run.attempt) if finished is None else finished.attempts.all()
-    best = _furthest(attempts)
+    best = _most_measured(attempts)
     if best is None or best.environment is None:
         return None
     rows = best.run.measurements.filter(attempt=best.number).order_by("sequence")
@@ -28,7 +28,7 @@ def earlier_attempt(run: Run) -> dict[str, Any] | None:
     return {**best.environment, "probes": [row.probe.to_dict() for row in rows], "boundary": boundary}
 
 
-def _furthest(attempts: QuerySet[Attempt]) -> Attempt | None:
-    measured = Count("run__measurements", filter=Q(run__measurements__attempt=F("number")))
-    measuring = attempts.filter(environment__isnull=False).annotate(measured=measured).filter(measured__gt=0)
-    return measuring.select_related("run").order_by("-measured", "-number").first()
+def _most_measured(attempts: QuerySet[Attempt]) -> Attempt | None:
+    probe_count = Count("run__measurements", filter=Q(run__measurements__attempt=F("number")))
+    usable = attempts.filter(environment__isnull=False).annotate(probe_count=probe_count).filter(probe_count__gt=0)
+    return usable.select_related("run").order_by("-probe_count", "-number").first()

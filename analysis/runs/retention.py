@@ -1,6 +1,6 @@
-"""Applies the rules of retention, batch by batch, for as long as it may; and the housekeeping that needs no rule.
+"""Applies the retention rules, batch by batch, within a time limit; and the housekeeping that needs no rule.
 
-Nothing here holds the database for long: each batch is a transaction of its own, and others write in the pauses.
+No transaction is long: each batch is one, and others write in the pauses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DAYS: Mapping[str, int | None] = {
     What.AUDIT_ENTRIES: None,
     What.IDEMPOTENCY_KEYS: 1,
 }
-"""Where nobody said otherwise."""
+"""The default number of days of each rule."""
 
 EVERY = timedelta(days=1)
 ACTOR = "retention"
@@ -43,7 +43,7 @@ _TRACES = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of one rule. `count` of rows that went, or would go; None: it keeps everything."""
+    """The outcome of one rule. `count` is the number of rows removed, or to remove; None: nothing is ever removed."""
 
     rule: RetentionRule
     count: int | None
@@ -51,7 +51,7 @@ class Applied:
 
 
 class _Clock:
-    """How long the work may take, and who wants to know that it goes on."""
+    """The time limit of the work, and the sign of life that it gives meanwhile."""
 
     def __init__(self, seconds: float | None, beat: Callable[[], None]) -> None:
         self._until = None if seconds is None else time.monotonic() + seconds
@@ -63,7 +63,7 @@ class _Clock:
 
 
 def rules() -> list[RetentionRule]:
-    """All of them; one whose row is missing gets it, with the days that hold where nobody said otherwise."""
+    """Return all rules; a missing row is created with its default number of days."""
     for what, days in DAYS.items():
         RetentionRule.objects.get_or_create(what=what, defaults={"days": days})
     return list(RetentionRule.objects.filter(what__in=DAYS))
@@ -78,9 +78,9 @@ def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: N
 
 
 def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) -> list[Applied]:
-    """Once a day each, by whichever worker is first to claim it; what was not done in time goes on at the next call.
+    """Apply each rule once a day, by the first worker that claims it. Unfinished work continues at the next call.
 
-    So does a rule that fails, and the others do not wait for it.
+    A rule that fails is also tried again at the next call, and does not stop the others.
     """
     due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY)
     clock, applied, failed = _Clock(seconds, beat), [], []
@@ -94,12 +94,12 @@ def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) ->
             if rule.what == What.DELETED_RUNS:
                 _tidy(clock)
     if failed:
-        raise ExceptionGroup("rules of retention failed", failed)
+        raise ExceptionGroup("retention rules failed", failed)
     return applied
 
 
 def would_retain() -> list[Applied]:
-    """How much each rule would throw away now. Of logs: of how many runs they would be looked through."""
+    """Return how many rows each rule would remove now; for logs, how many runs' logs it would trim."""
     return [Applied(rule, None if rule.days is None else _due(rule, _before(rule))) for rule in rules()]
 
 
@@ -139,7 +139,7 @@ def _purge_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     return _fewer(services.runs_purge(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
 
 
-def _age_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+def _expire_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     return _fewer(services.runs_expire(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
 
 
@@ -151,8 +151,8 @@ def _purge_keys(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     return IdempotencyKey.objects.filter(created_at__lt=before).delete()[0], True
 
 
-def _thin_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    """How far it came is kept, so that no run's log is looked through twice."""
+def _trim_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    """Trim logs, and store how far this came, so that no run's log is read twice."""
     count, reached = services.logs_trim(after=rule.reached_at, before=before, limit=_LOGS_AT_ONCE)
     if reached is None:
         return count, True
@@ -167,15 +167,15 @@ def _fewer(done: int, limit: int) -> tuple[int, bool]:
 
 _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = {
     What.DELETED_RUNS: _purge_runs,
-    What.OLD_RUNS: _age_runs,
-    What.LOG_LINES: _thin_logs,
+    What.OLD_RUNS: _expire_runs,
+    What.LOG_LINES: _trim_logs,
     What.AUDIT_ENTRIES: _purge_entries,
     What.IDEMPOTENCY_KEYS: _purge_keys,
 }
 
 
 def _tidy(clock: _Clock) -> None:
-    """Traces that nobody looks for any more, and the statistics by which SQLite chooses its indexes."""
+    """Remove expired sessions and other traces, and update the statistics by which SQLite chooses indexes."""
     now = database_now()
     _delete(Session.objects.filter(expire_date__lt=now), clock)
     _delete(AccessAttempt.objects.filter(attempt_time__lt=now - _TRACES), clock)

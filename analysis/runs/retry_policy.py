@@ -1,13 +1,13 @@
-"""PURE: who is to blame when an attempt ends without a result, and whether the run gets another one.
+"""PURE: whether a run is tried again after an attempt without a result, by what caused the end.
 
-| cause | blame | what follows |
+| cause | at fault | next state |
 |---|---|---|
-| worker_stopped | nobody: it was asked to stop | queued again, not counted |
+| worker_stopped | nothing: an orderly stop | queued again, not counted |
 | owner_died, host_lost | the worker or its host | queued again; after 3 counted attempts interrupted |
 | engine_killed, engine_crashed, engine_worker_died, stalled | perhaps the run | queued again once, then failed |
 | anything else | the run | failed |
 
-Whatever the cause: a run that somebody wants cancelled is cancelled, and none has more than 3 counted attempts.
+In all cases: a run with a cancel request is cancelled, and no run has more than 3 counted attempts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_COUNTED_ATTEMPTS = 3
 
 
 class Cause(StrEnum):
-    """Why an attempt gave no result, where that may be worth another one."""
+    """Why an attempt gave no result, where another attempt may succeed."""
 
     WORKER_STOPPED = "worker_stopped"
     OWNER_DIED = "owner_died"
@@ -39,13 +39,13 @@ _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
 _ONCE_MORE = (Cause.ENGINE_KILLED, Cause.ENGINE_CRASHED, Cause.ENGINE_WORKER_DIED, Cause.STALLED)
 
 
-_STORY: dict[str, str] = {
+_DESCRIPTIONS: dict[str, str] = {
     Cause.OWNER_DIED: "its worker died",
-    Cause.HOST_LOST: "its host fell silent",
+    Cause.HOST_LOST: "its host stopped responding",
     Cause.ENGINE_KILLED: "something killed its engine",
     Cause.ENGINE_CRASHED: "its engine crashed",
     Cause.ENGINE_WORKER_DIED: "the engine's worker process was killed or crashed",
-    Cause.STALLED: "its engine stood still",
+    Cause.STALLED: "its engine made no progress",
 }
 
 
@@ -58,8 +58,8 @@ class RetryDecision:
 
 
 def describe_attempts(causes: Sequence[str]) -> str:
-    """Say "Given up after 3 attempts: its worker died 2 times, something killed its engine once."."""
-    story = ", ".join(f"{_STORY.get(cause, cause)} {_times(count)}" for cause, count in Counter(causes).items())
+    """Write "Given up after 3 attempts: its worker died 2 times, something killed its engine once."."""
+    story = ", ".join(f"{_DESCRIPTIONS.get(cause, cause)} {_times(count)}" for cause, count in Counter(causes).items())
     return f"Given up after {len(causes)} attempts: {story}."
 
 
@@ -68,7 +68,7 @@ def _times(count: int) -> str:
 
 
 def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
-    """`earlier_counted` are the causes of the counted attempts before this one."""
+    """Return what follows this cause; `earlier_counted` are the causes of the counted attempts before this one."""
     is_counted = cause != Cause.WORKER_STOPPED
     if cancel_requested:
         return RetryDecision(State.CANCELLED, is_counted)

@@ -1,6 +1,6 @@
 """Reuse before re-run: the newest certified result of an equal spec, on the same class of card, with the same stack.
 
-It is offered, never taken: what it says of the past is a fact, whether it is still wanted is for people to say.
+The earlier result is only offered: the person decides whether to use it or to measure again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from engine.errors import SpecError
 from engine.spec import RunSpec
 
 LOOKED_THROUGH_MAX = 100
-"""Runs of one model, card, precision and optimizer, the newest first: further back is no longer of this stack."""
+"""Newest runs of one model, card, precision and optimizer that are read: older ones are of an older stack."""
 SAME_CAPACITY = 0.02
-"""Cards of one name may differ twofold in memory; drivers keep a little of it back, one more than another."""
+"""Cards of one name may differ twofold in memory; drivers reserve a little of it, in differing amounts."""
 STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
-# what changes no measured figure: where among equals it runs, how long it may take, what is assumed of money
+# settings that change no measured figure: which of equal devices, the time budget, the assumptions about cost
 NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(RunSpec) if field.name in NOT_MEASURED}
 
@@ -30,7 +30,7 @@ Stack = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class EarlierResult:
-    """A finished run that answers what is requested, and what it was measured with."""
+    """A finished run with the requested spec, and the software versions it was measured with."""
 
     run: Run
     torch: str
@@ -95,8 +95,8 @@ def stack_of(environment: Mapping[str, Any]) -> Stack:
     return tuple(environment.get(name) for name in STACK)
 
 
-def _asked(run: Run) -> RunSpec | None:
-    """None for a spec of an older version that can no longer be read."""
+def _comparable_spec(run: Run) -> RunSpec | None:
+    """Return the comparable part of a run's spec; None for a spec of an older version that can no longer be read."""
     try:
         return _measured_part(run.run_spec)
     except SpecError:
@@ -104,5 +104,5 @@ def _asked(run: Run) -> RunSpec | None:
 
 
 def _measured_part(spec: RunSpec) -> RunSpec:
-    """With the input size spelled out, and without what changes no measured figure."""
+    """Make the input size explicit, and reset the settings that change no measured figure."""
     return replace(spec, **_DEFAULTS | {spec.workload.input_field: spec.input_size})

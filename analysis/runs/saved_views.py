@@ -1,4 +1,4 @@
-"""Saved views of the history: who keeps one, and who takes it away again."""
+"""Saved views of the history: create, replace, delete."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> Sa
     """
     plain_line(name.strip())
     name = storable_text(name.strip(), NAME_LENGTH)
-    theirs = SavedView.objects.filter(owner=owner)
-    if not name or len(query) > QUERY_LENGTH or theirs.exclude(name=name).count() >= VIEWS_PER_PERSON:
+    own_views = SavedView.objects.filter(owner=owner)
+    if not name or len(query) > QUERY_LENGTH or own_views.exclude(name=name).count() >= VIEWS_PER_PERSON:
         return None
-    kept, _ = SavedView.objects.update_or_create(
+    view, _ = SavedView.objects.update_or_create(
         owner=owner, name=name, defaults={"query": query, "is_shared": is_shared}
     )
-    return kept
+    return view
 
 
 def saved_view_delete(*, view_id: int, by: User) -> bool:
-    """Its owner may, and GPU managers. False: there is no such view, or it is somebody else's."""
+    """Delete a view, as its owner or a GPU manager. False: there is no such view, or it is another person's."""
     views = SavedView.objects.filter(pk=view_id)
     if not may_manage(by):
         views = views.filter(owner=by)

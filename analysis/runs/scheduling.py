@@ -1,7 +1,7 @@
-"""PURE: which waiting run may run where, whose turn it is, and when a waiting run can expect to start.
+"""PURE: which waiting run may run where, which runs next, and when a waiting run can expect to start.
 
-The rule, in this order: the highest priority; then the person with the fewest running runs; then the person
-served longest ago (never: first); then the oldest run. Runs without a person count as one person.
+The order: the highest priority; then the person with the fewest running runs; then the person whose last start is
+longest ago (never: first); then the oldest run. Runs without a person count as one person.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from datetime import datetime, timedelta
 from analysis.models.querysets import FOREIGN_SHARE_MAX
 
 FORECAST_STARTS_MAX = 500
-"""How far ahead is looked: beyond that, an expected start would be a guess."""
+"""How far ahead the forecast looks: beyond that, an expected start would be a guess."""
 
-_ASSUMED_SECONDS = 300.0  # of a run whose model never finished: orders the forecast, and makes its times unknown
+_ASSUMED_SECONDS = 300.0  # assumed for a model without a finished run: it orders the forecast, but gives no times
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """What a run asks of a device: one of its own, or any of a kind whose name holds the class."""
+    """The device that a run requests: a particular one, or any of a kind whose name contains the class."""
 
     device_id: int | None = None
     kind: str = ""
@@ -34,7 +34,7 @@ class ResourceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A device as far as placing is concerned. What is None is not known, or not limited."""
+    """The properties of a device that matter for placement. None means unknown or unlimited."""
 
     device_id: int
     kind: str
@@ -62,7 +62,7 @@ class FairShareEntry:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """A queued run in the forecast. `typical_seconds`: how long runs of its model take, if any finished."""
+    """A queued run in the forecast. `typical_seconds`: how long runs of its model take, None if none finished."""
 
     run_id: int
     person: int | None
@@ -74,7 +74,7 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """A device that takes runs, with whose run it has and in how many seconds that may end (None: unknown)."""
+    """A device that takes runs, the person whose run it executes, and the seconds until it may end (None: unknown)."""
 
     card: Slot
     is_running: bool = False
@@ -84,14 +84,14 @@ class SlotState:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Where a waiting run stands: 1 starts next. `start_seconds` from now; None when that is not known."""
+    """The position of a waiting run: 1 starts next. `start_seconds` is from now; None when unknown."""
 
     position: int
     start_seconds: float | None
 
 
 def is_wanted(ask: ResourceRequest, card: Slot) -> bool:
-    """Whether this is a device of the kind that is requested."""
+    """Whether this is the requested device, or one of the requested kind and class."""
     if ask.device_id is not None:
         return ask.device_id == card.device_id
     return ask.kind == card.kind and ask.device_class.lower() in card.name.lower()
@@ -102,7 +102,7 @@ def has_memory(ask: ResourceRequest, card: Slot) -> bool:
 
 
 def has_capability(ask: ResourceRequest, card: Slot) -> bool:
-    """Tell whether the device is capable enough; one that does not tell its capability is given the chance."""
+    """Whether the device's compute capability suffices; an unknown one is assumed to."""
     needed, has = ask.needs_compute_capability, card.compute_capability
     return needed is None or has is None or needed <= has
 
@@ -117,7 +117,7 @@ def may_run(ask: ResourceRequest, card: Slot, person: int | None) -> bool:
 
 
 def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
-    """Whose turn it is, first one first."""
+    """Sort by the order in which people get the next device."""
     return sorted(entries, key=_turn)
 
 
@@ -141,9 +141,9 @@ def forecast(
     last_started: dict[int | None, datetime],
     wanted: Collection[int] | None = None,
 ) -> dict[int, Expectation]:
-    """Play the queue forward by the rule. Runs that no device may take, or that are too far back, are left out.
+    """Simulate the queue. Runs that no device may take, or that are too far back, are left out.
 
-    It ends early once all of `wanted` are known.
+    The simulation ends early once all of `wanted` are known.
     """
     still_wanted = set(wanted) if wanted is not None else None
     expected: dict[int, Expectation] = {}
@@ -157,7 +157,7 @@ def forecast(
 
 
 def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None]]:
-    """Each start with its time, in the order they come: the device that is free first takes the next run."""
+    """Yield each start with its time, in order: the device that is free first takes the next run."""
     is_known = [card.seconds_left is not None for card in cards]
     holder = [card.person for card in cards]
     free = [(_assumed(card.seconds_left), number) for number, card in enumerate(cards)]
@@ -171,7 +171,7 @@ def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun,
             has_run[number] = False
         run = queue.take(cards[number].card, at)
         if run is None:
-            continue  # nothing that waits may run here, and nothing new comes in a forecast
+            continue  # no waiting run may run here, and a forecast gets no new ones
         yield run, at if is_known[number] else None
         has_run[number], holder[number] = True, run.person
         is_known[number] = is_known[number] and run.typical_seconds is not None
@@ -183,7 +183,7 @@ def _assumed(seconds: float | None) -> float:
 
 
 class _Queue:
-    """Waiting runs in groups that stand and fit alike, so that a turn looks at groups, not at every run."""
+    """Waiting runs, grouped by equal order and placement, so that a step looks at groups, not at every run."""
 
     def __init__(self, waiting: Iterable[WaitingRun], now: datetime, last_started: dict[int | None, datetime]) -> None:
         self.now = now
@@ -194,7 +194,7 @@ class _Queue:
             self.groups[run.person, run.priority, run.ask].append(run)
 
     def take(self, card: Slot, at_seconds: float) -> WaitingRun | None:
-        """Choose what this device starts next, by the rule; the person is then one that was just served."""
+        """Take the run that this device starts next, and count it as its person's last start."""
         offered = [key for key in self.groups if may_run(key[2], card, key[0])]
         if not offered:
             return None

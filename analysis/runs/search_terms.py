@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def search_terms(text: str) -> list[str]:
-    """Letters and digits in small letters without accents, each word once: "Café run_7" -> cafe, run, 7."""
+    """Split text into lower-case words without accents, each once: "Café run_7" -> cafe, run, 7."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return list(dict.fromkeys(word[:WORD_LENGTH] for word in _WORD.findall(letters)))

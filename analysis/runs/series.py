@@ -1,4 +1,4 @@
-"""PURE: which series a run belongs to. Runs of one series can be laid side by side over time."""
+"""PURE: which series a run belongs to. Runs of one series are comparable over time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from engine.catalog import WORKLOADS
 from engine.spec import DEFAULTS, TRAINING_SETTINGS
 
 PARAMETERS = ("model", "gpu", *TRAINING_SETTINGS, "input_size", "memory_limit_bytes")
-"""Of the address of a trend."""
+"""The parameters in the address of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
-    """One workload, its settings and a card: runs that agree in all of it can be laid side by side over time.
+    """One workload, its settings and a card: runs that agree in all of these are comparable over time.
 
     `settings` has a value for each of TRAINING_SETTINGS, in their order. `input_size` is in tokens or pixels.
     """
@@ -40,18 +40,18 @@ class SeriesKey:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The values of all PARAMETERS."""
+        """Return the values of all PARAMETERS."""
         limits = {"input_size": self.input_size, "memory_limit_bytes": self.memory_limit_bytes}
         return {"model": self.model, "gpu": self.gpu, **dict(self.settings), **limits}
 
     @property
     def address(self) -> str:
-        """As the query of an address; what is a default is left out."""
+        """Return the series as the query of an address; defaults are left out."""
         defaults = {**DEFAULTS, "input_size": default_input_size(self.model), "model": None}
         given = {name: value for name, value in self.parameters.items() if value != defaults.get(name)}
         return "?" + urlencode({name: "1" if value is True else value for name, value in given.items()})
 
 
 def default_input_size(model: str) -> int | None:
-    """Return what a run of the model takes by itself; None for a model that is no longer offered."""
+    """Return a model's default input size; None for a model that is no longer offered."""
     return WORKLOADS[model].default_input_size if model in WORKLOADS else None

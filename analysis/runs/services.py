@@ -1,7 +1,7 @@
-"""The only writer of runs and of what belongs to them. Pages, API, admin and commands call these.
+"""The only functions that write runs and the rows that belong to them. Pages, API, admin and commands call these.
 
-A running run is written by its owner alone: every such write says WHERE id AND token AND running, and
-answers False when that found no row. False means the lease is lost: kill the engine, write nothing more.
+Only its owner writes a running run: every such write has WHERE id AND token AND running, and returns False when that
+finds no row. False means that the lease is lost: kill the engine, write nothing more.
 The transitions are drawn in `analysis.models.Run`.
 """
 

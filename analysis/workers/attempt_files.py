@@ -1,7 +1,7 @@
-"""Where the engine of one attempt leaves its result, in case nobody is there any more to hear it.
+"""The file in which the engine of one attempt leaves its result, in case its supervisor is dead by then.
 
-`<data folder>/runs/<run>/<token>/result.json`. The token makes it this attempt's own: no other claim, no other
-database that used this folder before, ever has the same.
+`<data folder>/runs/<run>/<token>/result.json`. The token makes the file unique to this attempt: no other claim, and
+no other database that used this folder before, has the same token.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ from analysis.runs.result_columns import result_columns
 logger = logging.getLogger(__name__)
 
 NOT_STORABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, DataError, IntegrityError)
-"""What storing a result raises that is not what an engine of this version says: trying again would not help."""
+"""Errors of storing a malformed result, such as one of another version of the engine. A retry would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftResult:
-    """What a dead attempt had finished."""
+    """The result of an attempt whose supervisor died before it stored it."""
 
     result: dict[str, Any]
     exit_status: int
 
 
 def result_file(run: Run) -> Path:
-    """Of the attempt that holds the run now. The folder is made; where it cannot be, the engine will say so."""
+    """Return the path for the result of the run's current attempt, and create its folder.
+
+    A folder that cannot be created is logged here, and reported by the engine.
+    """
     folder = _folder(run)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        logger.warning("run %s: no folder for its result: %s", run.pk, exc)
+        logger.warning("run %s: the folder for its result cannot be created: %s", run.pk, exc)
     return folder / "result.json"
 
 
 def left_result(run: Run) -> LeftResult | None:
-    """The result that is there and whole; a torn or foreign one is told and not used."""
+    """Read the result that a dead attempt left. One that is incomplete or malformed is logged and ignored."""
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
         left = LeftResult(dict(content["result"]), int(content["exit_status"]))
@@ -59,7 +62,7 @@ def left_result(run: Run) -> LeftResult | None:
 
 
 def attempt_folder_remove(run: Run) -> None:
-    """Once the attempt's end is stored, or given up."""
+    """Remove the attempt's folder, once its end is stored or given up."""
     folder = _folder(run)
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):  # other attempts of the run may lie there

@@ -1,4 +1,4 @@
-"""What a card of this host takes for itself, measured by the engine in a child process."""
+"""The fixed memory costs of a card of this host, measured by the engine in a child process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALIBRATE_SECONDS = 300
 
 
 def calibrations(gpu: str) -> list[dict[str, Any]]:
-    """The newest of each class of cards, measured on whatever host; of one card of the catalogue, or of all."""
+    """Return the newest calibration of each class of cards, from any host: of one card of the catalogue, or of all."""
     calibrated = Device.objects.filter(calibration__isnull=False).order_by("calibrated_at", "pk")
     measured = calibrated.values_list("calibration", flat=True)
     newest = {calibration["gpu_id"]: calibration for calibration in measured if calibration is not None}
@@ -30,9 +30,9 @@ def calibrations(gpu: str) -> list[dict[str, Any]]:
 def calibration_measure(
     device: Device, keep_open: Sequence[int] = (), command: Sequence[str] | None = None
 ) -> Calibration:
-    """The engine's answer for this card alone. Raises EngineError with what it says.
+    """Have the engine calibrate this card. Raises EngineError with the engine's message.
 
-    The caller holds the card: `keep_open` is its lock, which the engine inherits.
+    The caller holds the card's lock: `keep_open` is its descriptor, which the engine inherits.
     """
     name, environment = device.device, engine_environment(os.environ) | inherited_by_child(keep_open)
     if device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
@@ -49,10 +49,11 @@ def calibration_measure(
             cwd=settings.BASE_DIR,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise DeviceUnavailable(f"it could not be calibrated: {exc}") from exc
+        raise DeviceUnavailable(f"the device could not be calibrated: {exc}") from exc
     if answer.returncode != 0:
-        raise EngineError(f"it could not be calibrated: {answer.stderr.strip()[-2000:] or 'no reason was given'}")
+        reason = answer.stderr.strip()[-2000:] or "no reason was given"
+        raise EngineError(f"the device could not be calibrated: {reason}")
     try:
         return Calibration.from_dict(json.loads(answer.stdout))
     except (AttributeError, TypeError, ValueError) as exc:
-        raise EngineError(f"its calibration cannot be read: {exc!r}") from exc
+        raise EngineError(f"the engine's calibration cannot be read: {exc!r}") from exc

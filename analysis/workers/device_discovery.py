@@ -1,7 +1,7 @@
-"""The devices of this host: what the engine finds, kept as rows; and how much of their memory is in use.
+"""The devices of this host: stored as the engine finds them; and how much of their memory is in use.
 
-The engine is asked in a child process, for finding devices means importing torch. Memory in use comes from
-the driver (NVML) and from the kernel, read by one process per host: `manage.py up`.
+The engine runs in a child process, because finding devices means importing torch. Memory in use is read from
+the driver (NVML) and from the kernel, by one process per host: `manage.py up`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
-    """Ask the engine what this host has. Raises DeviceUnavailable when it cannot say."""
+    """List the devices of this host by the engine. Raises DeviceUnavailable when the engine fails."""
     try:
         answer = subprocess.run(
             [*(command or settings.ENGINE_COMMAND), "devices", "--json"],
@@ -53,24 +53,24 @@ def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
 
 
 def accelerators_or_cpu(found: Iterable[DeviceFacts]) -> list[DeviceFacts]:
-    """What a host offers by itself: its accelerators; the CPU where there is none."""
+    """Return the devices that a host offers by default: its accelerators; the CPU where there is none."""
     devices = list(found)
     return [facts for facts in devices if facts.kind != "cpu"] or devices
 
 
 def devices_register(found: Iterable[DeviceFacts]) -> list[Device]:
-    """Keep a row per device of this host. Price and `enabled` belong to people and stay as they are."""
+    """Store a row per device of this host. Price and `enabled` are set by people and stay as they are."""
     return [_register(facts) for facts in found]
 
 
 def device_of_this_host(name: str) -> Device:
-    """The row of `cuda:0`, `cpu`, ... or of a UUID here; registered when there is none. Raises DeviceUnavailable."""
+    """Return this host's row of `cuda:0`, `cpu`, ... or of a UUID, registered if missing. Raises DeviceUnavailable."""
     known = Device.objects.on_host(settings.HOST_NAME).filter(Q(device=name) | Q(uuid=name)).first()
     return known or device_register(name)
 
 
 def device_register(name: str) -> Device:
-    """Look for this device, by the engine's name or by UUID, and keep its row. Raises DeviceUnavailable."""
+    """Look for this device, by the engine's name or by UUID, and store its row. Raises DeviceUnavailable."""
     found = devices_find()
     for facts in found:
         if name in (facts.device, facts.uuid):
@@ -80,7 +80,7 @@ def device_register(name: str) -> Device:
 
 
 def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -> None:
-    """Note when these devices' worker last gave a sign of life, and what their memory holds now; unknown stays None."""
+    """Store when these devices' worker last gave a sign of life, and their memory in use; unknown stays None."""
     seen_at = Now() - timedelta(seconds=silent_seconds)
     for device in devices:
         used = memory_used_bytes(device)
@@ -89,14 +89,14 @@ def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -
 
 
 def memory_used_bytes(device: Device) -> int | None:
-    """What all processes together hold, or None where nothing can say."""
+    """Return the memory that all processes together hold; None where it cannot be read."""
     if device.kind == "cuda":
         return _card_used_bytes(device)
     return host_used_bytes() if device.kind == "cpu" else None
 
 
 def host_used_bytes(meminfo: Path = _MEMINFO) -> int | None:
-    """`MemTotal - MemAvailable`, as `free` counts what programs could not get."""
+    """Return `MemTotal - MemAvailable`: the memory that programs could not get, as `free` counts it."""
     with suppress(OSError, KeyError, ValueError):
         lines = (line.split() for line in meminfo.read_text().splitlines())
         kib = {fields[0].rstrip(":"): int(fields[1]) for fields in lines if len(fields) >= 2}
@@ -105,7 +105,7 @@ def host_used_bytes(meminfo: Path = _MEMINFO) -> int | None:
 
 
 def foreign_use_read(device: Device) -> None:
-    """Note what others hold of a card that this host is about to use. The caller holds its lock: none of it is ours."""
+    """Store how much memory other processes hold on a card. The caller holds its lock, so none of it is ours."""
     used = _card_used_bytes(device) if device.kind == "cuda" else None
     if used != device.foreign_used_bytes:
         device.foreign_used_bytes = used
@@ -113,7 +113,7 @@ def foreign_use_read(device: Device) -> None:
 
 
 def _card_used_bytes(device: Device) -> int | None:
-    """As `nvidia-smi --query-gpu=memory.used` says."""
+    """Read the card's memory in use, as `nvidia-smi --query-gpu=memory.used` reports it."""
     try:
         pynvml.nvmlInit()
         uuid = device.uuid if device.uuid.startswith(("GPU-", "MIG-")) else f"GPU-{device.uuid}"
@@ -124,7 +124,7 @@ def _card_used_bytes(device: Device) -> int | None:
 
 
 def _register(facts: DeviceFacts) -> Device:
-    """A card is found by its UUID, and its row moves with it; what has none is found by host and name."""
+    """Store one device. A card's row is found by its UUID and moves with the card; others by host and name."""
     host, _ = Host.objects.get_or_create(name=settings.HOST_NAME)
     place = {"host": host, "device": facts.device}
     identity = {"uuid": facts.uuid} if facts.uuid else {**place, "uuid": ""}

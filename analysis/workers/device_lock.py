@@ -1,7 +1,7 @@
 """The engine's lock on a device, for a device of the portal.
 
 The row's token protects the database, this lock protects the card. It is free only when every process of the
-last run is dead; so its holder knows that a run still marked running here belongs to nobody.
+last run is dead; so its holder knows that a run still marked running here has no living owner.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from engine.machine import device_lock as locks
 
 @contextmanager
 def device_lock(device: Device, *, wait_seconds: float = 0.0) -> Iterator[int]:
-    """Hold the device; yields the descriptor that the engine inherits. Raises DeviceBusy, which says who holds it."""
+    """Hold the device; yields the descriptor that the engine inherits. Raises DeviceBusy, which names the holder."""
     with locks.held(lock_path(device), str(device), work="a portal's worker", wait_seconds=wait_seconds) as descriptor:
         yield descriptor
 
 
 def lock_path(device: Device) -> Path:
-    """The same file for a card whatever row or host it is known by."""
+    """Return the lock file of a card: the same whatever row or host the card is known by."""
     host = str(device.host)
     return locks.lock_path(device=device.device, uuid=device.uuid, host=host, folder=Path(settings.LOCK_DIR))
 
 
 def kill_left_behind(device: Device) -> None:
-    """By the holder, once its engine is dead: end what that left in other sessions, which would block the device."""
+    """End the processes that a dead engine left in other sessions: they would block the device.
+
+    Only the holder of the lock may call this, once its engine is dead.
+    """
     locks.kill_left_behind(lock_path(device))

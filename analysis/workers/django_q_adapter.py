@@ -1,19 +1,19 @@
-"""Everything by which we change django-q2, in one place: read in `READ_IN_VERSION`, and a test fails on another.
+"""All changes that we make to django-q2, written for `READ_IN_VERSION`; a test fails on another version.
 
-What the queue guarantees: a task runs *at least once*. A run is measured once at a time all the same, for every write
-of it is fenced by the token in its row, and its message says no more than "look".
+The queue guarantees that a task runs *at least once*. A run is nevertheless measured by one worker at a time: every
+write to it is fenced by the token in its row, and its message only says "look".
 
 1. **A cluster fails fast.** A process that died by a signal may hold one of the queue's locks for ever, so the whole
    cluster ends (`FailFastSentinel`); django-q2 alone would start another process beside the lock.
-2. **Processes are forks**, which the stop pipe, the heartbeat and the patches below reach without a word.
-3. **Who waits gives a sign of life** (`SignsOfLife`): django-q2's processes wait without end, and one that waits looks
-   like one that is frozen.
+2. **Processes are forks**: they inherit the stop pipe, the heartbeat and the patches below.
+3. **A waiting process gives signs of life** (`SignsOfLife`): django-q2's processes wait without a time limit, and a
+   waiting process could not be distinguished from a frozen one.
 4. **Only our own tasks**, without arguments, and only plain values: see below.
 
 A message is a pickled task, signed with SECRET_KEY (HMAC-SHA256 over the whole pickle and its time). django-q2 checks
-the signature, unpickles, and imports whatever the function's name, its `hook` and its `chain` say: whoever learns the
-key and may write to the queue's table runs code on every host with a card. Here the pickle may name no code at all, and
-a task must be one of ours: so the key signs a message that says "look", and no more.
+the signature, unpickles, and imports what the function's name, its `hook` and its `chain` say: an attacker who has the
+key and may write to the queue's table could run code on every host with a card. Here the pickle must not name any code,
+and a task must be one of ours, so such an attacker can only make a worker look at the queue.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WAIT_SECONDS = 5.0
 TASKS = frozenset(
     {"analysis.workers.tasks.wake", "analysis.workers.tasks.housekeep", "analysis.workers.tasks.estimate"}
 )
-# messages that a version before 0.4 left in the queue; they may go when nobody upgrades from one any more
+# tasks of versions before 0.4, which an upgrade may find in the queue; to be removed with the support of such upgrades
 _FORMER_NAMES = {f"analysis.tasks.{name.rpartition('.')[2]}": name for name in TASKS}
 _PARTS = frozenset({"id", "name", "func", "args", "kwargs", "started", "cluster", "ack_failure"})
 _TYPES = frozenset({("datetime", "datetime"), ("datetime", "timezone"), ("datetime", "timedelta")})
@@ -58,11 +58,11 @@ _BROKEN = (pickle.UnpicklingError, zlib.error, EOFError, ValueError, TypeError, 
 
 
 class Refused(BadSignature):
-    """A message that django-q2 then drops, as it does one with a wrong signature."""
+    """A message is not one of ours. django-q2 drops it, as it does one with a wrong signature."""
 
 
 class SafeUnpickler:
-    """Reads a pickle of plain values and times; one that names anything else to be called is refused."""
+    """Reads a pickle of plain values and times; one that calls anything else is refused."""
 
     @staticmethod
     def loads(data: bytes) -> Any:
@@ -73,7 +73,7 @@ class SafeUnpickler:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Looks nothing up beside the parts of a time."""
+    """Resolves no names but those that a time consists of."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _TYPES:
@@ -105,14 +105,14 @@ def _own(task: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SignsOfLife:
-    """What the process that runs tasks, and the one that reads the queue's table, call while they wait."""
+    """Called by the process that runs tasks, and by the one that reads the queue's table, while they wait."""
 
     task_process: Callable[[], None] = lambda: None
     pusher: Callable[[], None] = lambda: None
 
 
 class WatchedQueue:
-    """A queue between two processes whose user waits in short turns, and gives a sign of life at each."""
+    """A queue between two processes that waits in short intervals, and gives a sign of life after each."""
 
     def __init__(self, watched: multiprocessing.Queue[Any], beat: Callable[[], None]) -> None:
         self._watched, self._beat = watched, beat
@@ -124,7 +124,7 @@ class WatchedQueue:
                 return self._watched.get(timeout=WAIT_SECONDS)
 
     def put(self, item: Any) -> None:
-        """The queue is full as long as a run is under way, which may be for hours."""
+        """Put the item in, waiting while the queue is full: as long as a run is under way, which may be for hours."""
         while True:
             self._beat()
             with suppress(queue.Full):
@@ -132,7 +132,7 @@ class WatchedQueue:
 
 
 class WatchedBroker:
-    """The queue's table, whose reader gives a sign of life each time that it looks."""
+    """The queue's table; its reader gives a sign of life with each look."""
 
     def __init__(self, watched: Broker, beat: Callable[[], None]) -> None:
         self._watched, self._beat = watched, beat
@@ -146,7 +146,7 @@ class WatchedBroker:
 
 
 class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no types
-    """Replaces processes that left in order; ends everything when one died or ran out of time."""
+    """Replaces processes that ended in order; ends the whole cluster when one died or ran out of time."""
 
     signs = SignsOfLife()
 
@@ -161,7 +161,7 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
         return pusher
 
     def start(self) -> None:
-        # the main process decides when the cluster ends; not SIG_IGN, which the engine would inherit
+        # the main process decides when the cluster ends; SIG_IGN would be inherited by the engine
         signal.signal(signal.SIGTERM, lambda number, frame: None)
         super().start()
 
@@ -175,7 +175,7 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
 
 
 def _adopt_orphans(**_: Any) -> None:
-    """In the process that runs tasks, once it is forked: engines are its children, and so is what they leave."""
+    """Make the forked process that runs tasks the parent of its engines' orphans."""
     adopt_orphans()
 
 

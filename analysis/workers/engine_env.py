@@ -1,7 +1,7 @@
-"""What of the portal's environment an engine gets: what a program needs to run and to find its accelerator.
+"""The environment variables an engine gets: those that a program needs to run and to find its accelerator.
 
-A list of what may pass, not of what may not: a secret that is added to the portal tomorrow stays out by itself. Whoever
-runs the portal names further variables in MEMORYMARK_ENGINE_ENVIRONMENT (HF_TOKEN, for weights that ask for one).
+This is an allow-list, so a secret that is added to the portal later is not passed on. Further variables can be named
+in MEMORYMARK_ENGINE_ENVIRONMENT (HF_TOKEN, for weights that require one).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.estimate.gpus import OWN_CATALOGUE
 _PASSES = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG(UAGE)?|LC_\w+|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|CONDA_\w+|PYTHON\w*"
     r"|LD_LIBRARY_PATH|LD_PRELOAD|DYLD_\w+|XDG_CACHE_HOME|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
-    # frameworks, and where they keep what they downloaded or compiled
+    # frameworks, and where they store what they downloaded or compiled
     r"|(PYTORCH|TORCH\w*|TRITON|HF|HUGGINGFACE|TRANSFORMERS|SAFETENSORS)_\w+|CC|CXX"
     # accelerators: NVIDIA, AMD, Intel
     r"|(CUDA\w*|CUDNN|CUBLAS\w*|NVIDIA|NCCL)_\w+|(HIP|ROC[RM]|HSA|MIOPEN|AMD\w*|GPU)_\w+|(ONEAPI|SYCL|ZE|UR|IGC)_\w+"
@@ -28,7 +28,7 @@ _PROXY = re.compile(r"(https?|all|no)_proxy", re.IGNORECASE)
 
 
 def engine_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The engine needs no secret and no database, but the same catalogue of cards."""
+    """Return the variables that the engine needs: no secret and no database, but the same catalogue of cards."""
     passed = {name: value for name, value in environ.items() if _may_pass(name, value)}
     return {**passed, "PYTHONUNBUFFERED": "1"}
 
@@ -37,5 +37,5 @@ def _may_pass(name: str, value: str) -> bool:
     if name == OWN_CATALOGUE or name in settings.ENGINE_ENVIRONMENT:
         return True
     if _PROXY.fullmatch(name):
-        return "@" not in value  # what stands before it is somebody's password
+        return "@" not in value  # the part before it is a user name and password
     return bool(_PASSES.fullmatch(name)) and not _SECRET.search(name)

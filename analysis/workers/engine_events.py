@@ -1,4 +1,4 @@
-"""PURE: the engine's lines -> events, and events -> what a person reads in the run's log."""
+"""PURE: the engine's output lines -> events, and events -> lines of the run's log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from analysis.runs.services import LogLine
+from engine.progress import PHASE_LABELS
 from engine.result import Outcome, Probe
 from engine.units import format_bytes
 
@@ -15,12 +16,12 @@ EVENTS = (
     *("estimate", "log", "result", "error"),
 )
 _ROUNDS_A_LINE = 5
-"""A round of timing takes a second or two: a line for each would bury the rest of the log."""
+"""A round of timing takes a second or two: a line for each would make the rest of the log hard to find."""
 _SHOWN_OF_GARBAGE = 200
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """The event on this line, or None when it is none. NaN is refused: PostgreSQL has no JSON for it."""
+    """Read an event from a line; None when the line is not an event. NaN is refused: PostgreSQL's JSON has none."""
     try:
         event = json.loads(line.replace(b"\\u0000", b""), parse_constant=_refuse)
         json.dumps(event, ensure_ascii=False).encode()  # a lone surrogate cannot be stored
@@ -30,23 +31,23 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
 
 
 def garbage_event(line: bytes) -> dict[str, Any]:
-    """A log event in place of a line that is none."""
+    """Return a log event that reports a line that is not an event."""
     shown = line[:_SHOWN_OF_GARBAGE].decode(errors="replace").strip()
-    return {"event": "log", "level": "warning", "message": f"Skipped a line that is no event: {shown}"}
+    return {"event": "log", "level": "warning", "message": f"Skipped a line that is not an event: {shown}"}
 
 
 def is_result(line: bytes) -> bool:
-    """Whether this beginning of a line, cut off where it became too long, is that of a result."""
+    """Whether this beginning of a line that was too long is the beginning of a result."""
     return re.match(rb'\s*\{\s*"event"\s*:\s*"result"', line) is not None
 
 
 def log_line(event: dict[str, Any]) -> LogLine | None:
-    """What the log says about an event; None where it would add nothing."""
+    """Return the log line for an event; None where it would add nothing."""
     match event:
         case {"event": "log", "message": message}:
             return LogLine("warning" if event.get("level") == "warning" else "info", str(message))
         case {"event": "phase", "phase": phase}:
-            return LogLine("info", f"Phase: {phase}")
+            return LogLine("info", PHASE_LABELS.get(str(phase), str(phase)).capitalize())
         case {"event": "device", "device": {"name": name, "capacity_bytes": int(capacity)}}:
             return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
         case {"event": "probe", "probe": dict(probe)}:
@@ -61,18 +62,18 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
 
 
 def describe_probe(probe: Probe) -> str:
-    """`batch 16 fits: 1.7 GiB, 9.8 samples/s`."""
+    """Write `batch 16 fits: 1.7 GiB, 9.8 samples/s`."""
     start = f"batch {probe.batch_size}"
     if probe.outcome is Outcome.FITS:
         figures = ", ".join(_figures(probe))
         return f"{start} fits: {figures}" if figures else f"{start} fits"
-    words = str(probe.outcome).replace("_", " ")
-    reason = (probe.error_message or "").removeprefix(f"{words}: ").strip().splitlines()
-    return f"{start}: {words} ({reason[0][:300]})" if reason else f"{start}: {words}"
+    outcome = str(probe.outcome).replace("_", " ")
+    reason = (probe.error_message or "").removeprefix(f"{outcome}: ").strip().splitlines()
+    return f"{start}: {outcome} ({reason[0][:300]})" if reason else f"{start}: {outcome}"
 
 
 def _describe_round(number: int, batch_sizes: list[Any], seconds_left: float | None) -> str:
-    """`comparing speed, round 6: 16, 32 and 64 in turns, 41 s left at most`."""
+    """Write `comparing speed, round 6: 16, 32 and 64 in turns, 41 s left at most`."""
     *others, last = map(str, batch_sizes)
     sizes = f"{', '.join(others)} and {last} in turns" if others else f"{last} alone"
     left = "" if seconds_left is None else f", {seconds_left:.0f} s left at most"
@@ -80,7 +81,7 @@ def _describe_round(number: int, batch_sizes: list[Any], seconds_left: float | N
 
 
 def describe_estimate(estimate: dict[str, Any]) -> str:
-    """`estimated for NVIDIA A100 40GB: up to 508, safe 480`."""
+    """Write `estimated for NVIDIA A100 40GB: up to 508, safe 480`."""
     where = estimate["gpu"]["name"] if estimate.get("gpu") else "this device"
     largest, safe = estimate.get("largest_batch_size"), estimate.get("safe_batch_size")
     return f"estimated for {where}: " + (f"up to {largest}, safe {safe or 'none'}" if largest else "no size fits")

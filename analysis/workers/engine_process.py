@@ -1,7 +1,7 @@
 """The engine as a child process: how it is started, read and ended. Knows nothing of runs or the database.
 
 Its stdout is always drained by a thread, so a slow database never stalls a measurement; its stderr (what
-libraries print) is kept only in its last lines. Every process it started ends with it: it leads a session.
+libraries print) is reduced to its last lines. It leads a session, and every process of that session ends with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPEN_FILES_MAX = 16_384
 
 
 class EngineProcess:
-    """One child. `keep_open` are descriptors it inherits: the device's lock stays held while it lives."""
+    """One child. `keep_open` are descriptors that it inherits, so the device stays locked while it lives."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class EngineProcess:
         environment: Mapping[str, str] | None = None,
         keep_open: Sequence[int] = (),
     ) -> None:
-        """`input_text` is what it reads on standard input; `environment` comes on top of what it inherits."""
+        """Start the process. `input_text` becomes its standard input; `environment` is added to what it inherits."""
         with tempfile.TemporaryFile("w+") as stdin:
             stdin.write(input_text)
             stdin.seek(0)
@@ -62,7 +62,7 @@ class EngineProcess:
         _limit(self._process.pid)
         self.progress: dict[str, Any] | None = None  # the newest one; older ones are of no use
         self.heard_at = time.monotonic()
-        self.has_cut_result = False  # it said its result, in a line too long to be read
+        self.has_cut_result = False  # its result was a line too long to be read
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._last_lines: deque[str] = deque(maxlen=_LAST_WORDS)
         self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_lines))
@@ -77,21 +77,21 @@ class EngineProcess:
         return list(self._last_lines)
 
     def events(self, wait_seconds: float) -> Iterator[dict[str, Any]]:
-        """What it has said since the last call; waits for the first event, at most so long."""
+        """Return the events since the last call; waits up to `wait_seconds` for the first."""
         with suppress(queue.Empty):
             yield self._events.get(timeout=wait_seconds)
             while True:
                 yield self._events.get_nowait()
 
     def signal(self, number: signal.Signals) -> None:
-        """To its whole group, so that its own children get it too."""
-        with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
+        """Send a signal to the whole process group, so that the engine's own children get it too."""
+        with suppress(ProcessLookupError, PermissionError):  # macOS reports EPERM for a group of zombies
             os.killpg(self._process.pid, number)
 
     def end(self, wait_seconds: float = 30.0) -> bool:
-        """Kill whatever is left of the group, and read to the end what it had said.
+        """Kill what is left of the process group, and read its remaining output.
 
-        False: it is still there, held by the kernel in a driver call. It keeps the device's lock, too.
+        False: the process still exists, held by the kernel in a driver call. It also still holds the device's lock.
         """
         self.signal(signal.SIGKILL)
         try:
@@ -119,7 +119,7 @@ class EngineProcess:
             event = event or garbage_event(line)
             if len(line) == _LINE_BYTES_MAX and is_result(line):
                 self.has_cut_result = True
-            # what the log has no room for is dropped here, so that a flood cannot fill this process either
+            # lines beyond the log's limit are dropped here, so that a flood cannot fill this process's memory either
             log_events += event["event"] == "log"
             if event["event"] != "log" or log_events <= LOG_LINES_PER_ATTEMPT:
                 self._events.put(event)
@@ -131,15 +131,15 @@ class EngineProcess:
 
 
 def dies_with_its_parent() -> tuple[str, ...]:
-    """Linux: the kernel kills the child when whoever started it is gone, even by kill -9."""
+    """Return a command prefix by which the Linux kernel kills the child when its parent dies, even by kill -9."""
     setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
     return (setpriv, "--pdeathsig", "KILL") if setpriv else ()
 
 
 def _limit(pid: int) -> None:
-    """Linux: no core dump, which would be as large as the engine's memory; open files as many as anyone needs.
+    """Limit the process on Linux: no core dump, which would be as large as its memory; and a cap on open files.
 
-    Memory has its own guard in the engine, and a limit on address space would refuse what CUDA merely reserves.
+    Memory has its own guard in the engine; a limit on address space would refuse what CUDA merely reserves.
     """
     if sys.platform != "linux":
         return
@@ -151,7 +151,7 @@ def _limit(pid: int) -> None:
 
 
 def _lines(stream: IO[bytes] | None) -> Iterator[bytes]:
-    """Lines of at most 1 MiB; of a longer one the start is kept and the rest dropped."""
+    """Read lines; one of more than 1 MiB is truncated."""
     if stream is None:
         return
     with stream:

@@ -1,6 +1,7 @@
-"""How an estimate is run: what its engine is told, how long it may take, and what follows when its process died.
+"""Running an estimate: the engine's arguments, its time limit, and recovery after its process died.
 
-It holds no device, so no lock tells who works on it: its owner's process does, and the lease for other hosts.
+An estimate holds no device, so no lock shows whether it is under way: on this host its owner's process does, and for
+other hosts the lease.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _LOOK_SECONDS = 0.05
 
 
 def owner_of_this_process() -> str:
-    """Who claims an estimate: `lab-1:4711`, host and process."""
+    """Return the owner that claims an estimate: host and process, such as `lab-1:4711`."""
     return f"{settings.HOST_NAME}:{os.getpid()}"
 
 
 def estimate_arguments(run: Run) -> list[str]:
-    """What follows `python -m engine`: the spec, the card, and what was measured of such cards here."""
+    """Return the arguments of `python -m engine`: the spec, the card, and this portal's calibrations of such cards."""
     arguments = ["estimate", "--spec", json.dumps(run.spec, separators=(",", ":")), "--gpu", run.gpu, "--events"]
     for calibration in calibrations(run.gpu):
         path = result_file(run).with_name(f"calibration-{calibration['gpu_id']}.json")
@@ -36,7 +37,7 @@ def estimate_arguments(run: Run) -> list[str]:
 
 
 def estimates_recover(*, wait_seconds: float = 0.0) -> int:
-    """End the attempts of this host whose process is gone, waiting so long for those that live; how many were ended."""
+    """End the attempts of this host whose process is gone, waiting up to `wait_seconds` for it; returns how many."""
     until, ended = time.monotonic() + wait_seconds, 0
     while True:
         running = list(Run.objects.estimating().running().filter(owner__startswith=f"{settings.HOST_NAME}:"))
@@ -47,12 +48,12 @@ def estimates_recover(*, wait_seconds: float = 0.0) -> int:
 
 
 def _give_up(run: Run) -> bool:
-    message = f"The worker {run.owner} died before the estimate was there."
+    message = f"The worker {run.owner} died before the estimate was finished."
     return services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
 
 
 def _lives(owner: str) -> bool:
-    """Whether the process has not ended; one of another user counts as alive, and the lease decides."""
+    """Whether the process still exists; one of another user counts as alive, and then the lease decides."""
     try:
         os.kill(int(owner.rpartition(":")[2]), 0)
     except ProcessLookupError:

@@ -1,6 +1,6 @@
-"""What an engine said and the database has not yet: kept in order, stored as soon as that is possible.
+"""A buffer of the engine's events, in their order, until the database has stored them.
 
-Every write carries its own number, so that one whose confirmation was lost can be repeated without harm.
+Every write carries its own number, so a write whose confirmation was lost can be repeated safely.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Measured:
 
 
 class EventBuffer:
-    """Of one attempt. Bounded: log lines that the log has no room for are not kept here, either."""
+    """The events of one attempt. Bounded: log lines beyond the log's limit are dropped."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -38,21 +38,21 @@ class EventBuffer:
     def knows_device(self) -> bool:
         return "device" in self._facts
 
-    def learn(self, **facts: Any) -> None:
-        """What the attempt measures with, and what it expected: stored as a whole, each time there is more."""
+    def add_facts(self, **facts: Any) -> None:
+        """Add facts about the attempt (device, environment, estimate). All are stored again, as a whole."""
         self._facts |= facts
         self._facts_wait = True
 
-    def measured(self, probe: Probe, *, is_carried: bool) -> None:
+    def add_probe(self, probe: Probe, *, is_carried: bool) -> None:
         self._measured += 1
         self._probes.append(_Measured(self._measured, probe, is_carried))
 
-    def say(self, line: LogLine) -> None:
+    def add_log_line(self, line: LogLine) -> None:
         if self._lines_stored + len(self._lines) <= LOG_LINES_PER_ATTEMPT:
             self._lines.append(line)
 
     def store(self) -> bool:
-        """Write what waits. False: the lease is lost. Raises what the database raises; then all of it still waits."""
+        """Store what waits. False: the lease is lost. Raises the database's errors, and then nothing is dropped."""
         if self._facts_wait:
             if not services.environment_set(**self._lease, environment=self._facts):
                 return False

@@ -79,7 +79,7 @@ def readiness() -> Readiness:
 
 
 def free_bytes() -> int | None:
-    """What this host's data folder has room for: SQLite's file, or attempts' results. None: it cannot be asked."""
+    """Return the free space of this host's data folder; None where it cannot be read."""
     try:
         return shutil.disk_usage(settings.DATA_DIR).free
     except OSError as exc:
@@ -95,7 +95,7 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
 
 
 def run_left_lying() -> int | None:
-    """A run that waits too long although a device that may take it lives, and has done nothing meanwhile."""
+    """Find a run that waits too long although a device that may take it is alive and was idle meanwhile."""
     old = Run.objects.measuring().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
     is_requested = Q(pk__in=old.values("requested_device")) | Q(
         kind__in=old.filter(requested_device=None).values("requested_kind")
@@ -108,7 +108,7 @@ def run_left_lying() -> int | None:
 
 
 def estimate_left_lying() -> int | None:
-    """An estimate that waits too long although none is under way, and none ended meanwhile."""
+    """Find an estimate that waits too long although none is running, and none ended meanwhile."""
     busy = Attempt.objects.filter(device=None).filter(Q(ended_at=None) | Q(ended_at__gte=Now() - WAITS_TOO_LONG))
     old = Run.objects.waiting_estimates().filter(created_at__lt=Now() - WAITS_TOO_LONG)
     return old.filter(~Exists(busy)).values_list("pk", flat=True).first()

@@ -1,7 +1,7 @@
-"""A process's sign of life to the worker's main process: a clock reading whose age tells how long it has stood still.
+"""A process's sign of life to the worker's main process: the time of its last activity.
 
-A process that is frozen, or stuck in the kernel, is not dead: no parent-death signal, no exit status tells of it.
-The reading is of the monotonic clock, which setting the time of day does not move.
+A process that is frozen, or stuck in the kernel, is not dead: neither a parent-death signal nor an exit status
+reports it. The time is of the monotonic clock, which is not affected by setting the time of day.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SECONDS_BYTES = 8
 
 
 class Heartbeat:
-    """Made in the main process before it forks; all forks share its memory."""
+    """Created in the main process before it forks; all forks share its memory."""
 
     def __init__(self) -> None:
         # one aligned store of 8 bytes; struct.pack_into writes zeros first, and a reader between would see an old age

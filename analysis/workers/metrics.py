@@ -1,6 +1,6 @@
-"""What /metrics says: read from the rows at scrape time, in a fixed number of queries, none over all history.
+"""The content of /metrics: read from the database at scrape time, in a fixed number of queries, none over all history.
 
-Nothing is counted in this process: several web servers answer the same, and a restart loses nothing.
+Nothing is counted in this process, so several web servers answer the same, and a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _QUANTILES = (0.5, 0.95, 1.0)
 _DEVICE_LABELS = ("host", "device", "uuid")
 _DEVICE_FIGURES = {
     "memory_used_bytes": "Memory in use by all processes, as last read",
-    "foreign_used_bytes": "Memory that other processes held when a run last wanted to start",
+    "foreign_used_bytes": "Memory that other processes held when a worker last tried to start a run",
     "capacity_bytes": "Memory of the device",
 }
 _DEVICE_FLAGS = {
-    "enabled": "1: takes new runs, as far as the administrator is concerned",
-    "drained": "1: it or its host takes no new run",
-    "in_maintenance": "1: it or its host is in maintenance now",
+    "enabled": "1: the administrator lets the device take new runs",
+    "drained": "1: the device or its host is drained and takes no new run",
+    "in_maintenance": "1: the device or its host is in maintenance now",
 }
 
 
@@ -52,15 +52,15 @@ class FleetCollector(Collector):
 
 
 def metrics_text() -> bytes:
-    """In Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(FleetCollector())
     return generate_latest(registry)
 
 
 def _waiting(now: datetime) -> Iterator[Metric]:
-    queued = GaugeMetricFamily("memorymark_runs_queued", "Runs that wait, by priority", labels=("priority",))
-    age = GaugeMetricFamily("memorymark_runs_queued_oldest_seconds", "How long the oldest of them has waited; 0: none")
+    queued = GaugeMetricFamily("memorymark_runs_queued", "Waiting runs, by priority", labels=("priority",))
+    age = GaugeMetricFamily("memorymark_runs_queued_oldest_seconds", "Time the oldest waiting run has waited; 0: none")
     rows = Run.objects.measuring().queued().order_by().values("priority")
     found = {row["priority"]: row for row in rows.annotate(count=Count("pk"), oldest=Min("created_at"))}
     for priority in Run.Priority:
@@ -71,16 +71,16 @@ def _waiting(now: datetime) -> Iterator[Metric]:
 
 def _running(now: datetime) -> Iterator[Metric]:
     running = Run.objects.measuring().running().aggregate(count=Count("pk"), oldest=Min("started_at"))
-    yield GaugeMetricFamily("memorymark_runs_running", "Runs that run now", running["count"])
+    yield GaugeMetricFamily("memorymark_runs_running", "Running runs", running["count"])
     age = _age_seconds(running["oldest"], now)
-    yield GaugeMetricFamily("memorymark_runs_running_oldest_seconds", "How long the oldest of them has run", age)
+    yield GaugeMetricFamily("memorymark_runs_running_oldest_seconds", "Running time of the oldest running run", age)
 
 
 def _ended(now: datetime) -> Iterator[Metric]:
-    """All over states are named, with 0 where nothing ended so: a series that comes and goes hides a rate."""
+    """Count the runs that ended, by terminal state, with 0 where there were none: a gap in a series hides a rate."""
     ended = GaugeMetricFamily("memorymark_runs_ended_last_hour", "Runs that ended, by state", labels=("state",))
     seconds = GaugeMetricFamily(
-        "memorymark_run_duration_last_hour_seconds", "From last start to end", labels=("state", "quantile")
+        "memorymark_run_duration_last_hour_seconds", "From a run's last start to its end", labels=("state", "quantile")
     )
     durations = _durations_seconds()
     for state in (State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED):
@@ -92,7 +92,7 @@ def _ended(now: datetime) -> Iterator[Metric]:
 
 
 def _durations_seconds() -> dict[str, list[float | None]]:
-    """By state; None for a run that was cancelled before it ever started."""
+    """Return durations by state; None for a run that was cancelled before it ever started."""
     rows = Run.objects.measuring().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
     durations: dict[str, list[float | None]] = defaultdict(list)
     for state, started_at, finished_at in rows.values_list("state", "started_at", "finished_at")[:_MOST_ENDED_RUNS]:
@@ -102,10 +102,10 @@ def _durations_seconds() -> dict[str, list[float | None]]:
 
 
 def _estimates() -> Iterator[Metric]:
-    """Estimates are no measurements and use no device: they are counted by themselves, in no other figure."""
+    """Count estimates. They measure nothing and use no device, so no other figure includes them."""
     open_now = Run.objects.estimating().filter(state__in=(State.QUEUED, State.RUNNING)).order_by()
     counted = dict(open_now.values_list("state").annotate(count=Count("pk")))
-    yield GaugeMetricFamily("memorymark_estimates_queued", "Estimates that wait", counted.get(State.QUEUED, 0))
+    yield GaugeMetricFamily("memorymark_estimates_queued", "Waiting estimates", counted.get(State.QUEUED, 0))
     yield GaugeMetricFamily("memorymark_estimates_running", "Estimates under way", counted.get(State.RUNNING, 0))
     ended = GaugeMetricFamily("memorymark_estimates_ended_last_hour", "Estimates that ended", labels=("state",))
     rows = Run.objects.estimating().filter(finished_at__gte=Now() - _LAST_HOUR).order_by().values_list("state")
@@ -116,13 +116,13 @@ def _estimates() -> Iterator[Metric]:
 
 
 def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that at least this share of the values does not exceed."""
     return ordered[max(math.ceil(quantile * len(ordered)), 1) - 1]
 
 
 def _attempts() -> Metric:
     attempts = GaugeMetricFamily(
-        "memorymark_attempts_last_day", "Attempts that began, by outcome and cause", labels=("outcome", "cause")
+        "memorymark_attempts_last_day", "Attempts that started, by outcome and cause", labels=("outcome", "cause")
     )
     on_devices = Attempt.objects.filter(device__isnull=False)  # those of estimates have none
     rows = on_devices.filter(started_at__gte=Now() - _LAST_DAY).order_by().values_list("outcome", "cause")
@@ -150,7 +150,10 @@ def _device_row(device: Device, now: datetime) -> dict[str, Any]:
 
 
 def is_in_maintenance(upkeep: MaintenanceMixin, now: datetime) -> bool:
-    """Begun and not over. No beginning: begun already; no end: until further notice; neither: none is planned."""
+    """Whether maintenance has begun and is not over.
+
+    Without a start it has begun already; without an end it lasts until further notice; without both none is planned.
+    """
     begins, ends = upkeep.maintenance_from, upkeep.maintenance_until
     if begins is None and ends is None:
         return False
@@ -158,7 +161,10 @@ def is_in_maintenance(upkeep: MaintenanceMixin, now: datetime) -> bool:
 
 
 def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
-    """Unknown is left out, never 0. The UUID is a label because a card that was replaced keeps its row."""
+    """Return one gauge per device. An unknown value is left out, never 0.
+
+    The UUID is a label, because a card that replaces another may get its row.
+    """
     family = GaugeMetricFamily(f"memorymark_device_{name}", text, labels=_DEVICE_LABELS)
     for row in rows:
         if row[name] is not None:
@@ -167,7 +173,7 @@ def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
 
 
 def _disk() -> Iterator[Metric]:
-    """Of the host whose web server is asked."""
+    """Report the free space of this web server's host."""
     if (free := free_bytes()) is not None:
         text = "Free space of the data folder of the web server's host"
         yield GaugeMetricFamily("memorymark_data_folder_free_bytes", text, free)

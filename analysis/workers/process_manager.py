@@ -1,4 +1,4 @@
-"""Keeps child processes alive: starts them, starts them again when they die, ends them all in time."""
+"""Keeps child processes running: starts them, restarts them when they die, and ends them all in time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEADY_SECONDS = 60.0
 
 @dataclass
 class Child:
-    """One kept process. It leads its own session, so a Ctrl-C in the terminal reaches its keeper alone."""
+    """One child process. It leads its own session, so a Ctrl-C in the terminal reaches the manager alone."""
 
     name: str
     command: Sequence[str]
@@ -50,7 +50,7 @@ class Child:
         self.started_at, self.restart_at = time.monotonic(), None
 
     def send(self, number: signal.Signals) -> None:
-        """To its whole session when it is dead or must die, else to itself: it stops its own children in order."""
+        """Send a signal: SIGKILL to its whole session, any other to the child alone, which stops its own children."""
         if self.process is None:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -61,7 +61,7 @@ class Child:
 
 
 class ProcessManager:
-    """The children of `manage.py up`. `adopts_orphans`: this process has no others, and ends what it takes in."""
+    """The children of `manage.py up`. With `adopts_orphans` it also ends the orphans that this process adopts."""
 
     def __init__(self, *, adopts_orphans: bool = False) -> None:
         self.children: list[Child] = []
@@ -75,7 +75,7 @@ class ProcessManager:
             child.start()
 
     def look(self) -> None:
-        """Start again what died; the more often in a row, the later."""
+        """Restart children that died, with a delay that grows with each death in a row."""
         now = time.monotonic()
         self._end_strays()
         for child in self.children:
@@ -87,7 +87,7 @@ class ProcessManager:
                 child.start()
 
     def stop(self, *, seconds: float) -> None:
-        """SIGTERM to each, SIGKILL to the sessions of those that are not gone in time."""
+        """Send SIGTERM to each, and SIGKILL to the sessions of those that do not end in time."""
         for child in self.children:
             child.send(signal.SIGTERM)
         until = time.monotonic() + seconds
@@ -112,5 +112,5 @@ class ProcessManager:
         child.deaths_in_a_row = 1 if lived_long else child.deaths_in_a_row + 1
         wait_seconds = _BACK_OFF_SECONDS[min(child.deaths_in_a_row, len(_BACK_OFF_SECONDS)) - 1]
         child.restart_at = now + wait_seconds
-        logger.error("%s ended (%s); starting it again in %s s", child.name, child.exit_status, wait_seconds)
-        child.send(signal.SIGKILL)  # what it may have left of its session
+        logger.error("%s ended (%s); restarting it in %s s", child.name, child.exit_status, wait_seconds)
+        child.send(signal.SIGKILL)  # processes it may have left in its session

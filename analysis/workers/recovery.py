@@ -1,4 +1,4 @@
-"""What a dead worker left: its finished result is taken, anything else goes back into the queue or ends."""
+"""Recovery of a dead worker's runs: a finished result is stored; other runs go back into the queue or end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 def device_recover(device: Device) -> int:
     """End the attempts still marked running here; returns how many.
 
-    The caller holds the device's lock, so nobody works on it: no need to wait for a lease to run out.
+    The caller holds the device's lock, so no other process works on it: no need to wait for a lease to run out.
     """
     left = list(Run.objects.running().filter(device=device))
     for run in left:
@@ -37,23 +37,23 @@ def _recover(run: Run) -> None:
 
 
 def _take_result(run: Run) -> bool:
-    """Whether a finished result was there, and fit to be stored."""
+    """Store the result that the dead attempt left; whether there was one that could be stored."""
     left = left_result(run)
     if left is None:
         return False
-    logger.warning("run %s: taking the result that attempt %s had finished", run.pk, run.attempt)
+    logger.warning("run %s: storing the result that attempt %s had finished", run.pk, run.attempt)
     try:
         services.run_finish(run_id=run.pk, token=run.token, result=left.result, exit_status=left.exit_status)
     except NOT_STORABLE as exc:
-        logger.warning("run %s: that result cannot be stored: %r", run.pk, exc)
+        logger.warning("run %s: the result that its dead attempt left cannot be stored: %r", run.pk, exc)
         return False
     return True
 
 
 def folders_tidy() -> None:
-    """Remove the folders of attempts that are over; a result that nobody waits for any more is of no use."""
+    """Remove the folders of attempts that are over: their results are no longer needed."""
     folders = list((Path(settings.DATA_DIR) / "runs").glob("*/*"))
-    # asked after the folders were listed: a claim is older than its folder
+    # queried after the folders were listed: a claim is older than its folder
     tokens = set(Run.objects.running().values_list("token", flat=True))
     for folder in folders:
         if folder.name not in tokens:

@@ -1,8 +1,8 @@
-"""Ends what a library of the engine left behind: a process in a session of its own, with none of our descriptors.
+"""Ends stray processes: those that a library of the engine left in a session of their own, with no descriptor of ours.
 
-On Linux a process may take in the orphans below it in place of init ("child subreaper"). The processes of a worker and
-`manage.py up` do so; what they find among their children that they did not start themselves is such a stray. The lock
-on a card does not tell of it, for it need not hold that, and no parent's death ends it, for it asked for no signal.
+On Linux a process may adopt the orphans below it in place of init ("child subreaper"). The processes of a worker and
+`manage.py up` do so; a child that they did not start themselves is a stray. The lock on a card does not reveal a stray,
+which need not hold it, and a parent's death does not end it, because it requested no parent-death signal.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _LOOK_SECONDS = 0.02
 
 
 def adopt_orphans() -> None:
-    """From now on whoever below this process loses their parent becomes its child. Forks do not inherit that."""
+    """Make this process the parent of all orphans below it from now on. Forks do not inherit that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def own_children() -> frozenset[int]:
-    """The children of this process; none where the system does not tell."""
+    """Return the children of this process; none where the system does not report them."""
     return frozenset(_children(os.getpid()))
 
 
 def kill_strays(*, keep: Collection[int] = ()) -> int:
-    """Kill and reap the children of this process but for these, with all below them; returns how many there were."""
+    """Kill and reap the children of this process except `keep`, with all below them; returns how many there were."""
     killed: set[int] = set()
     until = time.monotonic() + _DEATH_SECONDS
     while strays := own_children().difference(keep):
@@ -46,11 +46,11 @@ def kill_strays(*, keep: Collection[int] = ()) -> int:
                 os.waitpid(pid, os.WNOHANG)
         killed |= strays
         if time.monotonic() >= until:
-            logger.warning("not gone yet, perhaps held by a driver: %s", sorted(strays))
+            logger.warning("stray processes have not ended yet, perhaps held by a driver: %s", sorted(strays))
             break
         time.sleep(_LOOK_SECONDS)
     if killed:
-        logger.warning("ended what an engine had left behind: processes %s", sorted(killed))
+        logger.warning("ended stray processes that an engine had left: %s", sorted(killed))
     return len(killed)
 
 

@@ -1,14 +1,14 @@
-"""Runs the engine for a claimed run and stores what it says, until one of them ends.
+"""Runs the engine for a claimed run and stores its events, until one of them ends.
 
     the engine gave a result                     -> finished (exit status 3 and 5 too: a result is a result)
     it reported an error                         -> failed, its code and message
-    it ended without either, or stood still      -> as `analysis.runs.retry_policy` says: once more, or failed
+    it ended without either, or hung             -> as `analysis.runs.retry_policy` says: once more, or failed
     cancel requested / time is up                -> SIGTERM, SIGKILL after a grace -> cancelled / failed
     the worker stops                             -> the same, and the run goes back into the queue
     the lease is lost                            -> killed, nothing written
 
-While the database is away the engine goes on: what it says is kept here, heartbeats are skipped, and the end
-is written as soon as it can be. Where even that fails, the result lies in the attempt's folder.
+While the database is away the engine goes on: its events are buffered here, heartbeats are skipped, and the outcome
+is stored as soon as possible. Where even that fails, the result remains in the attempt's folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 from django.conf import settings
 
-from analysis.database import DATABASE_AWAY, connections_let_go, written_in_time
+from analysis.database import DATABASE_AWAY, connections_release, write_with_retries
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.resume import earlier_attempt
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SupervisorTimeouts:
-    """How often the supervisor looks and writes, and how long the engine may take to obey."""
+    """How often the supervisor checks and writes, and how long the engine may take to end."""
 
     tick_seconds: float = 0.1
     check_seconds: float = 1.0
@@ -52,15 +52,15 @@ class SupervisorTimeouts:
     away_seconds: float = 2.0
     grace_seconds: float = 5.0
     stopping_grace_seconds: float = 0.4
-    stop_heard_seconds: float = 0.5
+    stop_notice_seconds: float = 0.5
     kill_seconds: float = 30.0
     wall_grace_seconds: float = settings.RUN_GRACE_SECONDS
     stall_seconds: float = settings.RUN_STALL_SECONDS
-    preparing_seconds: float = 1500.0  # the engine gives itself 1,200 for imports and the model
+    preparing_seconds: float = 1500.0  # the engine's own limit for imports and the model is 1,200
     end_seconds: float = 900.0
 
 
-_KILLING = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # others are crashes
+_KILL_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # others are crashes
 
 
 class Stop(StrEnum):
@@ -74,7 +74,7 @@ class Stop(StrEnum):
 
 
 class GivenUp(Exception):
-    """The worker stops while the database is away: the end stays unwritten, and is recovered later."""
+    """The worker stops while the database is away: the outcome is not stored, and is recovered later."""
 
 
 def supervise(
@@ -96,22 +96,22 @@ def supervise(
         return None
     watch = _Watch(run, process, should_stop, on_line, on_tick, timeouts or SupervisorTimeouts())
     try:
-        watch.until_it_ends()
+        watch.watch_until_end()
     except BaseException as exc:
         process.end()
-        services.run_fail(run_id=run.pk, token=run.token, code="internal", message=f"The supervisor broke off: {exc!r}")
+        services.run_fail(run_id=run.pk, token=run.token, code="internal", message=f"The supervisor failed: {exc!r}")
         raise
-    watch.store_the_end()
+    watch.store_outcome()
     attempt_folder_remove(run)
     return process.exit_status
 
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
-    """The engine for this attempt, seeing its own card alone, and told what an earlier attempt measured."""
-    if run.is_estimate:  # runs without a card's lock, beside whoever has it: it must find no card
+    """Start the engine for this attempt. It sees only its own card, and gets what an earlier attempt measured."""
+    if run.is_estimate:  # runs without a card's lock, and so must not use a card
         return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
     device = run.device
-    assert device is not None  # whoever claims a measurement names one
+    assert device is not None  # a claim of a measurement always names one
     spec, environment = dict(run.spec), dict[str, str]()
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
@@ -130,7 +130,7 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
 
 
 class _Watch:
-    """One engine under watch: what it has said so far, and why it is being stopped, if it is."""
+    """One engine under watch: its events so far, and the reason it is being stopped, if it is."""
 
     def __init__(
         self,
@@ -154,18 +154,21 @@ class _Watch:
         self._kill_at = self._write_at = self._beat_at = now
         self._is_held_by_kernel = False
 
-    def until_it_ends(self) -> None:
-        """Listen, store and look, until the engine is dead and everything it said is taken in."""
+    def watch_until_end(self) -> None:
+        """Read events, store them and check, until the engine is dead and all its events are read."""
         while self._process.exit_status is None and not self._is_held_by_kernel:
-            self._listen(self._timeouts.tick_seconds)
-            self._look(time.monotonic())
+            self._read_events(self._timeouts.tick_seconds)
+            self._check(time.monotonic())
         self._is_held_by_kernel = not self._process.end(wait_seconds=1.0)
-        self._listen(0)
-        self._hear_of_a_stop()
+        self._read_events(0)
+        self._await_worker_stop()
 
-    def _hear_of_a_stop(self) -> None:
-        """A service manager says SIGTERM to all processes at once: the engine may be gone before this one knows why."""
-        until = time.monotonic() + self._timeouts.stop_heard_seconds
+    def _await_worker_stop(self) -> None:
+        """Wait for the worker's stop signal, when a signal ended the engine.
+
+        A service manager sends SIGTERM to all processes at once, so the engine may be gone before this process knows.
+        """
+        until = time.monotonic() + self._timeouts.stop_notice_seconds
         while self._stop is None and self._was_ended_by_signal and time.monotonic() < until:
             if self._should_stop():
                 self._stop = Stop.WORKER_STOPS
@@ -176,21 +179,21 @@ class _Watch:
         is_worker_dead = self._error is not None and self._error.get("code") == Cause.ENGINE_WORKER_DIED
         return is_worker_dead or ending_signal(self._process.exit_status) is not None
 
-    def store_the_end(self) -> None:
-        """Write how it ended; every branch but a lost lease leaves the run in a true state."""
+    def store_outcome(self) -> None:
+        """Store how the attempt ended; every branch but a lost lease leaves the run in its true state."""
         if self._stop is Stop.LEASE_LOST:
-            logger.warning("run %s: the lease is lost, what it measured since is discarded", self._lease["run_id"])
+            logger.warning("run %s: the lease is lost; later measurements are discarded", self._lease["run_id"])
             return
         for line in self._process.last_lines:
-            self._events.say(LogLine("info", f"stderr: {line}"))
-        written_in_time(self._write_the_end, seconds=self._timeouts.end_seconds, between=self._between)
+            self._events.add_log_line(LogLine("info", f"stderr: {line}"))
+        write_with_retries(self._write_outcome, seconds=self._timeouts.end_seconds, between=self._before_retry)
 
-    def _between(self) -> None:
+    def _before_retry(self) -> None:
         self._on_tick()
         if self._should_stop():
             raise GivenUp(f"run {self._lease['run_id']}: the database is away and the worker stops")
 
-    def _write_the_end(self) -> None:
+    def _write_outcome(self) -> None:
         self._events.store()
         status = self._process.exit_status
         if self._result is not None:
@@ -206,46 +209,46 @@ class _Watch:
         try:
             services.run_finish(**self._lease, result=result, exit_status=status or 0)
         except NOT_STORABLE as exc:
-            message = f"The engine's result is not what this portal can store: {exc!r}"
+            message = f"The portal cannot store the engine's result: {exc!r}"
             services.run_fail(**self._lease, code="bad_result", message=message, exit_status=status)
 
     def _failure(self) -> tuple[str, str]:
-        """Code and message of an attempt that has no result and was not cancelled."""
+        """Return code and message of an attempt that has no result and was not cancelled."""
         status = self._process.exit_status
         if self._stop is Stop.WORKER_STOPS:
             return Cause.WORKER_STOPPED, "The worker was stopped while this run was under way."
         if self._stop is Stop.TIME_OUT:
-            return "time_out", "The engine was stopped: it went on long after its time budget."
+            return "time_out", "The engine was stopped: it ran far beyond its time budget."
         if self._stop is Stop.STALLED:
-            return Cause.STALLED, "The engine was stopped: nothing had moved for too long."
+            return Cause.STALLED, "The engine was stopped: it made no progress for too long."
         if self._error is not None:
             code, message = self._error.get("code"), self._error.get("message")
             return str(code or "engine_error")[:40], str(message or "no message")
         if self._process.has_cut_result:
-            return "bad_result", "The engine's result is a line of more than 1 MiB, which this portal does not read."
+            return "bad_result", "The engine's result is a line of more than 1 MiB, which the portal does not read."
         return cause_of_death(status), describe_death(status, self._process.last_lines)
 
     def _kernel_lines(self) -> str:
         if not self._is_held_by_kernel:
             return ""
-        return " The engine could not be killed, a driver call holds it; its device stays locked until it is gone."
+        return " The engine could not be killed: a driver call holds it. Its device stays locked until it has ended."
 
-    def _listen(self, wait_seconds: float) -> None:
+    def _read_events(self, wait_seconds: float) -> None:
         for event in self._process.events(wait_seconds):
             try:
-                self._take_in(event)
+                self._handle_event(event)
             except (KeyError, TypeError, ValueError) as exc:
-                self._say(LogLine("warning", f"Skipped a {event['event']} event this portal cannot read: {exc!r}"))
+                self._log(LogLine("warning", f"Skipped a {event['event']} event that the portal cannot read: {exc!r}"))
 
-    def _take_in(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "probe":
-                self._events.measured(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
+                self._events.add_probe(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
                 self._write_at = min(self._write_at, time.monotonic())
             case "device" if event.get("environment"):
-                self._events.learn(device=event["device"], environment=event["environment"])
+                self._events.add_facts(device=event["device"], environment=event["environment"])
             case "estimate" if self._events.knows_device:
-                self._events.learn(estimate=dict(event["estimate"]))
+                self._events.add_facts(estimate=dict(event["estimate"]))
             case "phase":
                 self._phase, self._beat_at, self._write_at = str(event["phase"]), 0.0, 0.0
             case "result":
@@ -253,22 +256,22 @@ class _Watch:
             case "error":
                 self._error = dict(event["error"])
         if line := log_line(event):
-            self._say(line)
+            self._log(line)
 
-    def _say(self, line: LogLine) -> None:
-        self._events.say(line)
+    def _log(self, line: LogLine) -> None:
+        self._events.add_log_line(line)
         self._on_line(line)
 
-    def _look(self, now: float) -> None:
+    def _check(self, now: float) -> None:
         self._on_tick()
         if now >= self._write_at:
             self._write(now)
         if self._should_stop():
-            self._end(Stop.WORKER_STOPS)
+            self._stop_engine(Stop.WORKER_STOPS)
         if now >= self._wall_ends_at:
-            self._end(Stop.TIME_OUT)
+            self._stop_engine(Stop.TIME_OUT)
         if now - self._process.heard_at >= self._patience_seconds:
-            self._end(Stop.STALLED)
+            self._stop_engine(Stop.STALLED)
         if self._stop and now >= self._kill_at:
             self._process.signal(signal.SIGKILL)
             self._is_held_by_kernel = now >= self._kill_at + self._timeouts.kill_seconds
@@ -283,26 +286,26 @@ class _Watch:
         )
 
     def _write(self, now: float) -> None:
-        """Store what came, say that the run lives, see whether it shall end; later, if the database is away."""
+        """Store new events and the heartbeat, and check for a cancel request; later, if the database is away."""
         try:
-            self._hold(self._events.store())
+            self._require_lease(self._events.store())
             if now >= self._beat_at:
-                self._hold(services.run_heartbeat(**self._lease, phase=self._phase))
+                self._require_lease(services.run_heartbeat(**self._lease, phase=self._phase))
                 self._beat_at = now + self._timeouts.heartbeat_seconds
             if services.run_wants_cancel(run_id=self._lease["run_id"]):
-                self._end(Stop.CANCELLED)
+                self._stop_engine(Stop.CANCELLED)
             self._write_at = now + self._timeouts.check_seconds
         except DATABASE_AWAY as exc:
             logger.warning("run %s: the database is away: %s", self._lease["run_id"], str(exc).splitlines()[:1])
-            connections_let_go()
+            connections_release()
             self._write_at = time.monotonic() + self._timeouts.away_seconds
 
-    def _hold(self, is_held: bool) -> None:
+    def _require_lease(self, is_held: bool) -> None:
         if not is_held:
-            self._end(Stop.LEASE_LOST)
+            self._stop_engine(Stop.LEASE_LOST)
 
-    def _end(self, why: Stop) -> None:
-        """Ask the engine to end, once; a worker that stops has no time to wait long."""
+    def _stop_engine(self, why: Stop) -> None:
+        """Send SIGTERM to the engine, once. The grace is short when the worker itself is stopping."""
         if self._stop is not None:
             return
         is_urgent = why in (Stop.WORKER_STOPS, Stop.LEASE_LOST)
@@ -312,27 +315,27 @@ class _Watch:
 
 
 def cause_of_death(exit_status: int | None) -> str:
-    """Of an engine that ended without a word: by whose hand."""
+    """Return the cause for an engine that ended without a result or an error."""
     number = ending_signal(exit_status)
     if number is None:
         return "engine_died"
-    return Cause.ENGINE_KILLED if number in _KILLING else Cause.ENGINE_CRASHED
+    return Cause.ENGINE_KILLED if number in _KILL_SIGNALS else Cause.ENGINE_CRASHED
 
 
 def ending_signal(exit_status: int | None) -> int | None:
-    """The signal that ended a process; None when it left by itself.
+    """Return the signal that ended a process; None when it exited by itself.
 
-    128 and more is how a process says so that took the time to tidy up, as the engine does, or a shell around it.
+    A process that cleans up after a signal, as the engine does, and a shell exit with 128 plus the signal's number.
     """
     number = 0 if exit_status is None else -exit_status if exit_status < 0 else exit_status - 128
     return number if number in set(signal.Signals) else None
 
 
 def describe_death(exit_status: int | None, last_lines: Sequence[str]) -> str:
-    """`The engine was ended by signal 11 (Segmentation fault) and gave no result. Its last words: ...`."""
+    """Write `The engine was ended by signal 11 (Segmentation fault) and gave no result. Its last output: ...`."""
     if (number := ending_signal(exit_status)) is not None:
         how = f"was ended by signal {number} ({signal.strsignal(number)})"
     else:
         how = f"ended with exit status {exit_status}"
-    tail = f" Its last words: {' | '.join(last_lines[-5:])}" if last_lines else ""
+    tail = f" Its last output: {' | '.join(last_lines[-5:])}" if last_lines else ""
     return f"The engine {how} and gave no result.{tail}"

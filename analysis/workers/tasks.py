@@ -1,4 +1,4 @@
-"""What the queue calls. A message only says "look": the rows decide what is done."""
+"""The tasks of the queue. A message only says "look": the rows decide what is done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
-from analysis.database import DATABASE_AWAY, connections_let_go
+from analysis.database import DATABASE_AWAY, connections_release
 from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.retention import retain_if_due
@@ -24,13 +24,13 @@ from engine.errors import DeviceBusy
 
 logger = logging.getLogger(__name__)
 
-_RETENTION_SECONDS = 20.0  # an estimate that comes meanwhile waits so long
+_RETENTION_SECONDS = 20.0  # an estimate that arrives meanwhile waits that long
 _ESTIMATE_TIMEOUTS = SupervisorTimeouts(wall_grace_seconds=30.0)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What this worker works on, how it learns that it should stop, and how it shows that it lives."""
+    """The device of this worker, the pipe by which it is stopped, and its sign of life."""
 
     device_id: int | None
     stop_pipe: StopPipe
@@ -41,13 +41,13 @@ _context: WorkerContext | None = None
 
 
 def set_worker_context(context: WorkerContext) -> None:
-    """Called once by `analysis.workers.worker`, before django-q2 forks the processes that inherit it."""
+    """Set the context of this worker: once, before django-q2 forks the processes that inherit it."""
     global _context
     _context = context
 
 
-def _put_off_while_the_database_is_away(task: Callable[[], str]) -> Callable[[], str]:
-    """What a database that is away or locked breaks off, the next look does: a line in the log, no traceback."""
+def _postpone_while_database_is_away(task: Callable[[], str]) -> Callable[[], str]:
+    """Log one line, without a traceback, when the database is away or locked; the next wake-up repeats the task."""
 
     @wraps(task)
     def run() -> str:
@@ -55,20 +55,20 @@ def _put_off_while_the_database_is_away(task: Callable[[], str]) -> Callable[[],
             return task()
         except DATABASE_AWAY as exc:
             reason = str(exc)
-        except ExceptionGroup as group:  # retention's rules fail one by one
+        except ExceptionGroup as group:  # each retention rule fails by itself
             if group.subgroup(lambda exc: not isinstance(exc, (*DATABASE_AWAY, ExceptionGroup))):
                 raise
             reason = str(group.exceptions[0])
-        logger.warning("%s is put off, the database is away: %s", task.__name__, reason.splitlines()[:1])
-        connections_let_go()
-        return "put off: the database is away"
+        logger.warning("%s is postponed, the database is away: %s", task.__name__, reason.splitlines()[:1])
+        connections_release()
+        return "postponed: the database is away"
 
     return run
 
 
-@_put_off_while_the_database_is_away
+@_postpone_while_database_is_away
 def wake() -> str:
-    """Run the next waiting run of this worker's device; then ask to be woken again while more wait."""
+    """Run the next waiting run of this worker's device; send another wake-up while more wait."""
     if _context is None or _context.device_id is None:
         raise RuntimeError("this process serves no device; start workers with: python manage.py worker --device ...")
     _context.heartbeat.beat()
@@ -77,32 +77,32 @@ def wake() -> str:
         with device_lock(device) as descriptor:
             summary = _work(device, descriptor, _context)
     except DeviceBusy:
-        return "busy"  # a worker that is done wakes this one; after a command line the next regular wake-up does
+        return "busy"  # the worker that holds it wakes this one; after a command line the next regular wake-up does
     rewake(device)
     return summary
 
 
 def rewake(device: Device) -> None:
-    """After the device was let go: more may be waiting."""
+    """Wake the device's worker if more runs wait; called after the device was released."""
     if Run.objects.waiting_for(device).exists():
         services.worker_wake(device=device)
 
 
-@_put_off_while_the_database_is_away
+@_postpone_while_database_is_away
 def housekeep() -> str:
-    """What needs no device, in the default queue: take the runs of dead owners, apply the retention rules."""
+    """Do the work that needs no device, in the default queue: take the runs of dead owners, apply retention rules."""
     beat = _context.heartbeat.beat if _context is not None else lambda: None
     beat()
     estimates_recover()
     taken = services.runs_reap()
     estimator_rewake()
     retain_if_due(seconds=_RETENTION_SECONDS, beat=beat)
-    return f"taken from silent owners: {taken}"
+    return f"runs taken from silent owners: {taken}"
 
 
-@_put_off_while_the_database_is_away
+@_postpone_while_database_is_away
 def estimate() -> str:
-    """Run the next waiting estimate, in the default queue; then ask to be woken again while more wait."""
+    """Run the next waiting estimate, in the default queue; send another wake-up while more wait."""
     if _context is None:
         raise RuntimeError("this process is no worker; start one with: python manage.py worker")
     _context.heartbeat.beat()
@@ -110,7 +110,7 @@ def estimate() -> str:
         return "stopping"
     run = services.estimate_claim(owner=owner_of_this_process())
     if run is None:
-        return "nothing waits"
+        return "no run waits"
     stop_pipe, heartbeat, own = _context.stop_pipe, _context.heartbeat, own_children()
     try:
         supervise(run, should_stop=stop_pipe.is_stopping, on_tick=heartbeat.beat, timeouts=_ESTIMATE_TIMEOUTS)
@@ -121,7 +121,7 @@ def estimate() -> str:
 
 
 def estimator_rewake() -> None:
-    """More may be waiting: a message asks for one estimate, and messages can be lost."""
+    """Send a wake-up while estimates wait: a message stands for one estimate, and messages can be lost."""
     if Run.objects.waiting_estimates().exists():
         services.estimator_wake()
 
@@ -133,7 +133,7 @@ def _work(device: Device, descriptor: int, context: WorkerContext) -> str:
     device_discovery.foreign_use_read(device)
     run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}")
     if run is None:
-        return "nothing waits"
+        return "no run waits"
     logger.info("run %s starts on %s", run.pk, device)
     own = own_children()
     try:

@@ -5,12 +5,12 @@
                                    └── monitor (stores what tasks returned)
 
 Each dies with its parent, so kill -9 of any of them leaves nothing behind. A process that died by a signal
-may hold one of django-q2's locks for ever; then the whole cluster ends (`django_q_adapter`) and its keeper starts a new
-one, which recovers what the old one left running. The same follows when worker or pusher stand still: each
+may hold one of django-q2's locks for ever; then the whole cluster ends (`django_q_adapter`) and the process manager
+starts a new one, which recovers what the old one left running. The same happens when worker or pusher are frozen: each
 gives its sign of life also while it waits, so none depends on a message, which another worker may take.
 
-The main process looks after what the queue cannot: it says that the worker lives, reads the memory in use,
-takes the runs of silent owners, and sends a wake-up every half minute, so that a lost message costs that much.
+The main process does what the queue cannot: it stores the worker's sign of life, reads the memory in use,
+takes the runs of silent owners, and sends a wake-up every half minute, so a lost message costs at most that time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from django.db import connections
 from django_q.models import OrmQ
 from django_q.tasks import async_task
 
-from analysis.database import DATABASE_AWAY, connections_let_go, is_locked
+from analysis.database import DATABASE_AWAY, connections_release, is_locked
 from analysis.models import Device
 from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 FROZEN_EXIT_STATUS = 71
 REFRESH_SECONDS = 5.0
 LOOK_SECONDS = 30.0
-FROZEN_SECONDS = 150.0  # a process that works or waits gives a sign every few seconds
+FROZEN_SECONDS = 150.0  # a process that works or waits gives a sign of life every few seconds
 _TICK_SECONDS = 0.05
 _STOP_SECONDS = 2.5
 _PR_SET_PDEATHSIG = 1
@@ -68,14 +68,14 @@ class Worker:
         self._refresh_at = self._look_at = 0.0
 
     def work(self) -> int:
-        """Until asked to stop (0), or until a process of the cluster died (70) or stood still (71)."""
+        """Work until a stop signal (returns 0), or until a process of the cluster died (70) or froze (71)."""
         device_id = self.device.pk if self.device else None
         set_worker_context(WorkerContext(device_id, self._stop_pipe, self._heartbeats["worker"]))
         self._recover(wait_seconds=5)
-        OrmQ.objects.filter(key=self.queue_name).delete()  # what older messages ask for, the first look does
+        OrmQ.objects.filter(key=self.queue_name).delete()  # the first look does their work
         connections.close_all()  # no connection may cross a fork
         _forks_die_with_their_parent()
-        adopt_orphans()  # of a process of the cluster that is killed
+        adopt_orphans()  # the children of a process of the cluster that is killed
         own = own_children()
         try:
             return self._keep_cluster()
@@ -98,10 +98,10 @@ class Worker:
         self._is_stopping = True
 
     def _look_after(self, now: float) -> None:
-        """Do what is due. A database that is away must not end what runs: nobody can give a sign of life then.
+        """Do what is due. A database that is away must not end the run: then no worker can give a sign of life.
 
-        A locked SQLite file is no such excuse: the process that holds the lock may be our own worker, frozen in
-        a write, and then ending the cluster is what frees it.
+        A locked SQLite file is no such exception: the process that holds the lock may be our own worker, frozen in
+        a write, and then ending the cluster releases it.
         """
         try:
             if now >= self._refresh_at:
@@ -112,18 +112,18 @@ class Worker:
                 self._look()
         except DATABASE_AWAY as exc:
             logger.warning("the database is away: %s", str(exc).splitlines()[:1])
-            connections_let_go()
+            connections_release()
             if not is_locked(exc):
                 for heartbeat in self._heartbeats.values():
                     heartbeat.beat()
 
     def _refresh(self) -> None:
-        """Nothing to read without a device."""
+        """Read nothing: without a device there is nothing to read."""
 
     def _look(self) -> None:
         services.runs_reap()
-        folders_tidy()  # here and in no task, which the worker of another host may take
-        # a message that was sent before the clock was set back lies there unseen: it is replaced, not joined
+        folders_tidy()  # here and not in a task, which the worker of another host may take
+        # a message that was sent before the clock was set back is not delivered yet: it is replaced
         OrmQ.objects.filter(key=self.queue_name).delete()
         async_task(self.task, cluster=self.queue_name, ack_failure=True)
 
@@ -134,7 +134,7 @@ class Worker:
         return FROZEN_EXIT_STATUS
 
     def _stop(self, sentinel: BaseProcess) -> int:
-        """Let the supervisor end its engine and give the run back; nothing is left running, in rows or processes."""
+        """Let the supervisor end its engine and return the run to the queue; no row or process is left running."""
         self._stop_pipe.stop()
         self._recover(wait_seconds=_STOP_SECONDS)
         sentinel.kill()
@@ -143,12 +143,12 @@ class Worker:
         return 0
 
     def _recover(self, *, wait_seconds: float) -> None:
-        """Estimates of this host whose process is gone."""
+        """Recover the estimates of this host whose process is gone."""
         try:
             estimates_recover(wait_seconds=wait_seconds)
         except DATABASE_AWAY as exc:
-            logger.warning("nothing can be recovered while the database is away: %s", exc)
-            connections_let_go()
+            logger.warning("runs cannot be recovered while the database is away: %s", exc)
+            connections_release()
 
 
 class DeviceWorker(Worker):
@@ -162,19 +162,19 @@ class DeviceWorker(Worker):
         self.queue_name = device.queue_name
 
     def _refresh(self) -> None:
-        """A frozen part of the worker is no sign of life of its device, though this process is well."""
+        """Store the device's sign of life and memory; not while a process of the worker is frozen."""
         devices_refresh([self.device], silent_seconds=max(beat.age_seconds for beat in self._heartbeats.values()))
 
     def _recover(self, *, wait_seconds: float) -> None:
-        """Once the device is free, nobody runs what is still marked running here."""
+        """Recover the runs still marked running here: once the device is free, no process runs them."""
         try:
             with device_lock(self.device, wait_seconds=wait_seconds):
                 device_recover(self.device)
         except DeviceBusy:
             logger.warning("%s is still in use by another process", self.device)
         except DATABASE_AWAY as exc:
-            logger.warning("nothing can be recovered while the database is away: %s", exc)
-            connections_let_go()
+            logger.warning("runs cannot be recovered while the database is away: %s", exc)
+            connections_release()
 
 
 def _forks_die_with_their_parent() -> None:

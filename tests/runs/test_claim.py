@@ -189,7 +189,7 @@ def test_a_card_that_others_use_takes_only_runs_that_accept_it():
     assert claims_until_nothing_waits(card) == [accepting]
 
 
-def test_a_little_foreign_memory_is_nothing():
+def test_little_foreign_memory_does_not_prevent_a_start():
     card = make_card(capacity_bytes=80 * GIB, foreign_used_bytes=3 * GIB)
     assert submit() == claim(card)
 

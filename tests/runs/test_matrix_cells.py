@@ -36,7 +36,7 @@ def test_a_certified_run_gives_its_card_a_cell() -> None:
 @pytest.mark.parametrize(
     "device",
     [replace(OWN_CARD, foreign_used_bytes=GIB), replace(OWN_CARD, limit_bytes=24 * GIB)],
-    ids=["shared", "held to a limit"],
+    ids=["shared", "limited"],
 )
 def test_a_card_that_was_not_all_its_own_gives_none(device: DeviceFacts) -> None:
     assert cells_of(run(result(20, card=device))) == []
@@ -47,9 +47,9 @@ def test_an_uncertified_run_gives_none() -> None:
     assert cells_of(run(replace(answer, boundary=replace(answer.boundary, certified=False)))) == []
 
 
-def test_a_cpu_is_named_with_the_limit_it_was_held_to() -> None:
+def test_a_cpu_is_named_with_its_memory_limit() -> None:
     (cell,) = cells_of(run(make_result()))
-    assert (cell["card"], cell["is_cpu"], cell["memory_bytes"]) == ("Test CPU held to 1.0 GiB", True, GIB)
+    assert (cell["card"], cell["is_cpu"], cell["memory_bytes"]) == ("Test CPU limited to 1.0 GiB", True, GIB)
 
 
 def test_a_card_that_the_catalogue_lacks_goes_by_its_own_name() -> None:

@@ -44,10 +44,10 @@ def test_a_class_is_any_part_of_the_vendors_name(asked):
 @pytest.mark.parametrize(
     ("asked", "device_class", "field", "words"),
     [
-        ("xpu", "", "device", "no enabled device xpu; there are: cuda:0"),
-        ("cuda:7", "", "device", "there are: cuda:0"),
-        ("cuda", "H100", "device_class", "there are: NVIDIA A100-SXM4-80GB"),
-        ("cuda:0", "A100", "device_class", "goes with `auto`"),
+        ("xpu", "", "device", "no enabled device xpu; available: cuda:0"),
+        ("cuda:7", "", "device", "available: cuda:0"),
+        ("cuda", "H100", "device_class", "available: NVIDIA A100-SXM4-80GB"),
+        ("cuda:0", "A100", "device_class", "allowed with `auto`"),
         ("auto", "A\x00", "device_class", "part of a card's name"),
         ("auto", "A" * 101, "device_class", "at most 100"),
     ],

@@ -49,7 +49,8 @@ def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
         ),
         (
             [Cause.STALLED, Cause.HOST_LOST, Cause.OWNER_DIED],
-            "Given up after 3 attempts: its engine stood still once, its host fell silent once, its worker died once.",
+            "Given up after 3 attempts: its engine made no progress once, its host stopped responding once, "
+            "its worker died once.",
         ),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_nul_in_a_text_is_dropped():
 
 def test_garbage_is_shown_short():
     message = garbage_event(b"\xff" + b"x" * 5000)["message"]
-    assert message.startswith("Skipped a line that is no event: \ufffdxxx")
+    assert message.startswith("Skipped a line that is not an event: \ufffdxxx")
     assert len(message) < 250
 
 
@@ -65,7 +65,8 @@ def test_a_probe_is_described_in_a_line(probe, words):
     [
         ({"event": "log", "level": "warning", "message": "hot"}, LogLine("warning", "hot")),
         ({"event": "log", "level": "shout", "message": "hot"}, LogLine("info", "hot")),
-        ({"event": "phase", "phase": "soaking"}, LogLine("info", "Phase: soaking")),
+        ({"event": "phase", "phase": "timing"}, LogLine("info", "Comparing speeds")),
+        ({"event": "phase", "phase": "new"}, LogLine("info", "New")),
         (
             {"event": "device", "device": {"name": "A card", "capacity_bytes": 512 * MIB}},
             LogLine("info", "Device: A card, 512.0 MiB"),

@@ -137,7 +137,7 @@ def test_several_wait_in_turn_and_each_message_wakes_the_next(default_worker):
     assert tasks_queued() == []
 
 
-def test_a_lost_message_is_made_up_for_when_the_house_is_kept(default_worker):
+def test_housekeeping_replaces_a_lost_message(default_worker):
     make_estimate()
     OrmQ.objects.all().delete()
     tasks.housekeep()

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.django_db
 def test_the_estimate_is_stored_beside_the_device_and_the_next_attempt_still_resumes() -> None:
     run = make_claimed_run()
     events = EventBuffer(Lease(run_id=run.pk, token=run.token))
-    events.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
-    events.learn(estimate=prior_estimate(at_4=390 * MIB))
-    events.measured(make_probe(4), is_carried=False)
+    events.add_facts(device=FACTS.to_dict(), environment={"torch": "0.0"})
+    events.add_facts(estimate=prior_estimate(at_4=390 * MIB))
+    events.add_probe(make_probe(4), is_carried=False)
     assert events.store()
     assert set(run.attempts.get().environment) == {"device", "environment", "estimate"}
     services.run_fail(run_id=run.pk, token=run.token, code="host_lost", message="gone")

@@ -31,7 +31,7 @@ def ago(seconds: float):
 
 
 @pytest.mark.django_db
-def test_an_empty_portal_has_zeros_and_no_made_up_figures():
+def test_an_empty_portal_reports_zeros_and_omits_unknown_figures():
     found = samples()
     assert found["memorymark_runs_queued", "high"] == found["memorymark_runs_running",] == 0
     assert found["memorymark_runs_queued_oldest_seconds",] == 0

@@ -86,7 +86,7 @@ def test_an_error_of_the_engine_fails_the_run_with_its_code_and_words():
 @pytest.mark.parametrize(
     ("mode", "exit_status", "words"),
     [
-        ("crash", -11, "signal 11 (Segmentation fault) and gave no result. Its last words: about to fall"),
+        ("crash", -11, "signal 11 (Segmentation fault) and gave no result. Its last output: about to fall"),
         ("killed", -9, "signal 9 (Killed) and gave no result."),
         ("terminated", 143, "signal 15 (Terminated) and gave no result."),
         ("worker_died", 1, "the worker process was ended by SIGKILL"),
@@ -145,7 +145,7 @@ def test_lines_that_are_no_events_are_logged_and_skipped():
     run = watch("garbage")
     assert (run.state, run.largest_batch_size) == (State.FINISHED, 8)
     said = messages(run)
-    assert "Skipped a line that is no event: not json" in said
+    assert "Skipped a line that is not an event: not json" in said
     assert sum("Skipped" in message for message in said) == 6
     assert max(map(len, said)) < 300
 
@@ -208,8 +208,8 @@ def test_what_is_measured_while_the_database_is_away_is_stored_when_it_is_back(m
             raise error
         return stored(**columns)
 
-    monkeypatch.setattr(supervisor, "connections_let_go", lambda: None)
-    monkeypatch.setattr(database, "connections_let_go", lambda: None)
+    monkeypatch.setattr(supervisor, "connections_release", lambda: None)
+    monkeypatch.setattr(database, "connections_release", lambda: None)
     monkeypatch.setattr(services, "measurement_add", away_twice)
     run = watch("ok", timeouts=replace(QUICK, away_seconds=0.05))
     assert (run.state, run.attempt, Measurement.objects.of(run).count()) == (State.FINISHED, 1, 3)
@@ -222,7 +222,7 @@ def test_a_worker_that_stops_while_the_database_is_away_leaves_the_run_to_be_rec
         asked.append("finish")
         raise OperationalError("gone")
 
-    monkeypatch.setattr(database, "connections_let_go", lambda: None)
+    monkeypatch.setattr(database, "connections_release", lambda: None)
     monkeypatch.setattr(services, "run_finish", gone)
     with pytest.raises(GivenUp):
         watch("ok", stop=lambda run: bool(asked))
@@ -284,10 +284,15 @@ def test_the_heartbeat_is_renewed_while_the_engine_says_nothing():
 def test_whoever_watches_sees_the_lines_as_they_come():
     seen: list[LogLine] = []
     supervise(make_claimed_run(), command=[*FAKE_ENGINE, "ok"], on_line=seen.append, timeouts=QUICK)
-    assert [line.message.split(":")[0] for line in seen] == ["Phase", "batch 4 fits", "batch 8 fits", "batch 9"]
+    assert [line.message.split(":")[0] for line in seen] == [
+        "Searching for the largest batch size",
+        "batch 4 fits",
+        "batch 8 fits",
+        "batch 9",
+    ]
 
 
 def test_last_words_are_told_with_the_death():
     assert describe_death(-6, ["one", "two"]) == (
-        "The engine was ended by signal 6 (Aborted) and gave no result. Its last words: one | two"
+        "The engine was ended by signal 6 (Aborted) and gave no result. Its last output: one | two"
     )

@@ -44,7 +44,7 @@ def test_it_asks_to_be_woken_again_only_while_more_waits(device):
 
 
 def test_a_wake_up_with_nothing_to_do_does_nothing(device):
-    assert tasks.wake() == "nothing waits"
+    assert tasks.wake() == "no run waits"
 
 
 def test_a_wake_up_while_somebody_works_on_the_device_leaves_it_alone(device):
@@ -62,7 +62,7 @@ def test_what_a_dead_worker_left_running_goes_back_and_is_run_again(device):
 
 def test_work_without_a_device_takes_the_runs_of_silent_owners(monkeypatch):
     monkeypatch.setattr(services, "runs_reap", lambda: 3)
-    assert tasks.housekeep() == "taken from silent owners: 3"
+    assert tasks.housekeep() == "runs taken from silent owners: 3"
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_work_without_a_device_takes_the_runs_of_silent_owners(monkeypatch):
     [OperationalError("database is locked"), ExceptionGroup("rules failed", [OperationalError("database is locked")])],
     ids=["at once", "in a rule"],
 )
-def test_work_that_meets_a_locked_database_is_put_off_with_a_line(monkeypatch, caplog, error):
+def test_work_that_meets_a_locked_database_is_postponed_with_one_log_line(monkeypatch, caplog, error):
     """As on a first start, when everything writes at once: no traceback, the next look does it."""
 
     def refuse(**kwargs) -> None:
         raise error
 
-    monkeypatch.setattr(tasks, "connections_let_go", lambda: None)
+    monkeypatch.setattr(tasks, "connections_release", lambda: None)
     monkeypatch.setattr(tasks, "retain_if_due", refuse)
-    assert tasks.housekeep() == "put off: the database is away"
+    assert tasks.housekeep() == "postponed: the database is away"
     assert "database is locked" in caplog.text
     assert "Traceback" not in caplog.text
 

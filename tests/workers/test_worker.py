@@ -120,7 +120,7 @@ def test_a_database_that_is_away_does_not_end_what_runs(monkeypatch, caplog):
         raise OperationalError("gone")
 
     own = Worker()
-    monkeypatch.setattr(worker, "connections_let_go", lambda: None)
+    monkeypatch.setattr(worker, "connections_release", lambda: None)
     monkeypatch.setattr(own, "_refresh", fail)
     own._look_after(now=1.0)
     assert "gone" in caplog.text
@@ -136,7 +136,7 @@ def test_a_lock_that_a_frozen_worker_may_hold_is_no_sign_of_life(monkeypatch, tm
                 other.execute("BEGIN IMMEDIATE")
 
     own = Worker()
-    monkeypatch.setattr(worker, "connections_let_go", lambda: None)
+    monkeypatch.setattr(worker, "connections_release", lambda: None)
     monkeypatch.setattr(own, "_refresh", write_beside_a_lock)
     for heartbeat in own._heartbeats.values():
         monkeypatch.setattr(heartbeat, "beat", lambda: pytest.fail("a sign of life was given for the worker"))

@@ -1,4 +1,4 @@
-"""`python manage.py migrate`: Django's, one process at a time, and a damaged SQLite file is a sentence."""
+"""`python manage.py migrate`: Django's command, limited to one process at a time, with clear errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from analysis.database import migration_lock
 
 
 class Command(migrate.Command):
-    """Waits while another process migrates the same database, and then finds nothing left to do."""
+    """Waits while another process migrates the same database."""
 
     def execute(self, *args: Any, **options: Any) -> Any:
         connection = connections[options["database"]]
-        try:  # checks, which come before `handle`, ask the database, too
+        try:  # checks, which run before `handle`, also use the database
             with migration_lock(connection, on_wait=self._say_that_it_waits):
                 return super().execute(*args, **options)
         except DatabaseError as exc:
@@ -25,5 +25,5 @@ class Command(migrate.Command):
             raise CommandError(f"the database cannot be used: {exc}") from exc
 
     def _say_that_it_waits(self) -> None:
-        self.stdout.write("another process migrates this database; waiting ...")
+        self.stdout.write("another process is migrating this database; waiting ...")
         self.stdout.flush()

@@ -1,4 +1,4 @@
-"""`python manage.py up`: everything on this machine, from an empty folder to a page that answers."""
+"""`python manage.py up`: sets up and starts the whole portal on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from analysis.database import DATABASE_AWAY, connections_let_go
+from analysis.database import DATABASE_AWAY, connections_release
 from analysis.models import Device
 from analysis.workers.device_discovery import accelerators_or_cpu, devices_find, devices_register
 from analysis.workers.process_manager import Child, ProcessManager
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    """Sets up what is missing, then keeps the web server and a worker per device running until Ctrl-C."""
+    """Sets up what is missing, and runs the web server and a worker per device until Ctrl-C."""
 
     help = "Set up and start MemoryMark here: database, static files, administrator, web server, workers."
 
@@ -67,7 +67,7 @@ class Command(BaseCommand):
             self._say("stopped")
 
     def _set_up(self) -> list[Device]:
-        """Everything that must be there before a child starts. Each step may be repeated without harm."""
+        """Set up everything that the children need. Each step can be repeated safely."""
         self._migrate()
         call_command("collectstatic", interactive=False, verbosity=0)
         self._create_administrator()
@@ -81,16 +81,16 @@ class Command(BaseCommand):
         return [device for device in found if device.enabled]
 
     def _migrate(self) -> None:
-        """Wait for a server that is not up yet, and migrate: after a power cut everything starts at once."""
+        """Migrate the database, after waiting for its server: after a power cut both may start together."""
         while not self._stops:
             try:
                 call_command("migrate", interactive=False, verbosity=0)
                 return
             except DATABASE_AWAY as exc:
                 self._say(f"waiting for the database: {str(exc).splitlines()[0]}")
-                connections_let_go()
+                connections_release()
                 time.sleep(_DATABASE_SECONDS)
-        raise CommandError("stopped before the database was there")
+        raise CommandError("stopped before the database was reachable")
 
     def _create_administrator(self) -> None:
         call_command("first_administrator", stdout=self.stdout)
@@ -146,21 +146,21 @@ def is_loopback(host: str) -> bool:
 
 
 def address(host: str, port: int) -> str:
-    """Where a browser on this machine finds it."""
+    """Return the URL for a browser on this machine."""
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  (compared with, not bound to)
     shown = everywhere.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}"
 
 
 def web_server(host: str, port: int) -> Child:
-    """One process, many threads: a waiting POST /analyze holds a thread, never the server."""
+    """Return the web server: one process with many threads, as each waiting POST /analyze holds a thread."""
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     gunicorn = [sys.executable, "-m", "gunicorn", "memorymark_site.wsgi", "--chdir", str(settings.BASE_DIR)]
     gunicorn += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py")]
     gunicorn += ["--bind", bind, "--workers", "1", "--threads", "16"]
     gunicorn += ["--graceful-timeout", "2", "--log-level", "warning"]
     allowed = [name for name in (os.environ.get("MEMORYMARK_ALLOWED_HOSTS"), host) if name]
-    is_for_this_machine = is_loopback(host) and not settings.PRODUCTION  # there a proxy stands in front
+    is_for_this_machine = is_loopback(host) and not settings.PRODUCTION  # in production a proxy is in front
     environment = {"MEMORYMARK_ALLOWED_HOSTS": ",".join(allowed), "MEMORYMARK_LOCAL": str(int(is_for_this_machine))}
     return Child("web server", gunicorn, environment)
 
@@ -176,7 +176,7 @@ def worker(device: Device) -> Child:
 
 
 def answers(url: str) -> bool:
-    """Whether a JSON answer comes; over https elsewhere a redirect or an error would, too."""
+    """Whether the URL answers JSON; in production a redirect to https also counts."""
     try:
         with urlopen(url, timeout=2) as response:  # noqa: S310  (our own http address)
             return "status" in json.load(response)
