@@ -1,1 +1,1 @@
-"""The site around the application: settings, addresses, middleware. Nothing here knows what a run is."""
+"""The Django project: settings, URLs, middleware. It does not depend on what the application does."""

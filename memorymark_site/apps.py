@@ -1,4 +1,4 @@
-"""Configuration of other people's applications."""
+"""Configuration of third-party applications."""
 
 from importlib import import_module
 
@@ -7,17 +7,17 @@ from django.contrib.staticfiles.apps import StaticFilesConfig
 
 
 class Admin(AdminConfig):
-    """Django's panel, with our rules of who may enter and our first page."""
+    """Django's admin panel, with our access rules and our first page."""
 
     default_site = "analysis.admin.site.PortalAdminSite"
 
     def ready(self) -> None:
         super().ready()
-        import_module("analysis.admin.register")  # after the others: it takes the place of some of theirs
+        import_module("analysis.admin.register")  # after the others: it replaces some of their registrations
 
 
 class StaticFiles(StaticFilesConfig):
-    """Of the wheel that brings Swagger UI only what pages load is served; the rest is left where it is."""
+    """Serves only those static files of the Swagger UI package that pages load."""
 
     ignore_patterns = (
         *StaticFilesConfig.ignore_patterns,

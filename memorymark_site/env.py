@@ -1,4 +1,4 @@
-"""Typed values out of the environment. Nonsense is refused with the variable's name, never guessed at."""
+"""Typed values from the environment. An invalid value is refused, with the variable's name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def env_text(name: str, default: str = "", *, environ: Mapping[str, str] = os.en
 
 
 def env_bool(name: str, default: bool = False, *, environ: Mapping[str, str] = os.environ) -> bool:
-    """`1 true yes on` or `0 false no off`; an empty value is false."""
+    """Read `1 true yes on` or `0 false no off`; an empty value is false."""
     if name not in environ:
         return default
     value = environ[name].strip().lower()
@@ -47,7 +47,7 @@ def env_number(
 
 
 def env_list(name: str, default: tuple[str, ...] = (), *, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Words between commas; blanks are dropped. A `*` is refused: what is meant must be named."""
+    """Read a list separated by commas, without blanks. A `*` is refused: each item must be named."""
     if name not in environ:
         return list(default)
     names = [word.strip() for word in environ[name].split(",") if word.strip()]
@@ -58,7 +58,7 @@ def env_list(name: str, default: tuple[str, ...] = (), *, environ: Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many in so many seconds."""
+    """A number of actions per period."""
 
     number: int
     period_seconds: float
@@ -69,7 +69,7 @@ _RATE = re.compile(r"([1-9][0-9]{0,8})/(s|min|hour|day)", re.ASCII)
 
 
 def env_rate(name: str, default: str, *, environ: Mapping[str, str] = os.environ) -> Rate:
-    """`60/min`: a whole number above zero for each `s`, `min`, `hour` or `day`."""
+    """Read a rate such as `60/min`: a positive whole number per `s`, `min`, `hour` or `day`."""
     text = env_text(name, environ=environ) or default
     found = _RATE.fullmatch(text)
     if found is None:
@@ -78,14 +78,14 @@ def env_rate(name: str, default: str, *, environ: Mapping[str, str] = os.environ
 
 
 def env_origins(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[bool, list[str]]:
-    """Whether all origins are meant, which a single `*` says; and those that are named."""
+    """Return whether all origins are allowed (a single `*`), and the named ones."""
     if env_text(name, environ=environ) == "*":
         return True, []
     return False, env_list(name, environ=environ)
 
 
 def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.environ) -> Path:
-    """Read an absolute path; a relative one is refused, for it would move with the working directory."""
+    """Read an absolute path; a relative one is refused, because it would depend on the working directory."""
     text = env_text(name, environ=environ)
     path = Path(text).expanduser() if text else default
     if not path.is_absolute():
@@ -94,7 +94,7 @@ def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.enviro
 
 
 def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Read a command line, its text quoted as for a shell; no shell ever sees it."""
+    """Read a command line, quoted as for a shell; it is executed without a shell."""
     try:
         return shlex.split(env_text(name, environ=environ)) or list(default)
     except ValueError as exc:
@@ -102,18 +102,18 @@ def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str]
 
 
 def writable_folder(path: Path, *, remedy: str) -> Path:
-    """Make the folder if it is missing. One that cannot be written is refused with a sentence."""
+    """Create the folder if it is missing; refuse one that cannot be written."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
-        raise ImproperlyConfigured(f"{path}: cannot make this folder ({exc.strerror}); {remedy}") from exc
+        raise ImproperlyConfigured(f"{path}: cannot create this folder ({exc.strerror}); {remedy}") from exc
     if not os.access(path, os.W_OK | os.X_OK):
         raise ImproperlyConfigured(f"{path}: this folder cannot be written (read-only, or not ours); {remedy}")
     return path
 
 
 def writable_file(name: str | Path, *, remedy: str) -> None:
-    """Refuse an SQLite file that could not be written; it writes beside itself, so its folder counts too."""
+    """Refuse an SQLite file that cannot be written. SQLite writes next to its file, so the folder is checked too."""
     path = Path(name)
     if str(name) == ":memory:":
         return
@@ -124,26 +124,26 @@ def writable_file(name: str | Path, *, remedy: str) -> None:
 
 
 def keep_private(name: str | Path) -> None:
-    """Take from others the right to read this SQLite file, and what SQLite keeps beside it, where it is ours.
+    """Remove other users' right to read this SQLite file, and SQLite's files next to it, where we own them.
 
-    Made before version 0.5, or by a program with another umask, it was readable to everybody on the machine.
+    Files created before version 0.5, or with another umask, could be read by every user of the machine.
     """
     for file in (Path(f"{name}{end}") for end in ("", "-wal", "-shm")):
-        with suppress(OSError):  # not there; or not ours to change, and then its owner's to answer for
+        with suppress(OSError):  # missing, or owned by another user
             mode = stat.S_IMODE(file.stat().st_mode)
             if mode & 0o077:
                 file.chmod(mode & 0o700)
 
 
 def stored_secret(path: Path) -> str:
-    """Read the secret in `path`, made on first use. Two processes that start together end up with the same one."""
+    """Read the secret in `path`, created on first use. Two processes that start together get the same one."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             draft.touch(mode=0o600)
             draft.write_text(secrets.token_urlsafe(50))
-            path.hardlink_to(draft)  # unlike a rename, this never replaces what another process just made
+            path.hardlink_to(draft)  # unlike a rename, this never replaces a file that another process has just created
         except FileExistsError:
             pass
         except OSError as exc:  # as on a full disk

@@ -3,17 +3,17 @@
 MEMORYMARK_PRODUCTION=1   https only, secure cookies; SECRET_KEY must be given
 MEMORYMARK_DEBUG=1        Django's debug pages
 MEMORYMARK_DATA_DIR       database, secret, static files, locks; default: var/ beside manage.py
-MEMORYMARK_ALLOWED_HOSTS, MEMORYMARK_CSRF_TRUSTED_ORIGINS, MEMORYMARK_CORS_ORIGINS   words between commas
+MEMORYMARK_ALLOWED_HOSTS, MEMORYMARK_CSRF_TRUSTED_ORIGINS, MEMORYMARK_CORS_ORIGINS   lists separated by commas
 MEMORYMARK_THROTTLE_CREATE, ..._CHANGE, ..._EXPORT, ..._TOKEN   how often, such as 60/min
 MEMORYMARK_ANALYZE_WAIT_SECONDS, MEMORYMARK_ANALYZE_WAITING_REQUESTS, MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS
 MEMORYMARK_RUN_HEARTBEAT_SECONDS, ..._LEASE_SECONDS, ..._SUSPECT_SECONDS, ..._STALL_SECONDS   for tests and slow disks
-MEMORYMARK_HOST           this host's name in the fleet; default: what the system calls it
+MEMORYMARK_HOST           this host's name in the fleet; default: the system's host name
 MEMORYMARK_LOCK_DIR       one lock per device; the same for every portal and worker of a machine
 MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engine/bin/python -m engine`
 MEMORYMARK_ENGINE_ENVIRONMENT   variables that the engine gets besides those it needs to run: `HF_TOKEN`
-MEMORYMARK_METRICS_TOKEN  what a scraper of /metrics shows as Bearer token
-MEMORYMARK_TRUSTED_PROXIES   how many proxies stand in front; default: none, and X-Forwarded-For is not believed
-MEMORYMARK_PUBLIC_READ_ONLY=1   whoever has the address may read the pages, without names of people
+MEMORYMARK_METRICS_TOKEN  the Bearer token of scrapers of /metrics
+MEMORYMARK_TRUSTED_PROXIES   number of proxies in front; default: none, and X-Forwarded-For is ignored
+MEMORYMARK_PUBLIC_READ_ONLY=1   everybody may read the pages without a login; they show no names of people
 MEMORYMARK_LOCAL=1        set by `manage.py up` when it serves this machine alone
 DATABASE_URL, SECRET_KEY
 """
@@ -137,7 +137,7 @@ _SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=MEMORY;"
     "PRAGMA mmap_size=134217728;PRAGMA journal_size_limit=67108864;PRAGMA cache_size=-16000;",
 }
-# an outage shows within seconds, and a server that vanished without a word within a minute
+# an outage is noticed within seconds, and an unreachable server within a minute
 _POSTGRESQL_OPTIONS = {
     "connect_timeout": 5,
     "keepalives": 1,
@@ -145,7 +145,7 @@ _POSTGRESQL_OPTIONS = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 40_000,
-    # a process that is frozen within a transaction holds its locks: no pause in one of ours is near this long
+    # a process that is frozen in a transaction holds its locks; no transaction of ours pauses nearly this long
     "options": "-c idle_in_transaction_session_timeout=20s",
 }
 _DATABASE = dj_database_url.parse(env_text("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'memorymark.sqlite3'}")
@@ -180,9 +180,9 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_SENSITIVE_PARAMETERS = ["username"]  # people type a password there
-# how many proxies stand in front, each of which writes whom it saw into X-Forwarded-For
+# number of proxies in front, each of which appends its client's address to X-Forwarded-For
 TRUSTED_PROXIES = int(env_number("MEMORYMARK_TRUSTED_PROXIES", 0, minimum=0, maximum=10))
-# whether anybody may read the pages without signing in; never exports, the API, or who did what
+# whether everybody may read the pages without a login; never exports, the API, or people's names
 PUBLIC_READ_ONLY = env_bool("MEMORYMARK_PUBLIC_READ_ONLY")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
@@ -212,7 +212,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # a form of ours has some kilobytes
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 0
 if PRODUCTION:
-    SECURE_REDIRECT_EXEMPT = [r"^health$", r"^readyz$"]  # load balancers ask over plain http
+    SECURE_REDIRECT_EXEMPT = [r"^health$", r"^readyz$"]  # load balancers use plain http
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 365 * 86_400
     SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
@@ -244,15 +244,18 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "TAGS": [
         {"name": "runs", "description": "Measure, read, change, export."},
-        {"name": "estimates", "description": "Runs whose figures come from the predictor; no device is touched."},
-        {"name": "recommendation", "description": "The batch size to use, from what was measured already."},
-        {"name": "comparison", "description": "Runs beside each other, all cards and models, one series over time."},
-        {"name": "catalogue", "description": "What can be asked for."},
+        {"name": "estimates", "description": "Runs whose figures come from the predictor; they use no device."},
+        {"name": "recommendation", "description": "The recommended batch size, from an earlier measurement."},
+        {
+            "name": "comparison",
+            "description": "Comparison of runs, of all cards and models, and of one series over time.",
+        },
+        {"name": "catalogue", "description": "Models, settings and GPUs that a run can request."},
         {"name": "fleet", "description": "The devices of all hosts."},
-        {"name": "saved views", "description": "Views of the history, under names."},
-        {"name": "tokens", "description": "What a program shows. Made and revoked by people, not by tokens."},
-        {"name": "audit", "description": "Who did what. For GPU managers."},
-        {"name": "index", "description": "Where everything is."},
+        {"name": "saved views", "description": "Named views of the history."},
+        {"name": "tokens", "description": "Credentials of programs. Only people create and revoke them, not tokens."},
+        {"name": "audit", "description": "The audit log, for GPU managers."},
+        {"name": "index", "description": "Links to all lists."},
         {"name": "classic", "description": "The published contract, with its own names and its own form of errors."},
     ],
     "ENUM_NAME_OVERRIDES": {
@@ -309,7 +312,7 @@ Q_CLUSTER: dict[str, Any] = {
     "recycle": 50,
     "save_limit": 500,
     "catch_up": False,
-    "scheduler": False,  # its rows name functions to call; what we do at times, `housekeep` does
+    "scheduler": False,  # its rows name functions to call; `housekeep` does our periodic work
     "ack_failures": True,
     "max_attempts": 1,
     "timeout": _QUEUE_TIMEOUT_SECONDS,
@@ -321,11 +324,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"request_id": {"()": "analysis.audit.logging.RequestIdFilter"}},
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(of_request)s: %(message)s"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(request_text)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "loggers": {
         "analysis": {"handlers": ["console"], "level": "INFO", "propagate": True},
-        # without DEBUG Django would mail an exception in a view, and print nothing
+        # without DEBUG Django would mail an exception of a view, and log nothing
         "django": {"handlers": ["console"], "level": "WARNING", "propagate": True},
         "django.request": {"handlers": ["console"], "level": "ERROR", "propagate": False},
         "axes": {"handlers": ["console"], "level": "WARNING", "propagate": True},

@@ -1,4 +1,4 @@
-"""Addresses: what watchers ask, the classic endpoints and the API, the pages, the admin panel and the login."""
+"""URLs: monitoring, the classic endpoints and the API, the pages, the admin panel and the login."""
 
 from django.contrib import admin
 from django.urls import include, path

@@ -16,7 +16,7 @@ _django = get_wsgi_application()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """All text is UTF-8, whatever a request says: of `charset=hex` Django would fail before any code of ours runs."""
+    """Treat all text as UTF-8: with `charset=hex` in a request Django would fail before our code runs."""
     if "CONTENT_TYPE" in environ:
         environ["CONTENT_TYPE"] = _CHARSET.sub("", environ["CONTENT_TYPE"])
     return _django(environ, start_response)

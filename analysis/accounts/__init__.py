@@ -1,1 +1,1 @@
-"""People and what they may do: login and lock-out, roles at the door, API tokens, quotas, rate limits."""
+"""People and their rights: login and lock-out, required roles, API tokens, quotas, rate limits."""

@@ -1,4 +1,4 @@
-"""Who a program is: by its token, or by name and password over HTTP Basic."""
+"""Authentication of programs: by token, or by name and password over HTTP Basic."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _NAME_LENGTH = 150  # of Django's own column
 _REALM = ' realm="MemoryMark"'
 _SCHEMES = (b"bearer", b"token")
-_REFUSED = "This token is not valid: it may be mistyped, past its end, or revoked."
-"""One sentence for every reason, so that nobody learns which tokens there are."""
+_REFUSED = "This token is not valid: it may be mistyped, expired or revoked."
+"""The same message for every reason, so that it does not reveal which tokens exist."""
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -38,7 +38,7 @@ class TokenAuthentication(BaseAuthentication):
         return token.owner, token
 
     def authenticate_header(self, request: Any) -> str:
-        """Both ways to show who one is: DRF asks its first way alone."""
+        """Offer both methods of authentication; DRF would offer only the first."""
         return f"Bearer{_REALM}, Basic{_REALM}"
 
 
@@ -48,7 +48,7 @@ class PasswordAuthentication(BasicAuthentication):
     def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> tuple[User, None]:
         if len(userid) > _NAME_LENGTH or "\x00" in userid + password:
             raise AuthenticationFailed("Name or password is wrong.", code="password_wrong")
-        http_request = request._request  # axes leaves its marks there, and looks for them there
+        http_request = request._request  # axes stores its marks on Django's own request
         try:
             user, _ = super().authenticate_credentials(userid, password, http_request)
         except AuthenticationFailed as exc:

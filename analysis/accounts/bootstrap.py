@@ -1,4 +1,4 @@
-"""The first administrator: made once, when there is none, so that a fresh installation can be used."""
+"""The first administrator: created once, when there is none, so that a new installation can be used."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FIRST_NAME = "admin"
 
 
 def administrator_create_first(*, password: str) -> str | None:
-    """Make a superuser when there is none; returns the name, or None when there is one.
+    """Create a superuser when there is none; returns the name, or None when there is one.
 
-    An ordinary user who is called `admin` is not raised to one: the new one gets a number.
+    An ordinary user called `admin` is not promoted: the new superuser's name gets a number.
     """
     users = get_user_model().objects
     if users.filter(is_superuser=True).exists():
@@ -23,7 +23,7 @@ def administrator_create_first(*, password: str) -> str | None:
     try:
         with transaction.atomic():
             users.create_superuser(username=name, email="", password=password)
-    except IntegrityError:  # another process that starts at the same moment was quicker
+    except IntegrityError:  # another process, started at the same moment, was quicker
         if users.filter(is_superuser=True).exists():
             return None
         raise

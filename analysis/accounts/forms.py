@@ -1,4 +1,4 @@
-"""The forms of one's own account: to sign in, and to make a token."""
+"""Forms of a person's own account: to sign in, and to create a token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is rev
 
 
 class LoginForm(AuthenticationForm):
-    """Django's, which states how long a name can be and does not look: the count of failures has to store it."""
+    """Django's form with a check of the name's length, which Django omits: the count of failures stores the name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -26,18 +26,18 @@ class LoginForm(AuthenticationForm):
 
 
 class TokenForm(forms.Form):
-    """What it is for, what it may do, how long it lasts."""
+    """The purpose, the rights and the expiry of a new token."""
 
     name = forms.CharField(
         max_length=TOKEN_NAME_LENGTH,
-        help_text="What it is for: where you will keep it.",
+        help_text="Purpose of the token, such as the program that uses it.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    scope = forms.ChoiceField(label="It may", choices=((_READS, "read"),), initial=_READS)
-    days = forms.ChoiceField(label="It lasts", choices=tuple(_DAYS.items()), initial="90", required=False)
+    scope = forms.ChoiceField(label="Rights", choices=((_READS, "read"),), initial=_READS)
+    days = forms.ChoiceField(label="Valid for", choices=tuple(_DAYS.items()), initial="90", required=False)
 
     def __init__(self, *args: Any, may_start: bool, **kwargs: Any) -> None:
-        """`may_start`: whether its owner may change anything; else a token that writes would be of no use."""
+        """Offer the right to write only to a person who may start runs (`may_start`)."""
         super().__init__(*args, **kwargs)
         if may_start:
             scope = self.fields["scope"]

@@ -1,4 +1,4 @@
-"""What is counted per person needs one writer per person at a time."""
+"""A lock per person, for limits that are counted per person."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def person_lock(person: User) -> None:
-    """Until the transaction ends, whoever else locks this person waits. To be called within one.
+    """Lock this person until the transaction ends: other lockers wait. Must be called within a transaction.
 
-    On SQLite the transaction itself is the lock: it is IMMEDIATE. Rows that point at the person are not held up.
+    On SQLite the transaction itself is the lock: it is IMMEDIATE. Rows that refer to the person are not locked.
     """
     list(get_user_model().objects.select_for_update(no_key=True).filter(pk=person.pk).values_list("pk"))

@@ -1,8 +1,8 @@
-"""Who guesses passwords is locked out for a while: django-axes counts the failures, in the database.
+"""A temporary lock-out after failed logins, which django-axes counts in the database.
 
-Counted are the failures of one name from one address, and of one address with any names. The second limit is the
-higher, for a whole lab may sit behind one address. A name is never locked everywhere: a stranger who fails with it
-must not keep its owner out.
+Two limits are counted: failures of one name from one address, and of one address with any name. The second limit is
+higher, because a whole lab may share an address. A name is never locked for all addresses: otherwise a stranger could
+lock out its owner.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ TOO_MANY = "Too many failed logins from this address."
 
 
 class PerAddressLockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes has no types
-    """The database handler of axes, with a limit of its own for an address as a whole."""
+    """The database handler of axes, with a second limit for an address as a whole."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Axes compares this with its one limit, that of a name from an address."""
-        of_name, of_address = (_failures(attempts) for attempts in self.get_user_attempts(request, credentials))
-        is_over = of_address >= settings.LOCKOUT_FAILURES_PER_ADDRESS
-        return max(of_name, settings.AXES_FAILURE_LIMIT) if is_over else of_name
+        """Return the count that axes compares with its only limit, that of a name from an address."""
+        by_name, by_address = (_failures(attempts) for attempts in self.get_user_attempts(request, credentials))
+        is_over = by_address >= settings.LOCKOUT_FAILURES_PER_ADDRESS
+        return max(by_name, settings.AXES_FAILURE_LIMIT) if is_over else by_name
 
     def user_login_failed(
         self, sender: str, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
     ) -> None:
-        """Record when an address was locked; not for which name, where people type passwords."""
+        """Record that an address was locked, without the name: people may have typed a password there."""
         was_locked = getattr(request, "axes_locked_out", False)
         super().user_login_failed(sender, credentials, request, **kwargs)
         if getattr(request, "axes_locked_out", False) and not was_locked:
             record("login.lock", target=("address", str(get_client_ip_address(request))))
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """After a login: those of this name alone, or one account would clear an address for trying all others."""
-        of_name, _of_address = self.filter_user_attempts(request, credentials)
-        return int(of_name.delete()[0])
+        """Forget a name's failures after its login. Others' remain, or a login could hide attempts on other names."""
+        by_name, _ = self.filter_user_attempts(request, credentials)
+        return int(by_name.delete()[0])
 
 
 def seconds_locked(request: HttpRequest) -> int:
-    """Until the limits let this client try again: at most the whole time, for failures in it do not prolong it."""
+    """Return how long this client is still locked out. Failures during the lock-out do not prolong it."""
     cool_off = get_cool_off(request) or timedelta(0)
     here = AccessAttempt.objects.filter(ip_address=get_client_ip_address(request))
     latest: datetime | None = here.aggregate(latest=Max("attempt_time"))["latest"]
@@ -62,7 +62,7 @@ def seconds_locked(request: HttpRequest) -> int:
 def locked_out(
     request: HttpRequest, response: HttpResponse | None = None, credentials: dict[str, Any] | None = None
 ) -> HttpResponse:
-    """Return what axes answers in place of the login page. The API said it already, in its own form."""
+    """Return axes' response in place of the login page. The API has its own form."""
     if response is not None and response.status_code == 429:
         return response
     wait_seconds = seconds_locked(request)

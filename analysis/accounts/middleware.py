@@ -1,7 +1,7 @@
-"""What every page asks of whoever opens it. A page that is not marked asks for a role: nothing is open by mistake.
+"""The right that each page requires. A page without a mark requires a role, so that none is open by mistake.
 
-To read, the right to read; whatever changes something, the right to start runs. A view says otherwise with one of
-the marks below. Views of the API and the admin panel decide for themselves.
+Reading requires the right to read; a change requires the right to start runs. A view declares an exception with one
+of the decorators below. Views of the API and the admin panel have their own checks.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 def login_required_only(view: View) -> View:
-    """Anyone with an account, whatever their role: the pages of their own account."""
+    """Mark a view that any person with an account may open, without a role: the pages of their own account."""
     return _marked(view, _MARK, _SIGNED_IN)
 
 
 def for_readers(view: View) -> View:
-    """Whoever may read, also by POST: it changes nothing, or asks for more rights itself."""
+    """Mark a view that requires only the right to read, also by POST: it changes nothing or checks further rights."""
     return _marked(view, _MARK, VIEWER)
 
 
 def may_be_public(view: View) -> View:
-    """Mark a page that MEMORYMARK_PUBLIC_READ_ONLY opens to all: it names no people and shows none of their notes."""
+    """Mark a page that MEMORYMARK_PUBLIC_READ_ONLY opens to everybody: it shows no names or notes of people."""
     return _marked(view, _PUBLIC, True)
 
 
 def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
-    """Raise PermissionDenied with the role that is missing. For somebody who is signed in."""
+    """Raise PermissionDenied, naming the missing role. For a person who is signed in."""
     is_safe = request.method in _SAFE
     wanted = getattr(view, _MARK, VIEWER if is_safe else OPERATOR)
     if wanted != _SIGNED_IN and not _RIGHTS[wanted](request.user):
@@ -52,7 +52,7 @@ def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
 
 
 def require_role(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """For a page that another view, open to all, answers with: the middleware does not see it."""
+    """Check the rights for a view that is called by another, public view: the middleware does not see it."""
 
     @wraps(view)
     def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -63,7 +63,7 @@ def require_role(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
 
 
 def refused(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
-    """Where to log in; None for whoever has the right. Raises PermissionDenied for whoever is logged in without it."""
+    """Return a redirect to the login; None for a person with the right. Raises PermissionDenied without the right."""
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
     require_right(request, view)
@@ -71,7 +71,7 @@ def refused(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | No
 
 
 class RightsMiddleware(LoginRequiredMiddleware):
-    """Asks for a login, and then for the right that the view wants."""
+    """Requires a login, and then the right that the view requires."""
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
@@ -86,7 +86,7 @@ class RightsMiddleware(LoginRequiredMiddleware):
 
 
 def is_guest(request: HttpRequest) -> bool:
-    """Somebody without the right to read, on a server whose pages are public."""
+    """Whether the request is of a person without the right to read, on a server with public pages."""
     return settings.PUBLIC_READ_ONLY and not may_read(request.user)
 
 

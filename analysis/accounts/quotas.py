@@ -1,7 +1,7 @@
-"""How much of the queue a person may take, and the refusal of what is more: which limit, and when it frees.
+"""Quotas: how much of the queue a person may take, and the refusal, with the limit and when it allows more.
 
-Measurements and estimates count as waiting; only measurements count per day, for an estimate holds no device.
-A GPU manager is bound by a row of their own alone, not by those of their groups.
+Measurements and estimates count as waiting; only measurements count per day, because an estimate holds no device.
+For a GPU manager only their own quota holds, not those of their groups.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WAITING_RETRY_SECONDS = 60
 
 
 class QuotaExceededError(SpecError):
-    """Nothing is wrong with what was requested; there is too much of it now. Later it may be requested again."""
+    """The request is valid but exceeds a quota now. It may succeed later."""
 
     code = "quota"
 
@@ -42,7 +42,7 @@ class QuotaExceededError(SpecError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one person; None: no limit."""
+    """The limits of one person; None: no limit."""
 
     runs_waiting_max: int | None = None
     runs_per_day_max: int | None = None
@@ -56,14 +56,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What counts against the limits right now."""
+    """The current use of the limits."""
 
     runs_waiting: int
     runs_today: int
 
 
 def limits_of(person: User) -> Limits:
-    """Their own row, or the most generous value of each field among those of their groups."""
+    """Return the person's own quota, or the highest value of each field among those of their groups."""
     rows = list(Quota.objects.filter(Q(user=person) | Q(group__user=person)).prefetch_related("devices"))
     own = [row for row in rows if row.user_id == person.pk]
     if not rows or (not own and may_manage(person)):
@@ -76,9 +76,9 @@ def use_of(person: User) -> Use:
 
 
 def enforce_quota(run: Run) -> None:
-    """Refuse a new run of a person whose limits it would pass. To be called in the transaction that stores it.
+    """Refuse a new run that exceeds a limit of its person. Must be called in the transaction that stores the run.
 
-    Raises QuotaExceededError for what is free again later, and SpecError for what they may never ask for.
+    Raises QuotaExceededError where a later request may succeed, and SpecError where none can.
     """
     person = run.requested_by
     if person is None or not (limits := limits_of(person)).has_any:
@@ -95,7 +95,7 @@ def _refuse_for_good(run: Run, limits: Limits) -> None:
     allowed = limits.device_ids
     if allowed is not None and run.requested_device_id is not None and run.requested_device_id not in allowed:
         names = ", ".join(map(str, Device.objects.filter(pk__in=allowed).select_related("host")))
-        raise SpecError("device", f"your quota is for these alone: {names}")
+        raise SpecError("device", f"your quota allows only: {names}")
 
 
 def _refuse_for_now(run: Run, person: User, limits: Limits) -> None:
@@ -108,15 +108,19 @@ def _refuse_for_now(run: Run, person: User, limits: Limits) -> None:
 
 
 def _too_many_wait(person: User, most: int) -> QuotaExceededError:
-    """When a place frees depends on the queue, so no time is promised."""
+    """Return the refusal. It states no time: that depends on the queue."""
     first = _waiting(person).order_by("-priority", "created_at", "id").values_list("pk", flat=True).first()
-    frees = f"It frees when one of them starts; run {first} is the next." if first else "Ask a GPU manager for a place."
+    frees = (
+        f"You can start another when one of them starts; run {first} is next."
+        if first
+        else "A GPU manager can raise it."
+    )
     message = f"Your quota of runs waiting is used up: {_of(most)}. {frees}"
     return QuotaExceededError("runs_waiting_max", message, frees_at=None, retry_after_seconds=_WAITING_RETRY_SECONDS)
 
 
 def _too_many_today(person: User, most: int) -> QuotaExceededError:
-    """Say when the next run may be requested: when the oldest of the last `most` leaves the 24 hours."""
+    """Return the refusal, with the time of the next allowed run: when the oldest counted run is 24 hours old."""
     newest = _measured_lately(person).order_by("-created_at", "-id").values_list("pk", "created_at")
     last = list(newest[max(0, most - 1) : most])
     if not last:
@@ -128,7 +132,7 @@ def _too_many_today(person: User, most: int) -> QuotaExceededError:
     wait_seconds = max(1, ceil((frees_at - timezone.now()).total_seconds()))
     message = (
         f"Your quota of measurements in 24 hours is used up: {_of(most)}. "
-        f"It frees at {frees_at:%Y-%m-%d %H:%M} UTC, when your run {oldest} is 24 hours old."
+        f"The next is possible at {frees_at:%Y-%m-%d %H:%M} UTC, when your run {oldest} is 24 hours old."
     )
     return QuotaExceededError("runs_per_day_max", message, frees_at=frees_at, retry_after_seconds=wait_seconds)
 
@@ -142,7 +146,7 @@ def _waiting(person: User) -> Any:
 
 
 def _measured_lately(person: User) -> Any:
-    """Select the runs that count. Deleted ones do: to delete a run gives no other one."""
+    """Select the runs that count. Deleted ones count too: deleting a run must not allow another."""
     return Run.all_runs.measuring().filter(requested_by=person, created_at__gt=timezone.now() - DAY).order_by()
 
 
@@ -158,5 +162,5 @@ def _merged(rows: Iterable[Quota]) -> Limits:
 
 
 def _most(values: list[Any], largest: Callable[[list[Any]], Any]) -> Any:
-    """One without a limit takes it away."""
+    """Return the highest value; None, if one of them sets no limit."""
     return None if None in values else largest(values)

@@ -1,14 +1,14 @@
-"""How often a person may do what costs something: so many at once, then one each time the next is free.
+"""Rate limits per person of costly actions: a burst, then a steady rate (generic cell rate algorithm).
 
-Counted in the database, so that all processes and hosts count alike; Django's memory cache counts per process, and
-its database cache reads, adds and writes, which loses what two processes do at once. Here one UPDATE counts: a row
-says when the whole allowance will be free again (as in the generic cell rate algorithm), each request moves that
-moment on by `period / number`, and is refused where it would come to lie more than a period ahead. The clock is the
-server's: hosts whose clocks differ by a second count differently by a second. Retention removes rows that are free.
+Counted in the database, so that all processes and hosts share the limits; Django's memory cache counts per process,
+and its database cache reads, adds and writes, which loses concurrent requests. Here one UPDATE counts: a row stores
+when the whole burst will be available again, each request moves that moment by `period / number`, and is refused where
+it would be more than a period ahead. The clock is the server's: hosts whose clocks differ by a second count with that
+difference. Retention removes rows that are no longer needed.
 
-    settings.THROTTLES = {"create": Rate(60, 60.0)}   sixty at once; when they are spent, one a second
+    settings.THROTTLES = {"create": Rate(60, 60.0)}   a burst of sixty, then one a second
 
-The API counts each request (`analysis.api.v1.throttles`); pages count what is started or exported, in the same rows.
+The API counts each request (`analysis.api.v1.throttles`); pages count starts and exports, in the same rows.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _WORDS = {CREATE: "runs were started", EXPORT: "exports were made"}
 
 
 class RateLimited(Exception):
-    """The allowance is used up for now. Nothing was counted."""
+    """The rate limit is exceeded for now. The request was not counted."""
 
     def __init__(self, scope: str, wait_seconds: float) -> None:
         self.retry_after_seconds = ceil(wait_seconds)
         super().__init__(
-            f"Too many {_WORDS[scope]} within a short time. Try again in {self.retry_after_seconds} seconds."
+            f"Too many {_ACTIONS[scope]} within a short time. Try again in {self.retry_after_seconds} seconds."
         )
 
 
 def check_rate_limit(scope: str, person: User) -> None:
-    """Count one more of this person's. Raises RateLimited."""
+    """Count one action of this person. Raises RateLimited."""
     if wait_seconds := seconds_to_wait(scope, counted_as(person)):
         raise RateLimited(scope, wait_seconds)
 
 
 def counted_as(person: User) -> str:
-    """As rows name a person: one, whichever way they show who they are."""
+    """Return the key of a person in the rows: the same for every way of authentication."""
     return f"user {person.pk}"
 
 
@@ -74,7 +74,7 @@ def allowance_of(scope: str, who: str) -> Allowance:
 
 
 def seconds_to_wait(scope: str, who: str) -> float:
-    """0 and counted; or, refused and not counted, how long until the next one is free."""
+    """Count one action and return 0; or return how long to wait, without counting it."""
     rate, now = settings.THROTTLES[scope], time()
     rows = Throttle.objects.filter(scope=scope, who=who)
     step = rate.period_seconds / rate.number
@@ -86,6 +86,6 @@ def seconds_to_wait(scope: str, who: str) -> float:
         if free_at is None:
             first = Throttle(scope=scope, who=who, free_at_seconds=now)
             Throttle.objects.bulk_create([first], ignore_conflicts=True)
-        elif free_at > latest:  # else its row was made between the two looks
+        elif free_at > latest:  # otherwise another request has just created the row
             return float(free_at - latest)
     return 0.0

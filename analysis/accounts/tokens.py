@@ -1,4 +1,4 @@
-"""Tokens of the API: made, found by their secret, marked as used, revoked."""
+"""API tokens: create, find by secret, mark as used, revoke."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetime | None) -> tuple[ApiToken, str]:
-    """Make a token. Returns its row and the secret, which nobody sees again. Raises SpecError, naming the field."""
+    """Create a token. Returns its row and the secret, which is not stored. Raises SpecError, naming the field."""
     name = _checked_name(name)
     if expires_at is not None and expires_at <= timezone.now():
         raise SpecError("expires_at", "must be in the future")
@@ -38,7 +38,7 @@ def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetim
     with transaction.atomic():
         person_lock(owner)
         if ApiToken.objects.live().filter(owner=owner).count() >= TOKENS_PER_PERSON:
-            raise SpecError("name", f"nobody keeps more than {TOKENS_PER_PERSON} tokens; revoke one first")
+            raise SpecError("name", f"a person can have at most {TOKENS_PER_PERSON} tokens; revoke one first")
         token = ApiToken.objects.create(
             owner=owner,
             name=name,
@@ -52,7 +52,7 @@ def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetim
 
 
 def token_revoke(*, token_id: int, by: User) -> bool:
-    """One's own; GPU managers, anybody's. False: it is somebody else's, revoked already, or there is none."""
+    """Revoke a token of one's own; GPU managers, any. False: another person's, already revoked, or unknown."""
     tokens = ApiToken.objects.filter(pk=token_id, revoked_at=None)
     if not may_manage(by):
         tokens = tokens.filter(owner=by)
@@ -65,7 +65,7 @@ def token_revoke(*, token_id: int, by: User) -> bool:
 
 
 def token_of(secret: str) -> ApiToken | None:
-    """Find the live token with this secret, and its owner. One look into a unique index, whatever was sent."""
+    """Find the valid token with this secret, and its owner: one lookup in a unique index, whatever was sent."""
     return ApiToken.objects.live().select_related("owner").filter(digest=_digest(secret)).first()
 
 
@@ -84,12 +84,12 @@ def _digest(secret: str) -> str:
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > TOKEN_NAME_LENGTH or not name.isprintable():
-        raise SpecError("name", f"must say what the token is for, in 1 to {TOKEN_NAME_LENGTH} printable characters")
+        raise SpecError("name", f"must state the token's purpose in 1 to {TOKEN_NAME_LENGTH} printable characters")
     return name
 
 
 def _audit_details(token: ApiToken) -> dict[str, object]:
-    """Return what the audit log keeps: never the digest."""
+    """Return what the audit log stores of a token: never its digest."""
     expires_at = token.expires_at.isoformat() if token.expires_at else None
     details = {"owner": token.owner.get_username(), "name": token.name, "prefix": token.prefix}
     return {**details, "may_write": token.may_write, "expires_at": expires_at}

@@ -1,4 +1,4 @@
-"""Addresses of the login and of one's own account."""
+"""URLs of the login and of a person's own account."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
@@ -11,6 +11,6 @@ urlpatterns = [
     path("logout/", login_required_only(LogoutView.as_view()), name="logout"),
     path("account/", accounts.account, name="account"),
     path("account/password/", login_required_only(accounts.Password.as_view()), name="account_password"),
-    path("account/tokens/", accounts.token_make, name="account_token_make"),
-    path("account/tokens/<int:token_id>/revoke/", accounts.token_end, name="account_token_end"),
+    path("account/tokens/", accounts.token_create_view, name="account_token_create"),
+    path("account/tokens/<int:token_id>/revoke/", accounts.token_revoke_view, name="account_token_revoke"),
 ]

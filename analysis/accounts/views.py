@@ -1,4 +1,4 @@
-"""The page of one's own account: roles, quotas and their use, password, tokens."""
+"""The page of a person's own account: roles, quotas and their use, password, tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOKENS_SHOWN = 2 * TOKENS_PER_PERSON
 
 @dataclass(frozen=True, slots=True)
 class QuotaLine:
-    """One limit as the page says it."""
+    """One limit, as the page shows it."""
 
     title: str
     used: int | None
@@ -39,15 +39,15 @@ class QuotaLine:
 @never_cache
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
-    """Who I am here, and what I may do."""
+    """Show the person's account and rights."""
     return _page(request, TokenForm(may_start=may_start(request.user)))
 
 
 @login_required_only
 @never_cache
 @require_POST
-def token_make(request: HttpRequest) -> HttpResponse:
-    """Make a token. This answer alone shows its secret: it is kept in no session and no message."""
+def token_create_view(request: HttpRequest) -> HttpResponse:
+    """Create a token. Only this response shows its secret: no session and no message stores it."""
     form = TokenForm(request.POST, may_start=may_start(request.user))
     if form.is_valid():
         fields = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
@@ -63,28 +63,30 @@ def token_make(request: HttpRequest) -> HttpResponse:
 
 @login_required_only
 @require_POST
-def token_end(request: HttpRequest, token_id: int) -> HttpResponseRedirect:
-    """Revoke one of mine."""
+def token_revoke_view(request: HttpRequest, token_id: int) -> HttpResponseRedirect:
+    """Revoke one of the person's own tokens."""
     if token_revoke(token_id=token_id, by=signed_in_user(request)):
-        messages.success(request, "The token is revoked. Programs that show it are refused from now on.")
+        messages.success(request, "The token is revoked. Programs that use it are refused from now on.")
     else:
-        messages.error(request, "This token is somebody else’s, or revoked already.")
+        messages.error(request, "The token was not revoked: it is another person’s, or revoked already.")
     return redirect("account")
 
 
 class Password(PasswordChangeView):
-    """Change my password; sessions elsewhere end with it."""
+    """Change the person's password, which ends their other sessions."""
 
     template_name = "analysis/account_password.html"
     success_url = reverse_lazy("account")
 
     def form_valid(self, form: Any) -> HttpResponse:
-        messages.success(self.request, "Your password is changed. Everywhere else you are logged out; tokens go on.")
+        messages.success(
+            self.request, "Your password is changed. Your other sessions are logged out; your tokens stay valid."
+        )
         return super().form_valid(form)
 
 
 class Login(LoginView):
-    """The only way in for people. Failures are counted by `analysis.accounts.lockout`."""
+    """The login page. `analysis.accounts.lockout` counts the failures."""
 
     authentication_form = LoginForm
     redirect_authenticated_user = True
@@ -121,5 +123,5 @@ def _most(limit: int | None) -> str:
 
 def _devices(limits: Limits) -> str:
     if limits.device_ids is None:
-        return "every one that is open to you"
+        return "all that are open to you"
     return ", ".join(map(str, Device.objects.filter(pk__in=limits.device_ids).select_related("host")))

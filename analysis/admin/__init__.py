@@ -1,1 +1,1 @@
-"""The admin panel of the GPU managers: one module for each subject. What was measured can be read, never edited."""
+"""The admin panel of the GPU managers: one module for each subject. Measurements are read-only."""

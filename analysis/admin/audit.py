@@ -1,4 +1,4 @@
-"""The audit log to read: no role may add, change or delete an entry here."""
+"""The audit log, read-only: no role may add, change or delete an entry here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN_LENGTH = 160
 
 
 class ByDays(admin.SimpleListFilter):
-    """The newest: from the first entry of that time on, which an index finds; their numbers rise with time."""
+    """The newest entries: from the first id of that time on, which an index finds; ids rise with time."""
 
     title, parameter_name = "time", "days"
 
@@ -43,9 +43,9 @@ class ByDays(admin.SimpleListFilter):
 
 
 class ByKind(SelectiveFilter):
-    """What it was done to."""
+    """The kind of target."""
 
-    title, parameter_name = "done to", "kind"
+    title, parameter_name = "target", "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(kind, kind) for kind in KINDS]
@@ -55,7 +55,7 @@ class ByKind(SelectiveFilter):
 
 
 class ByAction(SelectiveFilter):
-    """What was done."""
+    """The action."""
 
     title, parameter_name = "action", "action"
 
@@ -68,22 +68,31 @@ class ByAction(SelectiveFilter):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnly[AuditEntry]):
-    """Who did what to what, newest first."""
+    """Actor, action and target of each entry, newest first."""
 
-    list_display = ("moment", "who", "action", "done_to", "change", "request_id")
+    list_display = ("moment", "actor_text", "action", "target_link", "change", "request_id")
     list_filter = (ByDays, ByKind, ByAction)
     sortable_by = ()
     ordering = ("-id",)
     pages_by_id = True
     search_fields = ("request_id",)
     search_help_text = "A request id, a person’s name, or a kind and a number: run 17."
-    fields = ("moment", "who", "action", "done_to", "before_text", "after_text", "request_id", "remote_address")
+    fields = (
+        "moment",
+        "actor_text",
+        "action",
+        "target_link",
+        "before_text",
+        "after_text",
+        "request_id",
+        "remote_address",
+    )
     readonly_fields = fields
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """Each meaning has an index of its own; a text that means nothing finds nothing."""
+        """Search by request id, actor or target, each with its own index; any other text finds nothing."""
         term = search_term.strip()
         return (queryset.filter(_meant(term)) if term else queryset), False
 
@@ -94,12 +103,12 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
     def moment(self, entry: AuditEntry) -> str:
         return f"{entry.recorded_at:%Y-%m-%d %H:%M:%S}"
 
-    @admin.display(description="who")
-    def who(self, entry: AuditEntry) -> str:
-        return entry.actor_name or "nobody signed in"
+    @admin.display(description="actor")
+    def actor_text(self, entry: AuditEntry) -> str:
+        return entry.actor_name or "not signed in"
 
-    @admin.display(description="done to")
-    def done_to(self, entry: AuditEntry) -> SafeString | str:
+    @admin.display(description="target")
+    def target_link(self, entry: AuditEntry) -> SafeString | str:
         text = entry.target_text or f"{entry.target_kind} {entry.target_id}".strip()
         try:
             page = _ADMIN_OF.get(entry.target_kind, f"analysis_{entry.target_kind}")

@@ -1,4 +1,4 @@
-"""The figures on the panel's first page: read from indexes and small tables, at most once a minute."""
+"""The figures of the admin panel's first page: read from indexes and small tables, at most once a minute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ_AT_ONCE = 5_000
 
 
 class Day(Func):
-    """A moment as a number of days: what SQLite subtracts quickly."""
+    """A moment as a number of days, which SQLite subtracts quickly."""
 
     function = "julianday"
     output_field = FloatField()
@@ -36,7 +36,7 @@ class Day(Func):
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One line of a picture and of the table under it."""
+    """One bar of a chart and one row of the table below it."""
 
     name: str
     value: float
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class CachedStats:
-    """What takes reading many rows. `gpu_hours` is None while nothing was measured."""
+    """The figures that need many rows, cached. `gpu_hours` is None while there is no measurement."""
 
     states: tuple[Bar, ...]
     gpu_hours: float | None
@@ -56,7 +56,7 @@ class CachedStats:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """All of it. `oldest_waiting` is a run, `silent` are devices whose worker gave no sign of life lately."""
+    """All figures. `oldest_waiting` is a run, `silent` are devices whose worker gave no recent sign of life."""
 
     totals: LabTotals
     slow: CachedStats
@@ -69,7 +69,7 @@ class Dashboard:
 
     @property
     def waste(self) -> tuple[Bar, ...]:
-        """Of the memory of all setups, in percent."""
+        """Unused and used share of the memory of all setups, in percent."""
         percent = 100 * (self.totals.waste_share or 0.0)
         return bars([("unused", percent, "bar-bad"), ("used", 100 - percent)], full=100.0)
 
@@ -109,7 +109,7 @@ def _compute_stats() -> CachedStats:
 
 
 def _seconds_by_device(attempts: QuerySet[Attempt]) -> Mapping[int, float]:
-    """Add up the seconds here: to group by the device, SQLite would walk past every attempt there ever was."""
+    """Add up seconds per device, in Python: to group by device, SQLite would read every attempt there ever was."""
     ended = attempts.filter(ended_at__isnull=False, device__isnull=False).exclude(device__kind="cpu").order_by()
     seconds: dict[int, float] = {}
     columns = ended.values_list("device", Day("ended_at") - Day("started_at"))
@@ -119,13 +119,13 @@ def _seconds_by_device(attempts: QuerySet[Attempt]) -> Mapping[int, float]:
 
 
 def _states() -> tuple[Bar, ...]:
-    """One statement with a count for each state: each from the index on the state, deleted runs and all."""
+    """Count the runs of each state in one statement, from the index on the state; deleted runs are included."""
     counts: dict[str, Any] = dict(Run.all_runs.order_by().values_list("state").annotate(Count("pk")))
     return bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State)
 
 
 def bars(values: Iterable[tuple[Any, ...]], full: float | None = None) -> tuple[Bar, ...]:
-    """PURE: the longest fills the picture, or `full` does; and what is not zero can be seen."""
+    """PURE: scale bars so that the longest, or `full`, fills the chart, and each value above zero is visible."""
     rows = list(values)
     longest = full or max((row[1] for row in rows), default=0) or 1
     return tuple(

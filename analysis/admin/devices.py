@@ -1,4 +1,4 @@
-"""Devices and hosts: facts come from the hosts themselves; people decide on price, use and who may use it."""
+"""Devices and hosts. Their workers report the facts; people set price, availability and access."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note"
 
 
 class FoundByTheirWorkers(Managed[Row]):
-    """Hosts and devices: whatever is there registers itself."""
+    """Hosts and devices, which their workers register."""
 
     actions: tuple[str, ...] = ("drain", "undrain")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.action(description="Drain: take no new run, let what runs end", permissions=["change"])
+    @admin.action(description="Drain: take no new runs, let running ones end", permissions=["change"])
     def drain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         count = services.maintenance_set_drained(model=rows.model, ids=_ids(rows), drained=True)
-        self.message_user(request, f"{count} drained. What runs there is left to end.")
+        self.message_user(request, f"{count} drained. Running runs are left to end.")
 
     @admin.action(description="Take new runs again", permissions=["change"])
     def undrain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         count = services.maintenance_set_drained(model=rows.model, ids=_ids(rows), drained=False)
-        self.message_user(request, f"{count} may take runs again.")
+        self.message_user(request, f"{count} can take runs again.")
 
 
 @admin.register(Host)
@@ -47,7 +47,7 @@ class HostAdmin(FoundByTheirWorkers[Host]):
     readonly_fields = ("name", "registered_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
-        """Only what has no devices: what was measured on them names the host."""
+        """Allow it only for a host without devices, because measurements refer to the host."""
         is_empty = obj is None or not Device.objects.filter(host=obj).exists()
         return super().has_delete_permission(request, obj) and is_empty
 
@@ -72,7 +72,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
     list_filter = ("kind", "enabled", "drained")
     list_select_related = ("host",)
     search_fields = ("name", "host__name", "uuid")
-    search_help_text = "Of the card's name, its host or its UUID."
+    search_help_text = "Name of the card, its host or its UUID."
     autocomplete_fields = ("allowed_users",)
     filter_horizontal = ("allowed_groups",)
     actions = ("enable", "disable", *FoundByTheirWorkers.actions, "calibrate")
@@ -95,14 +95,14 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
     fieldsets = (
         ("Use", {"fields": ("price_per_hour_usd", "enabled", *UPKEEP)}),
         ("Who may use it", {"fields": ("allowed_users", "allowed_groups")}),
-        ("What its worker says of it", {"fields": facts}),
+        ("Reported by its worker", {"fields": facts}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Device]:
         return Device.objects.select_related("host").order_by("host__name", "device", "pk")
 
     def has_delete_permission(self, request: HttpRequest, obj: Device | None = None) -> bool:
-        """Only what nothing was ever asked of: to say what else would go, Django would read all its runs."""
+        """Allow it only for a device without runs: to list what is deleted with it, Django would read them all."""
         is_unused = obj is None or not (
             Run.all_runs.filter(Q(device=obj)).exists()
             or Run.all_runs.filter(requested_device=obj).exists()
@@ -115,14 +115,14 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
         count = services.devices_set_enabled(device_ids=_ids(devices), enabled=True)
         self.message_user(request, f"{count} enabled.")
 
-    @admin.action(description="Disable: take no runs, and refuse what asks for it", permissions=["change"])
+    @admin.action(description="Disable: take no runs, and refuse runs that request it", permissions=["change"])
     def disable(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
         count = services.devices_set_enabled(device_ids=_ids(devices), enabled=False)
-        self.message_user(request, f"{count} disabled. What runs there is left to end.")
+        self.message_user(request, f"{count} disabled. Running runs are left to end.")
 
     @admin.action(description="Calibrate: how to", permissions=["change"])
     def calibrate(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
-        """Tell how to: a card is measured on its own host, while nothing else uses it; from here it cannot be."""
+        """Show the command: a card can only be calibrated on its own host, while no other process uses it."""
         for device in devices.select_related("host"):
             if device.kind == "cuda":
                 command = f"python manage.py calibrate --device {device.uuid or device.device}"
@@ -130,7 +130,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
                     request, f"{device}: on {device.host}, while no run uses it: {command}", messages.INFO
                 )
             else:
-                self.message_user(request, f"{device}: there is nothing to calibrate.", messages.WARNING)
+                self.message_user(request, f"{device}: this device cannot be calibrated.", messages.WARNING)
 
     @admin.display(description="memory", ordering="capacity_bytes")
     def capacity(self, device: Device) -> str:
@@ -146,15 +146,15 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
             return _UNKNOWN
         return f"{bytes_text(device.memory_used_bytes)}, read {device.memory_read_at:%Y-%m-%d %H:%M:%S} UTC"
 
-    @admin.display(description="held by others")
+    @admin.display(description="memory held by other processes")
     def foreign_used(self, device: Device) -> str:
         return _UNKNOWN if device.foreign_used_bytes is None else bytes_text(device.foreign_used_bytes)
 
     @admin.display(description="calibration")
     def calibrated(self, device: Device) -> str:
-        """Name the context, which is what matters in it; the rest is constants of single libraries."""
+        """Show the size of the context, the main figure; the others are constants of single libraries."""
         if not device.calibration or device.calibrated_at is None:
-            return "none: estimates for such cards use the usual figures"
+            return "none: estimates for such cards use default figures"
         context = device.calibration.get("context_bytes")
         text = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
         return f"{text}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"

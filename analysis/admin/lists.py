@@ -1,4 +1,4 @@
-"""What the lists and forms of all subjects have in common: who may, no counting of rows, no second log."""
+"""Common behaviour of all lists and forms: permissions, no row counts, no second log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from analysis.models.text import plain_line, plain_text
 from analysis.permissions import may_manage
 
 PAGES_MAX = 100
-"""Further pages would have to walk past all before: a filter finds the rest."""
+"""Later pages would have to read all earlier ones: a filter finds the rest."""
 
 FEW = 2_000
 Row = TypeVar("Row", bound=Model)
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 else:
 
     class _ModelAdmin(admin.ModelAdmin, Generic[Row]):
-        """Takes the type of its rows, as Django's own does in the stubs alone."""
+        """Generic in the type of its rows, as Django's own class is only in the stubs."""
 
 
 class Managed(_ModelAdmin[Row]):
-    """GPU managers may do all of it; a subject takes away what must not be."""
+    """GPU managers may do everything; subclasses remove what must not be possible."""
 
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
     pages_by_id = False
-    """Whether the next page is found by the last row's id: only for lists in the order of it, newest first."""
+    """Whether the next page is found by the last row's id: only for lists sorted by id, newest first."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_manage(request.user)
@@ -79,11 +79,11 @@ class Managed(_ModelAdmin[Row]):
                 widget.attrs["aria-label"] = f"{field.label}, {part}"
         return field
 
-    # the stubs are of a later Django, which also says where the action was chosen
+    # the stubs are for a later Django, which also passes the position of the action's form
     def response_action(  # type: ignore[override]
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Of the ticked rows alone: "all that there are" may be a million."""
+        """Offer actions only on ticked rows: "select all" could mean a million."""
         ticked = request.POST.copy()
         ticked["select_across"] = "0"
         ids = [number for number in ticked.getlist(ACTION_CHECKBOX_NAME) if is_row_id(number)]
@@ -92,13 +92,13 @@ class Managed(_ModelAdmin[Row]):
         return super().response_action(request, queryset)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Send them to the audit log, where what was done to it stands."""
+        """Redirect to the object's entries in the audit log."""
         address = reverse("admin:analysis_auditentry_changelist")
         return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
 
-    # Django does not look at what the three return
+    # Django ignores what the three methods return
     def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
-        """Write nothing: the audit log has it; Django's own would be a second truth."""
+        """Write nothing: the audit log records changes, and a second log could contradict it."""
 
     def log_change(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
         """Write nothing, as above."""
@@ -108,16 +108,16 @@ class Managed(_ModelAdmin[Row]):
 
 
 class ProtectReferencedAdmin(Managed[Row]):
-    """Rows that stand in lists of other rows, where an empty list lets everybody through: they leave those first."""
+    """Rows in allow-lists of other rows: as an empty list allows everybody, they must be removed from it first."""
 
     named_by: tuple[tuple[type[Model], str], ...] = ()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Nobody passes over what protects a row, not even a superuser."""
+        """List what protects a row from deletion; this holds for superusers, too."""
         listed, counts, needed, protected = super().get_deleted_objects(objs, request)
         keys = [row.pk for row in objs]
         names = [
-            f"{capfirst(model._meta.verbose_name)} “{row}” names it: change or delete that first"
+            f"{capfirst(model._meta.verbose_name)} “{row}” refers to it: change or delete that first"
             for model, column in self.named_by
             for row in model._default_manager.filter(**{f"{column}__in": keys}).distinct()
         ]
@@ -138,14 +138,14 @@ class ReadOnly(Managed[Row]):
 
 
 class RunChildAdmin(ReadOnly[Row]):
-    """Rows that belong to a run: named by its number, for to read the runs would be to read their results."""
+    """Rows that belong to a run, shown by its number: loading the runs would load their results."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
         rows: QuerySet[Row] = self.model._base_manager.order_by("-pk")
         return rows
 
     @admin.display(description="run", ordering="run_id")
-    def of_run(self, row: Any) -> SafeString:
+    def run_link(self, row: Any) -> SafeString:
         return run_link(row.run_id)
 
 
@@ -159,7 +159,7 @@ def _refused_as_lookup() -> Iterator[None]:
 
 
 class NamedList(ChangeList):
-    """Says what it lists, where Django says what to do with it."""
+    """A list whose title names its rows, where Django's says "Select ... to change"."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -167,7 +167,7 @@ class NamedList(ChangeList):
 
 
 class UncountedList(NamedList):
-    """Reads one row more than it shows, and so knows whether there is a next page: no COUNT(*) over a million."""
+    """Reads one row more than it shows to know whether there is a next page: no COUNT(*) over a million rows."""
 
     model_admin: Managed[Any]
 
@@ -207,9 +207,9 @@ class UncountedList(NamedList):
 
 
 class SelectiveFilter(admin.SimpleListFilter):
-    """A filter that few rows pass is asked by itself, from its index, and their numbers are the filter.
+    """A filter that few rows match. It first reads their ids by its own index, and then filters by these ids.
 
-    Otherwise a database that misjudges how few they are walks the whole history for them in the list's order.
+    Otherwise a database that overestimates their number reads the whole history in the list's order.
     """
 
     def condition(self, value: str) -> Q:

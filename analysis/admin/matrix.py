@@ -1,4 +1,4 @@
-"""What is derived from runs: cells of the matrix, steps that somebody acknowledged, tags. To read."""
+"""Data derived from runs, read-only: cells of the matrix, notes on trend steps, tags."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analysis.models import MatrixCell, Tag, TrendAcknowledgement
 
 @admin.register(Tag)
 class TagAdmin(ReadOnly[Tag]):
-    """The words people put on runs. One that no run has any more goes by itself."""
+    """The tags of runs. A tag without runs is deleted automatically."""
 
     list_display = ("name",)
     search_fields = ("name",)
@@ -20,7 +20,7 @@ class TagAdmin(ReadOnly[Tag]):
 
 @admin.register(MatrixCell)
 class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
-    """The newest answer per card, workload and settings; written when a run ends."""
+    """The newest result per card, workload and settings; written when a run ends."""
 
     list_display = (
         "model",
@@ -29,22 +29,22 @@ class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
         "precision",
         "optimizer",
         "largest_batch_size",
-        "of_run",
+        "run_link",
         "answered_at",
     )
     list_filter = ("kind", "precision", "optimizer")
     search_fields = ("model", "card_name")
-    fields = ("of_run", *list_display[:6], "settings", "safe_batch_size", "samples_per_second", "answered_at")
-    readonly_fields = ("of_run",)
+    fields = ("run_link", *list_display[:6], "settings", "safe_batch_size", "samples_per_second", "answered_at")
+    readonly_fields = ("run_link",)
 
 
 @admin.register(TrendAcknowledgement)
 class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
-    """What people said of the steps in a trend."""
+    """People's notes on the steps of a trend."""
 
-    list_display = ("of_run", "metric", "note", "acknowledged_by", "acknowledged_at")
+    list_display = ("run_link", "metric", "note", "acknowledged_by", "acknowledged_at")
     fields = list_display
-    readonly_fields = ("of_run",)
+    readonly_fields = ("run_link",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TrendAcknowledgement]:
         return super().get_queryset(request).select_related("acknowledged_by")

@@ -1,4 +1,4 @@
-"""People and groups. A GPU manager opens and closes accounts and gives roles; only a superuser touches a superuser."""
+"""People and groups. GPU managers open and close accounts and assign roles; only superusers change superusers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from analysis.permissions import MANAGER, ROLES, signed_in_user
 from analysis.runs import services
 
 for _model in (User, Group):
-    admin.site.unregister(_model)  # as Django shows them, for whom it is enough to be staff
+    admin.site.unregister(_model)  # unregister Django's versions, which require only is_staff
 
-if TYPE_CHECKING:  # the stubs alone let both name their model
+if TYPE_CHECKING:  # only the stubs are generic in the model
     _UserAdmin: TypeAlias = django_admin.UserAdmin[User]
     _UserChangeForm: TypeAlias = UserChangeForm[User]
 else:
     _UserAdmin, _UserChangeForm = django_admin.UserAdmin, UserChangeForm
 
 _FOR_SUPERUSERS = ("is_superuser", "user_permissions")
-_OWN = "You cannot close your own account or take your own rights away: another GPU manager has to."
+_OWN = "You cannot close your own account or remove your own rights: another GPU manager has to do it."
 
 
 class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
-    """Shows that there is a password, and nothing of its hash."""
+    """Shows whether a password is set, without its hash."""
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
@@ -40,7 +40,7 @@ class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
 
 
 class PersonForm(_UserChangeForm):
-    """Keep managers from closing their own account, so that somebody who may manage is always left."""
+    """Refuses that managers close their own account, so that there is always a manager."""
 
     request: HttpRequest
     password = ReadOnlyPasswordHashField(label="Password", widget=MaskedPasswordWidget)
@@ -60,9 +60,9 @@ class PersonForm(_UserChangeForm):
 
 @admin.register(User)
 class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
-    """Accounts. They are closed rather than deleted, so that what a person did keeps their name.
+    """Accounts. They are closed rather than deleted, so that a person's actions keep their name.
 
-    Either way what they have waiting is cancelled: nobody would look at the results.
+    In both cases their waiting runs are cancelled.
     """
 
     form = PersonForm
@@ -98,7 +98,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
         return (*super().get_readonly_fields(request, obj), *locked)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Keep others away from superusers. The form to set a password asks this, too."""
+        """Let only superusers change superusers. The form that sets a password checks this, too."""
         is_above = obj is not None and obj.is_superuser and not request.user.is_superuser
         return super().has_change_permission(request, obj) and not is_above
 
@@ -106,7 +106,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
         return request.user.is_superuser and (obj is None or obj.pk != request.user.pk)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Let what belongs to an account go with it: its tokens and saved views need no right of their own."""
+        """Delete an account's tokens and saved views with it: they need no permission of their own."""
         listed, counts, _needed, protected = super().get_deleted_objects(objs, request)
         return listed, counts, set(), protected
 
@@ -131,14 +131,14 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
     @admin.action(description="Close the account", permissions=["change"])
     def close(self, request: HttpRequest, people: QuerySet[User]) -> None:
         count = self._set_active(request, people, False)
-        self.message_user(request, f"{count} closed. What they had waiting is cancelled; what runs is left to end.")
+        self.message_user(request, f"{count} closed. Their waiting runs are cancelled; running ones are left to end.")
 
     @admin.action(description="Open the account again", permissions=["change"])
     def open_again(self, request: HttpRequest, people: QuerySet[User]) -> None:
         self.message_user(request, f"{self._set_active(request, people, True)} opened again.")
 
     def _set_active(self, request: HttpRequest, people: QuerySet[User], is_active: bool) -> int:
-        """One by one: each is seen by the audit log. Nobody's own, and no superuser's unless by one."""
+        """Change one account at a time, for the audit log. Skips the manager's own, and superusers unless by one."""
         changed = people.exclude(pk=signed_in_user(request).pk).exclude(is_active=is_active)
         chosen = [person for person in changed if self.has_change_permission(request, person)]
         with transaction.atomic():
@@ -152,7 +152,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
 
 @admin.register(Group)
 class GroupAdmin(ProtectReferencedAdmin[Group]):
-    """Groups carry allow-lists and quotas; three of them are the roles, whose names and rights stand fast."""
+    """Groups have allow-lists and quotas; three of them are the roles, whose names and rights are fixed."""
 
     named_by = ((Device, "allowed_groups"), (Quota, "group"))
     list_display = ("name", "is_role")

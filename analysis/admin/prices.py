@@ -1,4 +1,4 @@
-"""What the lab pays for a card of the catalogue: with its date, and where the price is from."""
+"""The lab's prices of cards of the catalogue, with date and source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.runs.gpu_catalog import gpu_choices, gpu_name, validate_gpu
 
 @admin.register(GpuPrice)
 class GpuPriceAdmin(Managed[GpuPrice]):
-    """It stands in for the catalogue's first value in every estimate."""
+    """The lab's price, which replaces the catalogue's in every estimate."""
 
     list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")
     list_select_related = ("updated_by",)

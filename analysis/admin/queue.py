@@ -1,7 +1,7 @@
-"""The queue and the workers, as far as rows tell: what waits, who lives, what failed.
+"""The queue and the workers, as far as the database shows: waiting messages, live workers, failed tasks.
 
-Django-q2 shows its own tables with what they carry unpickled. Here nothing is unpickled: of a message only its queue
-and age are read, of a failure only its first text.
+Django-q2's own admin pages unpickle the content of their tables. Here nothing is unpickled: only the queue and age of
+a message are read, and the first text of a failure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import django_q.admin  # noqa: F401  (registers what is taken away below)
+import django_q.admin  # noqa: F401  (registers the models that are unregistered below)
 from django.conf import settings
 from django.contrib import admin
 from django.db.models import Count, Min, Q, TextField
@@ -36,7 +36,7 @@ for _model in (Failure, OrmQ, Schedule, Success):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A device with what its queue holds. `oldest_at`: when the oldest waiting message was sent; None: none waits."""
+    """A device and its queue. `oldest_at`: when the oldest waiting message was sent; None: none waits."""
 
     device: Device | None
     name: str
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A task that raised: of the portal itself, for a run's own failure is no failed task."""
+    """A task that raised an error of the portal; a run that fails is not a failed task."""
 
     name: str
     queue: str
@@ -57,7 +57,7 @@ class Failed:
 
 
 def queue_page(request: HttpRequest) -> HttpResponse:
-    """Show the queue. The panel's site, which wraps this, asks who it is."""
+    """Show the queue. The admin site, which wraps this view, checks the permission."""
     context = {
         **admin.site.each_context(request),
         "title": "Queue and workers",
@@ -71,7 +71,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
 
 def _lines() -> Iterator[Line]:
     now = database_now()
-    # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it again
+    # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
     oldest = Min("lock", filter=Q(lock__lte=now))
     held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=oldest)}
     running = dict(Run.objects.running().filter(device__isnull=False).values_list("device", "pk"))
@@ -95,7 +95,7 @@ def _failed(row: dict[str, Any]) -> Failed:
 
 
 def first_text(stored: str | None) -> str:
-    """PURE: the first text in a pickle, found by walking its bytes: no object is made of them, no code is run."""
+    """PURE: find the first text in a pickle by its bytes, without creating objects or running code."""
     try:
         steps = pickletools.genops(base64.b64decode(stored or "", validate=True))
         return next((str(value) for code, value, _ in steps if code.name in _STRINGS), "")

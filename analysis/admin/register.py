@@ -1,4 +1,4 @@
-"""All subjects of the panel. Imported once, after Django and its applications registered what they have."""
+"""All subjects of the admin panel. Imported once, after Django's applications have registered theirs."""
 
 from analysis.admin import audit, devices, matrix, people, prices, queue, retention, runs, tokens
 

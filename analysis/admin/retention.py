@@ -1,4 +1,4 @@
-"""The rules of retention: how many days, and nothing else, is for people to decide."""
+"""The retention rules: only the number of days can be changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analysis.models import RetentionRule
 
 @admin.register(RetentionRule)
 class RetentionRuleAdmin(Managed[RetentionRule]):
-    """`manage.py retain --dry-run` says what a change would throw away."""
+    """The rules. `manage.py retain --dry-run` shows what a change would remove."""
 
     list_display = ("__str__", "days", "applied_at")
     fields = ("what", "days", "applied_at")

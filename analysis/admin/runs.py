@@ -1,4 +1,4 @@
-"""Every run of every person: to read, to stop, to repeat, to pin, to take out of the lists. No figure can be edited."""
+"""All runs of all people: read, cancel, repeat, pin, delete. No figure can be edited."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEWEST = ("-created_at", "-id")
 
 
 class ByState(SelectiveFilter):
-    """Where the runs stand."""
+    """The state of the runs."""
 
     title, parameter_name = "state", "state"
 
@@ -57,7 +57,7 @@ class ByKind(SelectiveFilter):
 
 
 class ByModel(SelectiveFilter):
-    """What was trained."""
+    """The model."""
 
     title, parameter_name = "model", "model"
 
@@ -69,7 +69,7 @@ class ByModel(SelectiveFilter):
 
 
 class ByDevice(SelectiveFilter):
-    """Where the runs ran last."""
+    """The device on which the runs ran last."""
 
     title, parameter_name = "device", "device"
 
@@ -81,7 +81,7 @@ class ByDevice(SelectiveFilter):
 
 
 class Marked(SelectiveFilter):
-    """Pinned runs, and those on a card that others used too."""
+    """Pinned runs, and those on a card that other processes used too."""
 
     title, parameter_name = "mark", "mark"
     marks = {"baseline": ("baselines", Q(is_baseline=True)), "shared": ("on a shared card", Q(is_shared=True))}
@@ -94,7 +94,7 @@ class Marked(SelectiveFilter):
 
 
 class Deleted(SelectiveFilter):
-    """Deleted runs stand apart: they are in no list but this."""
+    """Deleted runs: they are only in this list."""
 
     title, parameter_name = "deleted", "deleted"
 
@@ -129,13 +129,13 @@ class RunAdmin(ReadOnly[Run]):
     sortable_by = ()
     ordering = _NEWEST
     search_fields = ("id",)
-    search_help_text = "A run’s number, a person’s name, or words of its name, note, model or GPU."
+    search_help_text = "A run’s number, a person’s name, or text in its name, note, model or GPU."
     actions = ("cancel", "retry", "pin", "unpin", "soft_delete", "restore", "export_csv", "export_json")
     fieldsets = (
         ("Run", {"fields": ("page", "state", "kind", "model", "place", "requested_by", "priority")}),
         ("Times (UTC)", {"fields": ("created_at", "started_at", "finished_at", "heartbeat_at", "deleted_at")}),
         (
-            "What came out",
+            "Result",
             {
                 "fields": (
                     "largest_batch_size",
@@ -156,11 +156,11 @@ class RunAdmin(ReadOnly[Run]):
                 )
             },
         ),
-        ("What went wrong", {"fields": ("error_code", "error_message", "exit_status", "cancel_requested")}),
-        ("What people wrote", {"fields": ("name", "note")}),
+        ("Error", {"fields": ("error_code", "error_message", "exit_status", "cancel_requested")}),
+        ("Name and note", {"fields": ("name", "note")}),
         ("Attempts", {"fields": ("attempts_table", "log")}),
         ("Probes", {"fields": ("probes_table",)}),
-        ("Asked for", {"fields": ("spec",)}),
+        ("Requested spec", {"fields": ("spec",)}),
     )
     readonly_fields = ("page", "place", "attempts_table", "probes_table", "log")
 
@@ -187,16 +187,16 @@ class RunAdmin(ReadOnly[Run]):
         return queryset.filter(pk__in=runs_with_words(words) if few is None else few), False
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """To stop or pin a run is no edit of it."""
+        """Let managers cancel and pin runs, although they cannot edit them."""
         return self.has_view_permission(request)
 
     @admin.action(description="Cancel", permissions=["act"])
     def cancel(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_cancel_by, "cancelled or asked to stop")
+        self._do(request, runs, services.runs_cancel_by, "cancelled or stopping")
 
     @admin.action(description="Run again", permissions=["act"])
     def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_retry, "asked for again")
+        self._do(request, runs, services.runs_retry, "queued again")
 
     @admin.action(description="Pin as baseline", permissions=["act"])
     def pin(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
@@ -206,7 +206,7 @@ class RunAdmin(ReadOnly[Run]):
     def unpin(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
         self._do(request, runs, services.runs_set_baseline, "unpinned", is_baseline=False)
 
-    @admin.action(description="Delete: out of every list, can be restored", permissions=["act"])
+    @admin.action(description="Delete: remove from every list, can be restored", permissions=["act"])
     def soft_delete(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
         self._do(request, runs, services.runs_delete, "deleted")
 
@@ -229,16 +229,16 @@ class RunAdmin(ReadOnly[Run]):
             return run.requested_device_class or run.gpu or run.requested_kind
         return f"{short_device_name(device.name)} ({device.host} {device.device})"
 
-    @admin.display(description="its page")
+    @admin.display(description="page")
     def page(self, run: Run) -> SafeString | str:
         if run.deleted_at is not None:
-            return "Deleted: its page is back when it is restored."
+            return "Deleted: restore the run to see its page."
         return format_html('<a href="{}">run {}</a>', run.get_absolute_url(), run.pk)
 
     @admin.display(description="log")
     def log(self, run: Run) -> SafeString:
         address = reverse("admin:analysis_runlog_changelist")
-        return format_html('<a href="{}?run__id__exact={}">lines of the log of run {}</a>', address, run.pk, run.pk)
+        return format_html('<a href="{}?run__id__exact={}">log lines of run {}</a>', address, run.pk, run.pk)
 
     @admin.display(description="attempts")
     def attempts_table(self, run: Run) -> SafeString:
@@ -262,7 +262,7 @@ class RunAdmin(ReadOnly[Run]):
 
 
 class PartOfRun(RunChildAdmin[Row]):
-    """Rows of runs, found by the run's number."""
+    """Rows that belong to runs, found by the run's number."""
 
     search_fields = ("run_id",)
     search_help_text = "The number of a run."
@@ -279,11 +279,11 @@ class PartOfRun(RunChildAdmin[Row]):
 
 @admin.register(Attempt)
 class AttemptAdmin(PartOfRun[Attempt]):
-    """Every execution of a run, and why it gave no result if it gave none."""
+    """Every execution of a run, with the cause where it gave no result."""
 
     list_display = (
         "id",
-        "of_run",
+        "run_link",
         "number",
         "device",
         "owner",
@@ -294,7 +294,7 @@ class AttemptAdmin(PartOfRun[Attempt]):
         "counted",
     )
     fields = (*list_display[1:], "message", "exit_status", "environment")
-    readonly_fields = ("of_run",)
+    readonly_fields = ("run_link",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         return super().get_queryset(request).select_related("device__host").defer("device__calibration")
@@ -304,18 +304,18 @@ class AttemptAdmin(PartOfRun[Attempt]):
 class MeasurementAdmin(PartOfRun[Measurement]):
     """Probes as they were measured."""
 
-    list_display = ("id", "of_run", "attempt", "sequence", "batch_size", "outcome", "purpose", "peak_allocated_bytes")
+    list_display = ("id", "run_link", "attempt", "sequence", "batch_size", "outcome", "purpose", "peak_allocated_bytes")
     exclude = ("run",)
-    readonly_fields = ("of_run",)
+    readonly_fields = ("run_link",)
 
 
 @admin.register(RunLog)
 class RunLogAdmin(PartOfRun[RunLog]):
-    """What engines and supervisors said."""
+    """Log lines of engines and supervisors."""
 
-    list_display = ("id", "of_run", "attempt", "sequence", "recorded_at", "level", "message")
+    list_display = ("id", "run_link", "attempt", "sequence", "recorded_at", "level", "message")
     fields = list_display[1:]
-    readonly_fields = ("of_run",)
+    readonly_fields = ("run_link",)
 
 
 def _person(name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The panel as a whole: who may enter, how its parts are grouped, and the dashboard on its first page."""
+"""The admin panel as a whole: access, grouping of its parts, and the dashboard on its first page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
 class PortalAdminSite(AdminSite):
-    """For GPU managers and superusers; `is_staff` opens nothing here. People sign in on the portal's own page."""
+    """The panel for GPU managers and superusers; `is_staff` grants nothing here. Its login is the portal's."""
 
     site_title = "MemoryMark"
     site_header = "MemoryMark"
@@ -48,7 +48,7 @@ class PortalAdminSite(AdminSite):
         return request.user.is_active and may_manage(request.user)
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
-        """Who has signed in and may not enter is told so, instead of being asked to sign in again."""
+        """Answer 403 to a person who is signed in without the right, instead of a redirect to the login."""
         inner = super().admin_view(view, cacheable)
 
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -56,7 +56,7 @@ class PortalAdminSite(AdminSite):
                 raise PermissionDenied
             return inner(request, *args, **kwargs)
 
-        # a wrapper, as Django's own answer is, where the stubs promise a view of the very same type
+        # a wrapper, as Django's own method returns, although the stubs promise the same type of view
         return update_wrapper(checked, inner)  # type: ignore[return-value]
 
     @method_decorator(login_not_required)
@@ -69,7 +69,7 @@ class PortalAdminSite(AdminSite):
         return super().index(request, {"dashboard": dashboard(), **(extra_context or {})})
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
-        """By what they are about, not by the package they come from."""
+        """Group the models by subject, not by the package they come from."""
         apps = super().get_app_list(request, app_label)
         models = {model["object_name"]: model for app in apps for model in app["models"]} | {"Queue": _queue()}
         sections = [
@@ -78,13 +78,13 @@ class PortalAdminSite(AdminSite):
         return [section for section in (*sections, _section(_OTHER, [*models.values()])) if section["models"]]
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        from analysis.admin.queue import queue_page  # takes models off this site, which has to exist first
+        from analysis.admin.queue import queue_page  # unregisters models from this site, which has to exist first
 
         return [path("queue/", self.admin_view(queue_page), name="queue"), *super().get_urls()]
 
 
 def _queue() -> dict[str, Any]:
-    """Describe a page that is no list of rows as the list of lists names it."""
+    """Describe the queue's page in the format of the list of models."""
     perms = {"add": False, "change": False, "delete": False, "view": True}
     address = {"admin_url": reverse("admin:queue"), "add_url": None, "view_only": True}
     return {"name": "Queue and workers", "object_name": "Queue", "perms": perms, **address}

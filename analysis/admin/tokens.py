@@ -1,4 +1,4 @@
-"""Tokens, quotas and saved views. Of a token there is no more to see than how it begins."""
+"""Tokens, quotas and saved views. Of a token's secret only its first characters are shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.permissions import signed_in_user
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnly[ApiToken]):
-    """A token is made by its owner, on their own page; here it is found and revoked."""
+    """Tokens, to find and revoke. Their owners create them on their own page."""
 
     list_display = (
         *("prefix", "name", "owner", "may_write", "created_at", "expires_at"),
@@ -37,7 +37,7 @@ class ApiTokenAdmin(ReadOnly[ApiToken]):
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         ids = list(tokens.values_list("pk", flat=True))
         count = sum(token_revoke(token_id=pk, by=signed_in_user(request)) for pk in ids)
-        self.message_user(request, f"{count} revoked; {len(ids) - count} were already.")
+        self.message_user(request, f"{count} revoked; {len(ids) - count} were revoked already.")
 
 
 @admin.register(Quota)
@@ -55,7 +55,7 @@ class QuotaAdmin(Managed[Quota]):
 
     @admin.display(description="person or group")
     def of(self, quota: Quota) -> str:
-        return f"{quota.user}" if quota.user_id else f"each of {quota.group}"
+        return f"{quota.user}" if quota.user_id else f"each person of {quota.group}"
 
     @admin.display(description="devices")
     def device_count(self, quota: Quota) -> Any:
@@ -70,7 +70,7 @@ class QuotaAdmin(Managed[Quota]):
 
 @admin.register(SavedView)
 class SavedViewAdmin(ReadOnly[SavedView]):
-    """Views of the history that people keep. Whoever manages tidies up after people who left."""
+    """People's saved views of the history. Managers can delete those of people who left."""
 
     list_display = ("name", "owner", "is_shared", "query", "created_at")
     list_filter = ("is_shared",)

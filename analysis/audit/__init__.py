@@ -1,7 +1,7 @@
-"""Who changed what, when, from what to what, and in answer to which request.
+"""The audit log: who changed what and when, the values before and after, and the request.
 
 record         writes an entry
-context        who acts now, in which request
+context        the current actor and request
 middleware     gives each request its id and its actor
 auth_signals   logins, logouts, failed logins
 model_signals  changes of rows that people edit

@@ -1,4 +1,4 @@
-"""The actions that the audit log knows, and the kinds of what they are done to."""
+"""The actions of the audit log, and the kinds of their targets."""
 
 ACTIONS = (
     "login",

@@ -1,4 +1,4 @@
-"""Who signed in and out, and who could not. That an address was locked, `analysis.accounts.lockout` records."""
+"""Records logins, logouts and failed logins. `analysis.accounts.lockout` records locked addresses."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def _signed_in(user: Any, **kwargs: Any) -> None:
 
 
 def _signed_out(user: Any, **kwargs: Any) -> None:
-    """Record a logout. A session that nobody had signed in to ends without a word."""
+    """Record a logout. A session without a login is not recorded."""
     if user is not None:
         with caused_by(replace(cause_now(), actor=user)):
             record("logout", target=user)
 
 
 def _failed(credentials: Any, request: Any = None, **kwargs: Any) -> None:
-    """Not while the door is locked anyway: so nobody can fill the log by knocking."""
+    """Record a failed login. Attempts during a lock-out are not recorded, so that they cannot fill the log."""
     if request is None or AxesProxyHandler.is_allowed(request, credentials):
         record("login.failed", target=_account(credentials.get("username")))
 
 
 def _account(name: Any) -> Target:
-    """Named only if there is one of that name: people type their password there, too."""
+    """Name the account only if it exists: people may type a password as their name."""
     person = get_user_model().objects.filter(username=str(name)[:150]).first()
     return person or (USER, "")

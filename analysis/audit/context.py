@@ -1,7 +1,7 @@
-"""On whose behalf this thread works right now: what an entry of the audit log and a line of the log say of it.
+"""The cause of the current work in this thread: actor and request, for the audit log and for log lines.
 
-Threads serve one request after another. So what is known of a request is put here when it comes and taken away
-when it is answered, whatever became of it: no thread inherits the person of an earlier request.
+Threads serve one request after another. So the context is set when a request arrives and removed when it is
+answered, also after an error: no thread inherits the person of an earlier request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Cause:
-    """Of what happens now. The person is read off `request` as late as possible: they may sign in half-way through."""
+    """The actor and request. The person is read from `request` as late as possible: a request may sign them in."""
 
     request_id: str = ""
     remote_address: str | None = None
@@ -36,13 +36,13 @@ _cause: ContextVar[Cause | None] = ContextVar("memorymark_cause", default=None)
 
 
 def cause_now() -> Cause:
-    """Outside of any request: nobody's."""
+    """Return the current cause; outside of a request it is empty."""
     return _cause.get() or Cause()
 
 
 @contextmanager
 def caused_by(cause: Cause) -> Iterator[Cause]:
-    """For as long as the block lasts, and never longer."""
+    """Set the cause for the duration of the block."""
     token = _cause.set(cause)
     try:
         yield cause
@@ -51,12 +51,12 @@ def caused_by(cause: Cause) -> Iterator[Cause]:
 
 
 def acting(name: str) -> Any:
-    """Name a part of the portal as the cause, for what it does by itself."""
+    """Name a part of the portal as the actor of its own actions."""
     return caused_by(Cause(name=name))
 
 
 def set_actor(user: User | None) -> None:
-    """Who this request turned out to be of, where that is found out after the middleware. Outside of one: nothing."""
+    """Set the person of the current request, where authentication follows the middleware. No-op outside a request."""
     cause = _cause.get()
     if cause is not None:
         cause.actor = user

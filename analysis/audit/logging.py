@@ -1,4 +1,4 @@
-"""The id of the request on each line of the log."""
+"""Adds the request's id to each log line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from analysis.audit.context import cause_now
 
 
 class RequestIdFilter(logging.Filter):
-    """Lets every line through, and tells the formatter on which request's behalf it was written."""
+    """Passes every line, and gives the formatter the id of its request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         request_id = cause_now().request_id
-        record.of_request = f" [{request_id}]" if request_id else ""
+        record.request_text = f" [{request_id}]" if request_id else ""
         return True

@@ -1,4 +1,4 @@
-"""Each request has an id: the caller's, if it is well formed, else one of ours. It is on the answer and in the logs."""
+"""Gives each request an id: the caller's, if well formed, else a new one. The response and the logs have it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestIdMiddleware:
-    """Stands first, so that whatever answers, and whoever signs in meanwhile, does so within this request."""
+    """The outermost middleware, so that every response, and every login during the request, has its id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -24,7 +24,7 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
         request_id = given if _WELL_FORMED.fullmatch(given) else uuid4().hex
-        # middleware may add to a request; the stubs know only what Django's own adds
+        # the stubs only know the attributes that Django's own middleware adds
         request.request_id = request_id  # type: ignore[attr-defined]
         with caused_by(Cause(request_id, client_address(request), request)):
             response = self.get_response(request)

@@ -1,9 +1,9 @@
-"""What is written down by itself: rows of these kinds that were saved or deleted, and their lists.
+"""Records changes automatically: rows of these kinds that are saved or deleted, and their many-to-many lists.
 
-Only columns that people decide on are compared; what workers tell of a device is none of them. A password's hash
-never gets here: that it was changed is all there is to say.
+Only columns that people set are compared, not those that workers report of a device. Of a password only the fact of
+a change is recorded, never its hash.
 
-Django does not tell of `QuerySet.update()` and `bulk_create()`: whoever uses those on such rows calls `record` itself.
+Django sends no signals for `QuerySet.update()` and `bulk_create()`: code that uses them on such rows calls `record`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BEFORE = "_audit_before"
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """Columns and lists of one kind of row. Devices and hosts are made by their workers, and nobody asked for that."""
+    """Columns and lists of one kind of row. The creation of devices and hosts, by their workers, is not recorded."""
 
     columns: tuple[str, ...]
     lists: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def start_tracking() -> None:
 
 
 def _remember(sender: type[Model], instance: Model, raw: bool, update_fields: Any, **kwargs: Any) -> None:
-    """Remember what is stored now. Nothing is read for a save that touches none of the columns."""
+    """Remember the stored values. Nothing is read for a save that changes none of the columns."""
     columns = TRACKED[sender].columns
     touched = [name for name in columns if update_fields is None or name in update_fields]
     before = None
@@ -91,7 +91,7 @@ def _record_deleted(sender: type[Model], instance: Model, **kwargs: Any) -> None
 
 
 def _list_changed(owner: type[Model], name: str) -> Any:
-    """Make a receiver for one many-to-many list, from whichever side it is changed."""
+    """Create a receiver for one many-to-many list, for changes from either side."""
 
     def receive(instance: Model, action: str, reverse: bool, model: type[Model], pk_set: Any, **kwargs: Any) -> None:
         if action == "pre_clear":
@@ -109,7 +109,7 @@ def _list_changed(owner: type[Model], name: str) -> Any:
 
 
 def _members(owner: type[Model], instance: Model, name: str, reverse: bool) -> list[Any]:
-    """Of the list that is about to be emptied."""
+    """Return the members of a list that is about to be emptied."""
     if reverse:
         return list(owner._base_manager.filter(**{name: instance.pk}).values_list("pk", flat=True))
     return list(getattr(instance, name).values_list("pk", flat=True))
@@ -123,7 +123,7 @@ def _record_lists(changes: Iterable[tuple[Model, Iterable[Model]]], name: str, v
 
 
 def _sides(name: str, verb: str, members: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Put what was taken off a list before, and what was put on it after."""
+    """Return removed members as `before`, and added ones as `after`."""
     details = {name: sorted(members)}
     return (None, details) if verb == "added" else (details, None)
 

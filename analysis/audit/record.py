@@ -1,6 +1,6 @@
-"""Writes the audit log. Whoever changes something for a person says so here, in the transaction of the change.
+"""Writes the audit log. Code that changes something for a person records it here, in the same transaction.
 
-Who it was, and the request's id, are known from `analysis.audit.context`.
+The actor and the request's id come from `analysis.audit.context`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analysis.models import AuditEntry
 from analysis.models.audit import ACTION_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH
 
 Target: TypeAlias = Model | tuple[str, str]
-"""A row; or the kind and the number (or name) of what is no row, or a row that was not read."""
+"""A row; or a kind and a number or name, for a target that is not a row or was not read."""
 
 VALUE_LENGTH = 1_000
 _BATCH = 500
@@ -27,7 +27,7 @@ _ENCODER = DjangoJSONEncoder()
 def record(
     action: str, *, target: Target, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None
 ) -> None:
-    """One entry. `before` and `after` hold what changed, no more, and never a secret."""
+    """Write one entry. `before` and `after` hold only what changed, and never a secret."""
     _entry(cause_now(), action, target, before, after).save(force_insert=True)
 
 
@@ -38,7 +38,7 @@ def record_many(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the same entry for each of them, in one statement."""
+    """Write the same entry for each target, in one statement."""
     cause = cause_now()
     entries = [_entry(cause, action, target, before, after) for target in targets]
     AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)
@@ -47,14 +47,14 @@ def record_many(
 def record_changes(
     changes: Iterable[tuple[str, Target, Mapping[str, Any] | None, Mapping[str, Any] | None]],
 ) -> None:
-    """For many that did not change alike: each with its own action, before and after."""
+    """Write entries for many targets, each with its own action, before and after."""
     cause = cause_now()
     entries = [_entry(cause, *change) for change in changes]
     AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)
 
 
 def kind_of(model: type[Model]) -> str:
-    """As entries name the kind of a row: `run`, `device`, `gpuprice`."""
+    """Return the name of a model in entries: `run`, `device`, `gpuprice`."""
     return model._meta.model_name or ""
 
 
@@ -81,7 +81,7 @@ def _entry(
 
 
 def storable(value: Any) -> Any:
-    """As JSON can hold it; a long text is cut, and says so."""
+    """Convert a value for JSON; a long text is truncated, with its length."""
     if isinstance(value, Mapping):
         return {str(key): storable(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

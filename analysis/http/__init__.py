@@ -1,9 +1,9 @@
-"""What every request meets, on pages and in the API alike.
+"""HTTP handling that pages and the API share.
 
 errors           error pages, and errors as JSON for programs
 problem_details  errors as RFC 9457 problem details
 strict_json      JSON bodies without repeated keys, NaN or NUL
-query_string     query strings with nothing that is not understood
+query_string     strict parsing of query strings
 body_limit       bodies that are too large
 client_ip        the client's address behind the trusted proxies
 csp              the content security policy

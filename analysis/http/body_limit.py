@@ -1,4 +1,4 @@
-"""Requests that no view could mean well by are answered before one sees them: too large, or not to be stored."""
+"""Refuses requests before any view sees them: those that are too large, or that cannot be stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 
 class RequestLimitsMiddleware:
-    """A body's stated length is its real one: the server reads no further."""
+    """Checks the stated length of a body: the server reads no more than that."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -17,14 +17,14 @@ class RequestLimitsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         largest = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if _length(request) > largest:
-            return _refusal(request, 413, f"The body is larger than this server takes ({largest:,} bytes)")
+            return _refusal(request, 413, f"The body is larger than this server accepts ({largest:,} bytes)")
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return _refusal(request, 400, "The address holds a NUL character")
+            return _refusal(request, 400, "The address contains a NUL character")
         return self.get_response(request)
 
 
 def _refusal(request: HttpRequest, status: int, message: str) -> HttpResponse:
-    # here, for REST framework reads settings that name our own classes, before those can be read
+    # imported here, because REST framework reads settings that name our own classes, before those can be imported
     from analysis.http.errors import error_body
     from analysis.http.problem_details import problem_response
 

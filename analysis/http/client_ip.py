@@ -1,4 +1,4 @@
-"""Where a request comes from, as far as it can be believed."""
+"""The client address of a request, as far as it can be trusted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _IPV6_PREFIX_LENGTH = 64
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the peer; behind so many proxies as MEMORYMARK_TRUSTED_PROXIES says, what the outermost of them saw.
+    """Return the peer; behind MEMORYMARK_TRUSTED_PROXIES proxies, the client that the outermost of them saw.
 
-    Each proxy writes whom it saw at the end of X-Forwarded-For. Whatever stands before those entries was sent by
-    the client, who may write there what it likes. None: no address, as on a Unix socket.
+    Each proxy appends its client to X-Forwarded-For. Earlier entries were sent by the client and cannot be trusted.
+    None: no address, as on a Unix socket.
 
         trusted 0, from 10.0.0.1, "1.1.1.1, 2.2.2.2"   10.0.0.1
         trusted 1, from 10.0.0.1, "1.1.1.1, 2.2.2.2"   2.2.2.2
-        trusted 2, from 10.0.0.1, "2.2.2.2"            10.0.0.1, for it did not come through both
+        trusted 2, from 10.0.0.1, "2.2.2.2"            10.0.0.1, because it did not come through both
     """
     peer = _address(request.META.get("REMOTE_ADDR", ""))
     seen = request.headers.get("X-Forwarded-For", "").split(",")
@@ -32,7 +32,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """Return what failed logins are counted by: of IPv6 the network, for whoever has one address has 2^64 of them."""
+    """Return the address for counting failed logins: of IPv6 the network, because a client has 2^64 addresses."""
     address = client_address(request)
     if address is None or ":" not in address:
         return address
@@ -40,7 +40,7 @@ def counted_address(request: HttpRequest) -> str | None:
 
 
 def _address(text: str) -> str | None:
-    """In its one spelling, an IPv4 address that is written as IPv6 as IPv4; None for anything else."""
+    """Normalise an address, with IPv4 written as IPv6 as IPv4; None for anything else."""
     try:
         address = ipaddress.ip_address(text.strip())
     except ValueError:

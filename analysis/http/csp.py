@@ -1,8 +1,7 @@
-"""What a page may load: its own host's files and nothing else. No inline script and no inline style, anywhere.
+"""The content security policy: a page loads only files of its own host, no inline scripts and no inline styles.
 
-And what may be kept of it.
-
-Django's own middleware sends the other headers of the kind: nosniff, frame options, referrer and opener policy, HSTS.
+Also the cache policy. Django's own middleware sends the other security headers: nosniff, frame options, referrer and
+opener policy, HSTS.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _HEADERS = {
 
 
 class ContentPolicyMiddleware:
-    """Sends these headers with every answer that does not have its own."""
+    """Adds these headers to every response that does not have its own."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -37,6 +36,6 @@ class ContentPolicyMiddleware:
 
 
 def _cache_policy(response: HttpResponse) -> str:
-    """No proxy shows one person's answer to another; a page does not come back either after its reader logged out."""
+    """Keep proxies from caching a person's response, and browsers from showing a page again after a logout."""
     is_page = response.headers.get("Content-Type", "").startswith("text/html")
     return "private, no-store" if is_page else "private, no-cache"

@@ -1,7 +1,7 @@
-"""Every error that a program gets, in one of two forms, by its address.
+"""Errors for programs, in one of two forms, depending on the address.
 
 The classic endpoints answer `{"status": "error", "error": "..."}`, a published contract. Everything under /api/
-answers problem details, which are made in `analysis.http.problem_details`. Pages get pages.
+answers problem details, created in `analysis.http.problem_details`. Browsers get error pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", VERSIONED
 
 
 class BadRequest(APIException):
-    """The request holds something that is not allowed; the text says what and what is."""
+    """The request contains something that is not allowed; the text names it and what is allowed."""
 
     status_code = 400
 
@@ -52,7 +52,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer a form that was sent without its token with a page of ours, not Django's."""
+    """Answer a form without its CSRF token with our own error page."""
     return permission_denied(request, PermissionDenied(f"This form is no longer valid. {reason}"))
 
 
@@ -61,10 +61,10 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away or locked, which passes; 500 for a bug. Django calls this while it handles it."""
+    """Answer 503 while the database is away or locked, and 500 for a bug. Django calls this in its error handling."""
     if isinstance(sys.exception(), DATABASE_AWAY):
         response = _answer(request, 503, DATABASE_AWAY_DETAIL)
-        # without the request: what every page shows of it is read from the database
+        # without the request: rendering it would read the database
         response = response or HttpResponse(render_to_string("503.html"), status=503)
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
         return response

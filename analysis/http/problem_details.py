@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details. Everything under /api/ that is 400 or more is answered in this form."""
+"""Errors as RFC 9457 problem details: the form of all errors under /api/."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_A_FIELD = "non_field_errors"
 
 
 class Problem(APIException):
-    """An answer that says no. `errors` name the parts of the request: `pointer` into the body, or `parameter`."""
+    """An error response. `errors` name the parts of the request: `pointer` into the body, or `parameter`."""
 
     def __init__(
         self,
@@ -44,17 +44,17 @@ class Problem(APIException):
 
 
 def bad_field(field: str, detail: str, code: str = "invalid") -> Problem:
-    """400: one member of the body is not what it must be."""
+    """Return a 400 for an invalid member of the body."""
     return Problem(400, detail=f"{field}: {detail}", errors=[part(pointer_to(field), detail, code)])
 
 
 def bad_parameter(name: str, detail: str, code: str = "invalid") -> Problem:
-    """400: one parameter of the address is not what it must be."""
+    """Return a 400 for an invalid parameter of the address."""
     return Problem(400, detail=f"{name}: {detail}", errors=[{"parameter": name, "detail": detail, "code": code}])
 
 
 def into_problem(response: Response, exc: Exception, request: Any) -> Response:
-    """Turn what DRF's exception handler answered into a problem."""
+    """Convert the response of DRF's exception handler into a problem."""
     problem = exc if isinstance(exc, Problem) else _problem_of_drf(exc, response)
     response.data = _body(request, problem)
     response.content_type = CONTENT_TYPE
@@ -64,13 +64,13 @@ def into_problem(response: Response, exc: Exception, request: Any) -> Response:
 
 
 def problem_response(request: HttpRequest, status: int, detail: str = "", code: str = "") -> JsonResponse:
-    """For answers that no view of ours gives: an address that is not there, a bug."""
+    """Return a problem where no view answers: an unknown address, a bug."""
     body = _body(request, Problem(status, detail=detail, code=code))
     return JsonResponse(body, status=status, content_type=CONTENT_TYPE)
 
 
 def part(pointer: str, detail: str, code: str = "invalid") -> dict[str, str]:
-    """One of a problem's `errors`: what is wrong with this part of the body."""
+    """Return an item of a problem's `errors`, for a part of the body."""
     return {"pointer": pointer, "detail": detail, "code": code}
 
 
@@ -80,7 +80,7 @@ def pointer_to(*path: object) -> str:
 
 
 def _problem_of_drf(exc: Exception, response: Response) -> Problem:
-    """DRF's own exceptions, and Django's 404 and 403, whose text DRF has put into the response by now."""
+    """Convert DRF's own exceptions, and Django's 404 and 403, whose text DRF has put into the response."""
     status = response.status_code
     if isinstance(exc, ValidationError):
         errors = list(_flat(exc.detail))
@@ -90,7 +90,7 @@ def _problem_of_drf(exc: Exception, response: Response) -> Problem:
 
 
 def _flat(detail: Any, *path: object) -> Iterator[dict[str, str]]:
-    """DRF's nested errors, each with a pointer to where it is."""
+    """Flatten DRF's nested errors, each with a pointer to its part of the body."""
     if isinstance(detail, Mapping):
         for key, value in detail.items():
             yield from _flat(value, *path, *(() if key == _NOT_A_FIELD else (key,)))

@@ -1,4 +1,4 @@
-"""JSON of strangers -> values that can be stored. Stricter than the standard library, which takes what no JSON is."""
+"""Untrusted JSON -> values that can be stored. Stricter than the standard library, which accepts more than JSON."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from typing import Any, NoReturn
 
 _DEPTH_MAX = 32
-"""No request of ours nests deeper than a few levels."""
+"""Valid requests nest only a few levels."""
 
 
 class BadJsonError(ValueError):
-    """Says in a sentence what is wrong with the text."""
+    """The text is not acceptable JSON; the message states why."""
 
 
 def strict_json(body: bytes) -> Any:
-    """Read JSON (RFC 8259). Raises BadJsonError for any other text, a key given twice, and text no database stores."""
+    """Read JSON (RFC 8259). Raises BadJsonError for other text, duplicate keys, and text that cannot be stored."""
     try:
         value = json.loads(
             body.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded
@@ -39,7 +39,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise BadJsonError(f"{word} is no number of JSON.")
+    raise BadJsonError(f"{word} is not a JSON number.")
 
 
 def _finite(text: str) -> float:
@@ -50,7 +50,7 @@ def _finite(text: str) -> float:
 
 
 def _bounded(text: str) -> int:
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:  # as much as a column of 64 bits holds
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:  # the largest value of a 64-bit column
         raise BadJsonError("A number is too large.")
     return int(text)
 
@@ -70,9 +70,9 @@ def _check(value: Any, depth: int) -> None:
 
 
 def _check_text(text: str) -> None:
-    """PostgreSQL stores no NUL, and half a surrogate pair is no character."""
+    """Refuse NUL, which PostgreSQL cannot store, and lone surrogates, which are not characters."""
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise BadJsonError(f"The text “{_shown(text)}” holds a character that cannot be stored.")
+        raise BadJsonError(f"The text “{_shown(text)}” contains a character that cannot be stored.")
 
 
 def _shown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where a run's trend is found."""
+"""Links from a run to its trend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ register = template.Library()
 
 @register.filter
 def trend_address(run: Run) -> str:
-    """Of the series a finished measurement belongs to; empty for any other run."""
+    """Return the address of the trend of a finished measurement; empty for any other run."""
     if run.is_estimate or run.state != State.FINISHED or not run.device_name:
         return ""
     return reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address

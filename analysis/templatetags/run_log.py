@@ -1,4 +1,4 @@
-"""The lines of a run's log, written out at once: hundreds of them in a template's loop would be most of a page."""
+"""The lines of a run's log as HTML: hundreds of lines in a template loop would dominate a page's time."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ _LINE = '<li class="log-{}"><time datetime="{}">{}</time>{}</li>\n'
 
 @register.filter
 def log_items(lines: Iterable[RunLog]) -> SafeString:
-    """Each as a list item with its level, its exact time and its text."""
+    """Render each line as a list item with its level, exact time and text."""
     parts = ((line.level, line.recorded_at.isoformat(), clock(line.recorded_at), line.message) for line in lines)
     return format_html_join("", _LINE, parts)

@@ -1,1 +1,1 @@
-"""How the admin panel writes moments: as every other page does."""
+"""Date formats of the admin panel: those of the other pages."""

@@ -26,7 +26,7 @@ def secret_on(html: str) -> str:
 
 def test_it_says_who_i_am_and_what_i_may(alice, alice_client):
     text = words(alice_client.get("/account/").content.decode())
-    assert "alice Roles operator You may read, start runs, and change your own" in text
+    assert "alice Roles operator Rights read, start runs, and change your own" in text
 
 
 def test_it_shows_the_quotas_with_their_use(alice, alice_client):
@@ -69,7 +69,7 @@ def test_i_revoke_my_own_token_and_no_other(alice, alice_client):
     mine, _ = token_create(owner=alice, name="mine", may_write=False, expires_at=None)
     other, _ = token_create(owner=make_user("bob"), name="bobs", may_write=False, expires_at=None)
     assert "is revoked" in alice_client.post(f"/account/tokens/{mine.pk}/revoke/", follow=True).content.decode()
-    assert "somebody else" in alice_client.post(f"/account/tokens/{other.pk}/revoke/", follow=True).content.decode()
+    assert "another person" in alice_client.post(f"/account/tokens/{other.pk}/revoke/", follow=True).content.decode()
     assert list(ApiToken.objects.filter(revoked_at=None)) == [other]
 
 

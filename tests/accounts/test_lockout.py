@@ -169,6 +169,6 @@ def test_a_request_over_a_unix_socket_has_no_address(rf):
     assert client_address(rf.get("/", REMOTE_ADDR="")) is None
 
 
-def test_without_trusted_proxies_a_made_up_header_does_not_get_round_the_lock(alice):
+def test_without_trusted_proxies_a_forged_forwarded_header_does_not_avoid_the_lock_out(alice):
     fail(5)
     assert log_in(**{"x-forwarded-for": "203.0.113.9"}).status_code == 429

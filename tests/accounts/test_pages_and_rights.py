@@ -113,7 +113,7 @@ def test_what_may_not_be_done_is_not_offered(role, is_offered):
 
 
 def test_a_viewer_is_told_what_she_may_do_instead():
-    assert "You may look at everything here" in words(client_of(VIEWER).get("/").content.decode())
+    assert "You can view everything here" in words(client_of(VIEWER).get("/").content.decode())
 
 
 def test_cancel_is_offered_to_whoever_may_do_it(alice, alice_client):

@@ -85,7 +85,7 @@ def test_one_run_more_than_may_wait_is_refused_until_one_starts(alice, device):
     make_estimate(requested_by=alice)
     for more in (lambda: make_run(device, requested_by=alice), lambda: make_estimate(requested_by=alice)):
         with pytest.raises(
-            QuotaExceededError, match=f"runs waiting is used up: 2 of 2.*run {first.pk} is the next"
+            QuotaExceededError, match=f"runs waiting is used up: 2 of 2.*run {first.pk} is next"
         ) as refused:
             more()
         assert (refused.value.quota, refused.value.retry_after_seconds) == ("runs_waiting_max", 60)
@@ -112,7 +112,9 @@ def test_the_day_is_the_last_24_hours_and_the_refusal_says_when_it_frees(alice, 
     frees_at = refused.value.frees_at
     assert abs(frees_at - (now + timedelta(hours=4))) < timedelta(seconds=1)
     assert 4 * 3600 - 60 < refused.value.retry_after_seconds <= 4 * 3600
-    assert f"frees at {frees_at:%Y-%m-%d %H:%M} UTC, when your run {oldest.pk} is 24 hours old" in str(refused.value)
+    assert f"is possible at {frees_at:%Y-%m-%d %H:%M} UTC, when your run {oldest.pk} is 24 hours old" in str(
+        refused.value
+    )
 
 
 def test_estimates_do_not_count_per_day(alice, device):
@@ -151,7 +153,7 @@ def test_a_device_list_keeps_a_person_off_the_other_devices(alice, device):
     own(alice, devices=[device])
     assert list(Device.objects.allowing(alice)) == [device]
     assert set(Device.objects.allowing(make_user("bob"))) == {device, card}
-    with pytest.raises(SpecError, match="your quota is for these alone: Test CPU"):
+    with pytest.raises(SpecError, match="your quota allows only: Test CPU"):
         make_run(card, requested_by=alice)
     make_run(device, requested_by=alice)
 

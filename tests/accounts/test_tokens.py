@@ -59,7 +59,7 @@ def test_a_token_that_only_reads_starts_nothing_and_says_why(alice):
     make_device()
     answer = post(made(alice)[1])
     assert answer.status_code == 403
-    assert "only reads" in answer.content.decode()
+    assert "can only read" in answer.content.decode()
 
 
 def test_a_token_that_writes_starts_a_run_of_its_owner(alice):

@@ -160,7 +160,7 @@ def test_who_is_named_by_an_allow_list_or_a_quota_is_not_deleted_even_by_a_super
     for path, name in {**named, f"analysis/device/{device.pk}": "quota of vision"}.items():
         page = root_client.post(f"/admin/{path}/delete/", {"post": "yes"}).content.decode()
         assert name in page
-        assert "names it: change or delete that first" in page
+        assert "refers to it: change or delete that first" in page
     assert all(type(row).objects.filter(pk=row.pk).exists() for row in (alice, group, device))
 
 

@@ -67,11 +67,11 @@ def test_a_line_of_the_log_names_its_request():
     def logs(request):
         line = logging.LogRecord("analysis", logging.INFO, "", 1, "hello", (), None)
         RequestIdFilter().filter(line)
-        lines.append(line.of_request)
+        lines.append(line.request_text)
         raise ValueError
 
     with pytest.raises(ValueError, match="^$"):
         RequestIdMiddleware(logs)(RequestFactory().get("/", headers={"x-request-id": "abc"}))
     outside = logging.LogRecord("analysis", logging.INFO, "", 1, "hello", (), None)
     RequestIdFilter().filter(outside)
-    assert [*lines, outside.of_request] == [" [abc]", ""]
+    assert [*lines, outside.request_text] == [" [abc]", ""]

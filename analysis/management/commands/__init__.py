@@ -1,1 +1,1 @@
-"""Command lines of `manage.py`."""
+"""Commands of `manage.py`."""

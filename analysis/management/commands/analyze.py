@@ -31,9 +31,9 @@ _INTERRUPTED_EXIT_STATUS = 130
 
 
 class Command(BaseCommand):
-    """The same claim, supervision and storage as in the background; exits as the engine does."""
+    """Runs with the same claim, supervision and storage as in the background; exits with the engine's status."""
 
-    help = "Run one analysis here and now, and keep it."
+    help = "Run one analysis in the foreground and store its result."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", help=f"one of {', '.join(workload_ids())}")
@@ -59,7 +59,7 @@ class Command(BaseCommand):
         created = services.run_create(spec=spec, place=Placement(device=device))
         with stop_signals() as stops:
             run, status = self._attempt(created.pk, device, descriptor, stops)
-            while run.state == State.QUEUED and not stops:  # given back: worth another attempt
+            while run.state == State.QUEUED and not stops:  # back in the queue: another attempt may succeed
                 run, status = self._attempt(created.pk, device, descriptor, stops)
         if stops:
             services.run_cancel(run_id=run.pk)
@@ -72,7 +72,7 @@ class Command(BaseCommand):
     def _attempt(self, run_id: int, device: Device, descriptor: int, stops: list[int]) -> tuple[Run, int | None]:
         run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}", run_id=run_id)
         if run is None:
-            raise DeviceBusy(f"run {run_id} cannot start: {device} is drained or in maintenance, or somebody has it")
+            raise DeviceBusy(f"run {run_id} cannot start: {device} is drained, in maintenance or in use")
         status = supervise(run, keep_open=[descriptor], should_stop=lambda: bool(stops), on_line=self._show)
         run.refresh_from_db()
         return run, status
@@ -84,7 +84,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """SIGTERM and Ctrl-C are noted here instead of ending the process: the engine must be ended first."""
+    """Collect SIGTERM and Ctrl-C instead of ending the process: the engine must be ended first."""
     noted: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda number, frame: noted.append(number)) for number in numbers]
@@ -96,9 +96,9 @@ def stop_signals() -> Iterator[list[int]]:
 
 
 def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
-    """One option per field of the spec; what is allowed is the spec's to say."""
+    """Add the option of a field of the spec. The spec itself validates the value."""
     name = "memory-limit" if field.name == "memory_limit_bytes" else field.name.replace("_", "-")
-    default = "the model's or the engine's own" if field.default is None else field.default
+    default = "chosen by the model or the engine" if field.default is None else field.default
     if str(field.type) == "bool":
         parser.add_argument(f"--{name}", dest=field.name, action=BooleanOptionalAction, default=None)
         return

@@ -1,6 +1,6 @@
-"""`python manage.py calibrate`: measures what the cards of this host take for themselves, for closer estimates.
+"""`python manage.py calibrate`: measures the fixed memory costs of this host's cards, for more accurate estimates.
 
-Each card is measured by the engine in a child process, while nothing else of this portal uses it.
+The engine measures each card in a child process, while no run of this portal uses it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ _LOCK_SECONDS = 5.0
 
 
 class Command(BaseCommand):
-    """Calibrates one card, or all of this host; without any there is nothing to do."""
+    """Calibrates one card, or all cards of this host."""
 
-    help = "Measure what a card's context and libraries take, so that estimates for such cards use it."
+    help = "Measure the memory of a card's context and libraries, for more accurate estimates of such cards."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--device", help="its UUID or cuda:0, ...; left out: every NVIDIA or AMD card of this host")
+        parser.add_argument(
+            "--device", help="UUID of the card, or cuda:0, ...; default: every NVIDIA or AMD card of this host"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unmigrated()
@@ -46,7 +48,7 @@ class Command(BaseCommand):
             return [device for device in devices_register(devices_find()) if device.kind == "cuda"]
         device = device_of_this_host(name)
         if device.kind != "cuda":
-            raise CommandError(f"{device} is no NVIDIA or AMD card: there is nothing to calibrate")
+            raise CommandError(f"{device} is not an NVIDIA or AMD card and cannot be calibrated")
         return [device]
 
     def _calibrate(self, card: Device) -> None:
@@ -59,5 +61,9 @@ class Command(BaseCommand):
             raise CommandError(f"{card}: {exc}", returncode=exc.exit_status) from exc
         services.calibration_set(device=card, calibration=calibration)
         context = format_bytes(calibration.context_bytes)
-        use = "estimates use it from now on" if calibration.gpu_id else "the catalogue has no such card to estimate for"
+        use = (
+            "estimates use it from now on"
+            if calibration.gpu_id
+            else "the catalogue does not have this card, so there are no estimates for it"
+        )
         self.stdout.write(f"{card}: context {context}; {use}")

@@ -1,4 +1,4 @@
-"""`python manage.py first_administrator`: makes one where there is none, as `up` does; else it does nothing."""
+"""`python manage.py first_administrator`: creates an administrator if there is none, as `up` does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from analysis.accounts.bootstrap import administrator_create_first
 
 
 class Command(BaseCommand):
-    """For installations that nobody sits in front of: the password comes from MEMORYMARK_ADMIN_PASSWORD."""
+    """Creates the first administrator. For unattended installations: reads MEMORYMARK_ADMIN_PASSWORD."""
 
-    help = "Make the first administrator, with the password of MEMORYMARK_ADMIN_PASSWORD or a random one that is shown."
+    help = "Create the first administrator, with the password in MEMORYMARK_ADMIN_PASSWORD or a random one."
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = os.environ.get("MEMORYMARK_ADMIN_PASSWORD", "")

@@ -1,4 +1,4 @@
-"""`python manage.py retain`: applies the rules of retention now. A worker without a device does so every day."""
+"""`python manage.py retain`: applies the retention rules now. A worker without a device does so every day."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ROWS = {
 
 
 class Command(BaseCommand):
-    """Says what became of each rule; the rules themselves are in the admin panel."""
+    """Applies the retention rules and prints the outcome of each. The rules are set in the admin panel."""
 
-    help = "Throw away what the rules of retention no longer keep; baselines stay."
+    help = "Delete the data that the retention rules say is too old. Baselines are never deleted."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="only say how much it would be")
+        parser.add_argument("--dry-run", action="store_true", help="only print how much would be deleted")
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unmigrated()
@@ -37,10 +37,10 @@ class Command(BaseCommand):
 def _as_text(applied: Applied, is_dry: bool) -> str:
     what = RetentionRule.What(applied.rule.what)
     if applied.count is None:
-        return "kept for ever"
+        return "never deleted"
     days = f"older than {applied.rule.days_kept} days"
     if not is_dry:
         return f"{applied.count} {_ROWS[what]} ({days})"
     if what == RetentionRule.What.LOG_LINES:
-        return f"the logs of {applied.count} runs would be looked through ({days})"
+        return f"the logs of {applied.count} runs would be trimmed ({days})"
     return f"would be {applied.count} {_ROWS[what]} ({days})"

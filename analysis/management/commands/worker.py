@@ -1,6 +1,6 @@
-"""`python manage.py worker --device cuda:0`: runs what is queued for one device of this host.
+"""`python manage.py worker --device cuda:0`: executes the queued runs of one device of this host.
 
-Without a device it serves the default queue: work that needs no card and never waits for one.
+Without a device it serves the default queue: work that needs no card.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from engine.errors import EngineError
 
 
 class Command(BaseCommand):
-    """Serves one queue until SIGTERM or Ctrl-C; `up` starts one for each device, and one for the rest."""
+    """Serves one queue until SIGTERM or Ctrl-C. `up` starts a worker for each device and one without a device."""
 
-    help = "Run what is queued for one device of this host, until SIGTERM or Ctrl-C."
+    help = "Execute the queued runs of one device of this host, until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--device",
-            help="its UUID, cuda:0, cpu, ... (found and registered), or its number in the admin panel; "
-            "left out: the work that needs no device",
+            help="UUID, cuda:0, cpu, ... (registered if new), or the device's number in the admin panel; "
+            "default: serve the queue of work that needs no device",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -42,11 +42,13 @@ class Command(BaseCommand):
 
 
 def find_device(text: str) -> Device:
-    """By row number; or by UUID or the engine's name, on this host. Raises CommandError."""
+    """Find a device by row number; or by UUID or the engine's name, on this host. Raises CommandError."""
     if text.isdecimal():
         if device := Device.objects.select_related("host").filter(pk=text).first():
             return device
-        raise CommandError(f"--device {text}: no device has this number; `manage.py up` registers what there is")
+        raise CommandError(
+            f"--device {text}: no device has this number; `manage.py up` registers the devices of a host"
+        )
     try:
         return device_register(text)
     except EngineError as exc:
@@ -54,7 +56,7 @@ def find_device(text: str) -> Device:
 
 
 def start_again(queue_name: str | None, device: Device | None) -> None:
-    """django-q2 reads the queue's name once, when Django starts: start again with it, and with what was found."""
+    """Start this process again with the queue's name, which django-q2 reads once when Django starts."""
     environment = {name: value for name, value in os.environ.items() if name != "Q_CLUSTER_NAME"}
     if queue_name:
         environment["Q_CLUSTER_NAME"] = queue_name
