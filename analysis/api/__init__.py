@@ -1,1 +1,1 @@
-"""HTTP for programs: the classic endpoints (a published contract) and version 1."""
+"""The HTTP API: the classic endpoints (a published contract) and version 1."""

@@ -1,6 +1,6 @@
-"""DRF's exceptions, and refusals of our own, in the form that their address promises.
+"""Converts DRF's exceptions and our own into the error format of the address.
 
-In a module of its own: DRF's views read the settings, whose classes import `errors`.
+In a separate module, because DRF's views read the settings, whose classes import `errors`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.errors import SpecError
 
 
 def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Answer what a view raised. None: a bug, which Django logs and answers as a 500."""
+    """Return the response to a view's exception. None: a bug, which Django logs and answers with 500."""
     request = context["request"]
     if request.path.startswith(VERSIONED):
         exc = _as_problem(exc)
@@ -34,7 +34,7 @@ def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
 
 
 class _QuotaExceededResponse(APIException):
-    """A quota, in the classic form."""
+    """A refusal because of a quota, in the classic format."""
 
     status_code = 429
 
@@ -46,7 +46,7 @@ def _as_classic(exc: Exception) -> Exception:
 
 
 def _as_problem(exc: Exception) -> Exception:
-    """Refusals that are no exceptions of HTTP."""
+    """Convert exceptions that are not HTTP exceptions to problems."""
     if isinstance(exc, QuotaExceededError):
         detail = part("", str(exc), exc.quota)
         return Problem(
@@ -59,7 +59,7 @@ def _as_problem(exc: Exception) -> Exception:
     if isinstance(exc, ValidationError):
         return Problem(400, detail=" ".join(exc.messages), errors=_of_model(exc))
     if isinstance(exc, RequestDataTooBig):
-        return Problem(413, detail="The body is larger than this server takes.")
+        return Problem(413, detail="The body is larger than this server accepts.")
     return exc
 
 
@@ -70,7 +70,7 @@ def _of_model(exc: ValidationError) -> list[dict[str, str]]:
 
 
 def _text(data: Any) -> str:
-    """DRF's nested details as one line."""
+    """Write DRF's nested details as one line."""
     if isinstance(data, dict):
         parts = [_text(value) if key == "detail" else f"{key}: {_text(value)}" for key, value in data.items()]
         return "; ".join(parts)

@@ -1,6 +1,6 @@
-"""The OpenAPI description of the API: what is told beside what each view says of itself, and the page that shows it.
+"""The OpenAPI description of the API: what is added to the views' own descriptions, and the page that shows it.
 
-Every address under /api/v1/ may answer certain problems: they are added here, so that no view can forget them.
+The problems that every URL under /api/v1/ may answer are added here, so that no view can forget them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers what it says of the classic endpoints
+from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers the description of the classic endpoints
 from analysis.api.permissions import MayRead
 from analysis.http.problem_details import CONTENT_TYPE
 
@@ -34,15 +34,15 @@ _PROBLEM: Schema = {
     "properties": {
         **dict.fromkeys(("type", "title", "detail", "instance", "code"), _TEXT),
         "status": {"type": "integer"},
-        "request_id": {**_MAYBE_TEXT, "description": "X-Request-ID of this answer: name it when you ask for help."},
+        "request_id": {**_MAYBE_TEXT, "description": "X-Request-ID of this response, to quote in a support request."},
         "errors": {
             "type": "array",
             "items": {
                 "type": "object",
                 "required": ["detail", "code"],
                 "properties": {
-                    "pointer": {**_TEXT, "description": "JSON pointer into the body; empty: all of it."},
-                    "parameter": {**_TEXT, "description": "A parameter of the address."},
+                    "pointer": {**_TEXT, "description": "JSON pointer to a part of the body; empty: the whole body."},
+                    "parameter": {**_TEXT, "description": "Name of the query parameter."},
                     "detail": _TEXT,
                     "code": _TEXT,
                 },
@@ -51,15 +51,15 @@ _PROBLEM: Schema = {
     },
 }
 _ALWAYS = {
-    "400": "Something in the address or the body is not allowed; `errors` names it.",
-    "401": "Nobody is signed in, or the token or password is wrong.",
-    "403": "This person, or this token, may not do that.",
-    "406": "What is asked for is not what this address answers.",
-    "429": "Too often, or too much; `Retry-After` says when.",
-    "503": "The database is away or locked, nothing was stored; `Retry-After` says when to try again.",
+    "400": "A parameter or a part of the body is invalid; `errors` names it.",
+    "401": "Credentials are missing, or the token or password is wrong.",
+    "403": "The person or the token lacks the required right.",
+    "406": "The requested format is not available.",
+    "429": "A rate limit or quota is exceeded; `Retry-After` is the number of seconds to wait.",
+    "503": "The database is unavailable and nothing was stored; `Retry-After` is the number of seconds to wait.",
 }
 _WITH_A_BODY = {"413": "The body is too large.", "415": "The body must be application/json."}
-_OF_A_ROW = {"404": "There is no such thing, or it is somebody else's."}
+_OF_A_ROW = {"404": "The object does not exist, or is another person's."}
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
@@ -69,7 +69,11 @@ class TokenScheme(OpenApiAuthenticationExtension):
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "http", "scheme": "bearer", "description": "A token of yours: mm_r_... reads, mm_w_... writes."}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API token: mm_r_... reads, mm_w_... also writes.",
+        }
 
 
 class PasswordScheme(OpenApiAuthenticationExtension):
@@ -83,7 +87,7 @@ class PasswordScheme(OpenApiAuthenticationExtension):
 
 
 class SessionScheme(OpenApiAuthenticationExtension):
-    """The cookie of somebody who is signed in to the pages; what changes something needs the CSRF token, too."""
+    """The session cookie of a login to the pages; a change also needs the CSRF token."""
 
     target_class = "rest_framework.authentication.SessionAuthentication"
     name = "session"
@@ -93,7 +97,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
 
 def only_the_api(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
-    """Not what watchers ask (/readyz, /metrics)."""
+    """Leave out the endpoints of monitoring (/readyz, /metrics)."""
     return [endpoint for endpoint in endpoints if endpoint[0].startswith((VERSIONED, *CLASSIC))]
 
 
@@ -125,17 +129,17 @@ def _answer(status: str, description: str) -> Schema:
 
 @cache
 def schema() -> Schema:
-    """Describe the API, the same for everybody and as long as this process lives."""
+    """Return the description of the API, the same for all clients and cached in this process."""
     return dict(SchemaGenerator().get_schema(request=None, public=True))
 
 
 class SchemaFile(SpectacularAPIView):
-    """As YAML, or as JSON to whoever asks for it."""
+    """The description as YAML or JSON, by the Accept header."""
 
     permission_classes = (MayRead,)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """Tell what is refused in JSON, whatever form the description was requested in."""
+        """Answer errors in JSON, whatever format was requested."""
         if response.status_code >= 400:
             request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
         return super().finalize_response(request, response, *args, **kwargs)
@@ -146,5 +150,5 @@ class SchemaFile(SpectacularAPIView):
 
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """Swagger UI out of its package: nothing is loaded from elsewhere, and no script or style stands in the page."""
+    """Serve Swagger UI from its package: nothing is loaded from other hosts, and the page has no inline scripts."""
     return render(request, "api/docs.html")

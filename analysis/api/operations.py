@@ -1,4 +1,4 @@
-"""For those who watch the portal: `/readyz` for load balancers, `/metrics` for Prometheus."""
+"""Monitoring: `/readyz` for load balancers, `/metrics` for Prometheus."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
 
 
 class MayScrape(BasePermission):
-    """Whoever shows the token of the settings, and people who may read."""
+    """Allows clients with the token of the settings, and people who may read."""
 
-    message = "Sign in as somebody who may read, or send MEMORYMARK_METRICS_TOKEN as a Bearer token"
+    message = "Sign in with an account that may read, or send MEMORYMARK_METRICS_TOKEN as a Bearer token"
 
     def has_permission(self, request: Any, view: Any) -> bool:
         return has_scrape_token(request) or may_read(request.user)
 
 
 class ScraperAuthentication(TokenAuthentication):
-    """The token of the settings is nobody's: it is not looked for among those of people."""
+    """Skips people's tokens if the request has the token of the settings, which belongs to no person."""
 
     def authenticate(self, request: Any) -> tuple[User, ApiToken] | None:
         return None if has_scrape_token(request) else super().authenticate(request)
 
 
 def has_scrape_token(request: HttpRequest) -> bool:
-    """Compare the token in constant time; with none in the settings nothing matches."""
+    """Compare the token in constant time; without one in the settings no token matches."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     token = settings.METRICS_TOKEN
     return bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
 class _AnyFormat(APIView):
-    """Answers its one format whatever Accept says: scrapers and probes ask for many."""
+    """A view with a single format, which ignores Accept: scrapers and probes accept many."""
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
         return super().perform_content_negotiation(request, force=True)
 
 
 class Ready(_AnyFormat):
-    """`GET /readyz`: 200 while runs are taken and answered, else 503, with the reasons as text."""
+    """`GET /readyz`: 200 while the portal can execute runs, otherwise 503 with the reasons."""
 
-    authentication_classes = ()  # a session would be read from the database, which may be what is away
+    authentication_classes = ()  # reading a session needs the database, which may be away
     permission_classes = (AllowAny,)
 
     def get(self, request: Request) -> HttpResponse:

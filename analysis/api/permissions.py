@@ -1,4 +1,4 @@
-"""Who may use the API: the three rights, and the classic endpoint, whose clients send no credentials."""
+"""Permissions of the API: the three rights, and the classic endpoint, whose clients send no credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
 class _Right(BasePermission):
-    """One of the three rights; and for whatever changes something, a token that may write, if one is shown."""
+    """Requires one of the three rights; and for a change with a token, one that may write."""
 
     message = ""
     code = "role"
@@ -27,7 +27,7 @@ class _Right(BasePermission):
             self.message = lacks_role(self.role(is_safe))
             return False
         if not is_safe and isinstance(request.auth, ApiToken) and not request.auth.may_write:
-            self.message, self.code = "This token only reads; use one that may write (mm_w_...)", "token_only_reads"
+            self.message, self.code = "This token can only read; use one that may write (mm_w_...)", "token_only_reads"
             return False
         return True
 
@@ -35,12 +35,12 @@ class _Right(BasePermission):
         raise NotImplementedError
 
     def role(self, is_safe: bool) -> str:
-        """Name the least role that has the right."""
+        """Return the lowest role that has the right."""
         raise NotImplementedError
 
 
 class MayRead(BasePermission):
-    """For what changes nothing, whatever its method: a POST that compares runs only reads, too."""
+    """Requires the right to read, for any method: a POST that compares runs changes nothing."""
 
     message = lacks_role(VIEWER)
     code = "role"
@@ -50,7 +50,7 @@ class MayRead(BasePermission):
 
 
 class MayUse(_Right):
-    """To read: a viewer. Whatever changes something: an operator."""
+    """Requires a viewer to read, and an operator to change."""
 
     def has_right(self, user: Any, is_safe: bool) -> bool:
         return may_read(user) if is_safe else may_start(user)
@@ -60,7 +60,7 @@ class MayUse(_Right):
 
 
 class MayManage(_Right):
-    """For GPU managers alone."""
+    """Requires a GPU manager."""
 
     def has_right(self, user: Any, is_safe: bool) -> bool:
         return may_manage(user)
@@ -70,24 +70,24 @@ class MayManage(_Right):
 
 
 class MayAnalyze(MayUse):
-    """Whoever may start runs; and programs on this machine, when the server was started for it alone."""
+    """Requires the right to start runs; or a program on this machine, if the server serves only this machine."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
         return super().has_permission(request, view) or (not _is_known(request) and is_a_program_here(request))
 
 
 def _is_known(request: Any) -> bool:
-    """Somebody who may not start runs does not get round it by sitting at this machine."""
+    """Whether the request has credentials: then their rights count, also on this machine."""
     return bool(request.user and request.user.is_authenticated)
 
 
 def is_a_program_here(request: HttpRequest) -> bool:
-    """Tell whether it comes from this machine, and no page of another site can have made a browser send it."""
+    """Whether the request comes from this machine, and not from a browser that shows another site's page."""
     return settings.SERVES_THIS_MACHINE_ONLY and _comes_from_here(request) and not _may_be_cross_site(request)
 
 
 def _comes_from_here(request: HttpRequest) -> bool:
-    """Tell whether it comes from here. A proxy here would make all the world look local: its headers tell it."""
+    """Whether the request comes from this machine; not through a local proxy, which is recognised by its headers."""
     try:
         is_loopback = ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
     except ValueError:
@@ -96,7 +96,7 @@ def _comes_from_here(request: HttpRequest) -> bool:
 
 
 def _may_be_cross_site(request: HttpRequest) -> bool:
-    """Browsers name the site, and send JSON to another one only after asking (which is refused)."""
+    """Whether another site's page may have sent it. Browsers name the site, and cannot send it JSON unasked."""
     content_type = request.META.get("CONTENT_TYPE", "").split(";")[0].strip().lower()
     origin = request.headers.get("Origin")
     return (

@@ -1,4 +1,4 @@
-"""What a request asks for: JSON body -> what `services.run_create` takes. Every refusal names its field."""
+"""JSON body of a request -> arguments of `services.run_create`. Every refusal names its field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
-"""What a request may hold beside the keys of a RunSpec."""
+"""Keys that a request may have in addition to those of a RunSpec."""
 ESTIMATE_KEYS = ("gpu", "priority")
 NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_batch_size", "time_budget_seconds")
 
@@ -27,7 +27,7 @@ _KINDS = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def json_object(request: HttpRequest) -> dict[str, Any]:
-    """Read the body as an object, with the contract's terms for what is wrong with it."""
+    """Read the body as an object; errors have the messages of the contract."""
     if not request.body.strip():
         raise BadRequest("Request body is required")
     try:
@@ -40,7 +40,7 @@ def json_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def run_stored(body: dict[str, Any], user: User) -> Run:
-    """Store a run, of the kind that the body says. Raises SpecError."""
+    """Store a run of the kind in the body. Raises SpecError."""
     is_estimate = is_for_estimate(body)
     values = {name: value for name, value in body.items() if name != "kind"}
     if is_estimate:
@@ -49,18 +49,18 @@ def run_stored(body: dict[str, Any], user: User) -> Run:
 
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
-    """Store a run as that one was requested, but for these changes; also of the other kind. Raises SpecError."""
+    """Store a run with the request of another, with these changes, which may include the kind. Raises SpecError."""
     values = {**_values_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if values["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
         return run_stored(values, user)
-    # the very device, not one that is called the same on another host
+    # by its id, as a device of another host may have the same name
     del values["kind"]
     return run_create(**{**submission(values, user), "place": placement_of(run)})
 
 
 def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
-    """Write what a request would have held that asks for this run, as a measurement or as an estimate."""
+    """Return the body of a request for this run, as a measurement or as an estimate."""
     values = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
     del values["device"]
     if run.uses_device_price and not (run.is_estimate and is_estimate):
@@ -80,7 +80,7 @@ def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
 def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """Read the arguments of `run_create`: the keys of a RunSpec and those about its place in the queue.
 
-    Raises SpecError. The device's own price stands in where the request names none.
+    Raises SpecError. Without a price in the request the device's own price is used.
     """
     device_class = _checked(values, "device_class", str, "")
     spec = RunSpec.from_dict({name: value for name, value in values.items() if name not in QUEUE_KEYS})
@@ -95,10 +95,10 @@ def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, 
 
 
 def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    """Read the arguments of `estimate_create`. Raises SpecError, also for what only a measurement has."""
+    """Read the arguments of `estimate_create`. Raises SpecError, also for fields of measurements only."""
     for name in NOT_OF_ESTIMATES:
         if name in values:
-            raise SpecError(name, "an estimate uses no device here; leave it out, or ask for kind measurement")
+            raise SpecError(name, "an estimate uses no device; leave it out, or request kind measurement")
     spec = RunSpec.from_dict({name: value for name, value in values.items() if name not in ESTIMATE_KEYS})
     return {
         "spec": spec,
@@ -109,7 +109,7 @@ def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> d
 
 
 def is_for_estimate(values: dict[str, Any]) -> bool:
-    """Read what `kind` says; without it a run is a measurement. Raises SpecError."""
+    """Whether `kind` is estimate; the default is a measurement. Raises SpecError."""
     kind = _checked(values, "kind", str, Run.Kind.MEASUREMENT)
     if kind not in Run.Kind.values:
         raise SpecError("kind", f"must be one of {', '.join(Run.Kind.values)}")

@@ -1,4 +1,4 @@
-"""Addresses of the classic endpoints and of version 1."""
+"""URLs of the classic endpoints and of version 1."""
 
 from django.urls import include, path
 

@@ -33,7 +33,7 @@ def test_without_a_card_it_is_for_all(alice_client):
     assert Run.objects.get().gpu == "all"
 
 
-def test_a_bad_card_names_the_field_and_the_nearest(alice_client):
+def test_an_unknown_card_is_refused_with_its_field_and_the_nearest_names(alice_client):
     response = post(alice_client, model="bert", kind="estimate", gpu="a100-40")
     assert response.status_code == 400
     assert response.json()["detail"].startswith("gpu: ")
@@ -57,7 +57,7 @@ def test_a_bad_card_names_the_field_and_the_nearest(alice_client):
         ({"gpu": "a10"}, "gpu"),
     ],
 )
-def test_what_does_not_go_together_names_its_field(alice_client, body, field):
+def test_an_invalid_combination_is_refused_with_its_field(alice_client, body, field):
     make_device()
     response = post(alice_client, model="bert", **body)
     assert response.status_code == 400

@@ -80,7 +80,7 @@ def test_a_bug_is_a_500_that_shows_nothing_of_it(alice, monkeypatch):
     [
         (b"{", "valid JSON"),
         (b"", None),
-        (b'{"model": "bert", "hours_per_run": NaN}', "NaN is no number"),
+        (b'{"model": "bert", "hours_per_run": NaN}', "NaN is not a JSON number"),
         (b'{"model": "bert", "hours_per_run": 1e999}', "too large"),
         (b'{"model": "bert", "max_batch_size": 123456789012345678901234567890}', "too large"),
         (b'{"model": "bert", "model": "gpt2"}', "given twice"),

@@ -348,7 +348,7 @@ def test_a_finished_measurement_becomes_a_baseline_and_a_waiting_one_does_not(ro
 
 def test_a_run_that_is_over_is_deleted_and_one_that_goes_on_is_not(alice_client, mine):
     refused = alice_client.delete(f"/api/v1/runs/{mine.pk}/")
-    assert (refused.status_code, refused.json()["detail"]) == (409, "Not done: not over yet, or a baseline.")
+    assert (refused.status_code, refused.json()["detail"]) == (409, "Not done: not over yet or a baseline.")
     services.run_cancel(run_id=mine.pk)
     assert alice_client.delete(f"/api/v1/runs/{mine.pk}/").status_code == 204
     assert alice_client.get(f"/api/v1/runs/{mine.pk}/").status_code == 404

@@ -23,7 +23,7 @@ CASES = int(ASKED or "500")
 @pytest.mark.django_db
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the libraries that make up the requests
-def test_no_made_up_request_is_answered_otherwise_than_described(settings, record_property):
+def test_every_generated_request_gets_a_documented_response(settings, record_property):
     settings.ALLOWED_HOSTS = ["localhost", "testserver"]
     with one_connection():
         fuzz = Fuzz()

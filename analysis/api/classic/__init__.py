@@ -1,1 +1,1 @@
-"""The classic endpoints: a published contract, kept exactly."""
+"""The classic endpoints: a published contract that must not change."""

@@ -19,7 +19,7 @@ from engine.units import GIB, MIB
 
 
 def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
-    """`GET /health`, of the device that a run without a wish would get. No device yet: null, not "cpu"."""
+    """Return the data of `GET /health`, of the device that a run gets by default. Without a device: null, not "cpu"."""
     gpu = device if device and device.kind != "cpu" else None
     return {
         "status": "healthy",
@@ -49,10 +49,10 @@ def models_data() -> list[dict[str, str | None]]:
 
 
 def analysis_data(result: Mapping[str, Any], *, run_id: int) -> dict[str, Any]:
-    """`RunResult.to_dict()` -> the `data` of `POST /analyze`. What was not measured is null.
+    """Convert `RunResult.to_dict()` to the `data` of `POST /analyze`. A figure that was not measured is null.
 
-    The contract's waste is the memory left over at the optimal batch size; `current_waste_*`, its
-    companion here, is what is left over today.
+    The contract's waste is the memory left unused at the optimal batch size; `current_waste_*`, which we
+    add, is the memory left unused at the current one.
     """
     device, waste, savings = result["device"], result["waste"], result["savings"]
     optimal, current = result["recommended"] or {}, result["current"] or {}

@@ -1,4 +1,4 @@
-"""What the OpenAPI description says of the classic endpoints: the published contract, with its own form of errors."""
+"""The OpenAPI description of the classic endpoints: the published contract, with its own form of errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ClassicErrorSerializer(serializers.Serializer[Any]):
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    """State of this server and of the device that a run without a wish would get."""
+    """State of this server and of the device that a run gets by default."""
 
     status = serializers.ChoiceField(["healthy"])
     gpu_available = serializers.BooleanField()
@@ -32,7 +32,7 @@ class HealthSerializer(serializers.Serializer[Any]):
 
 
 class ClassicModelSerializer(serializers.Serializer[Any]):
-    """A model on offer."""
+    """A model that can be analysed."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -43,15 +43,15 @@ class ClassicModelSerializer(serializers.Serializer[Any]):
 
 
 class ClassicModelsSerializer(serializers.Serializer[Any]):
-    """All of them."""
+    """All models that can be analysed."""
 
     models = ClassicModelSerializer(many=True)
 
 
 class AnalyzeBodySerializer(serializers.Serializer[Any]):
-    """Beside `model_name`, every key of a spec but `model`, and `device_class`: see /api/v1/settings/."""
+    """`model_name`, `device_class`, and every key of a spec except `model`: see /api/v1/settings/."""
 
-    model_name = serializers.CharField(help_text="An id of /models.")
+    model_name = serializers.CharField(help_text="Id of a model in /models.")
 
 
 class AnalyzedSizeSerializer(serializers.Serializer[Any]):
@@ -116,7 +116,7 @@ class AnalyzeSerializer(serializers.Serializer[Any]):
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):
-    """The run goes on without the request."""
+    """The run continues after the request has ended."""
 
     status = serializers.ChoiceField(["accepted"])
     run_id = serializers.IntegerField()
@@ -128,7 +128,7 @@ def _errors(*statuses: int) -> dict[int, Any]:
 
 
 def _described(view: type, **methods: Any) -> type:
-    """Make a view like this one that says what it answers; the one that serves is left as it is."""
+    """Make a copy of this view with a description; the view that serves requests stays as it is."""
     return extend_schema_view(**methods)(type(view.__name__, (view,), {"__doc__": view.__doc__}))
 
 
@@ -156,7 +156,11 @@ class ModelsDescribed(OpenApiViewExtension):
         return _described(
             self.target,
             get=extend_schema(
-                tags=_TAGS, operation_id="models", description="Models on offer.", auth=[], responses=answers
+                tags=_TAGS,
+                operation_id="models",
+                description="Models that can be analysed.",
+                auth=[],
+                responses=answers,
             ),
         )
 
@@ -169,14 +173,14 @@ class AnalyzeDescribed(OpenApiViewExtension):
     def view_replacement(self) -> type:
         answers = {200: AnalyzeSerializer, 202: AcceptedSerializer}
         prefer = OpenApiParameter(
-            "Prefer", str, OpenApiParameter.HEADER, description="respond-async: do not wait for the run."
+            "Prefer", str, OpenApiParameter.HEADER, description="respond-async: answer without waiting for the run."
         )
         return _described(
             self.target,
             post=extend_schema(
                 tags=_TAGS,
                 operation_id="analyze",
-                description="Store a run and wait for it; 202 when that takes too long, or too many wait.",
+                description="Store a run and wait for it. 202 when the run takes too long, or too many requests wait.",
                 parameters=[prefer],
                 request=AnalyzeBodySerializer,
                 responses={**answers, **_errors(400, 401, 403, 406, 413, 415, 429, 500, 503)},

@@ -1,4 +1,4 @@
-"""The classic endpoints: a published contract, kept exactly. What they answer is made in `data.py`."""
+"""The classic endpoints: a published contract that must not change. `data.py` creates their responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INDEX = {
 }
 
 
-@csrf_exempt  # a POST changes nothing here, and its refusal has our form
+@csrf_exempt  # a POST changes nothing here, and is refused in our own form
 @login_not_required
 @vary_on_headers("Accept")
 def index(request: HttpRequest) -> HttpResponse:
@@ -65,7 +65,7 @@ class Open(APIView):
 
 
 class Health(Open):
-    """`GET /health`: answers before any device is known, too."""
+    """`GET /health`. It also answers before any device is registered."""
 
     def get(self, request: Request) -> Response:
         device = Device.objects.enabled().best_first().first()
@@ -73,14 +73,14 @@ class Health(Open):
 
 
 class Models(Open):
-    """`GET /models`: what can be analysed."""
+    """`GET /models`: the models that can be analysed."""
 
     def get(self, request: Request) -> Response:
         return Response({"models": models_data()})
 
 
 class Analyze(APIView):
-    """`POST /analyze`: store a run, wait for it a while, answer it in the contract's terms."""
+    """`POST /analyze`: store a run, wait for it, and answer in the format of the contract."""
 
     permission_classes = (MayAnalyze,)
     throttle_scope = "create"
@@ -98,7 +98,7 @@ class Analyze(APIView):
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
-    """Turn the contract's body into keys of RunSpec; `model_name` is refused in the contract's exact terms."""
+    """Convert the contract's body to keys of RunSpec; refuse `model_name` with the contract's exact messages."""
     name = body.get("model_name")
     if name is None or name == "":
         raise BadRequest("model_name is required")

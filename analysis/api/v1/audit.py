@@ -1,4 +1,4 @@
-"""The audit log: who did what, when, to what, and what it was before. For GPU managers; nobody changes it."""
+"""The audit log: actor, action, time, target, and values before and after. For GPU managers; read-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analysis.models import AuditEntry
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
-    """One entry. An empty actor: nobody had signed in."""
+    """One entry. The actor is empty where nobody had signed in."""
 
     actor = serializers.CharField(source="actor_name")
     before = serializers.JSONField()
@@ -34,20 +34,24 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
 
 
 class AuditQuery(Query):
-    """Which entries; what is given must all hold."""
+    """Filters of the audit log; entries match all given filters."""
 
-    actor = serializers.CharField(required=False, max_length=150, help_text="The name of a person.")
-    action = serializers.CharField(required=False, max_length=40, help_text="Such as token.create.")
-    target_kind = serializers.CharField(required=False, max_length=40, help_text="Such as run or device.")
-    target_id = serializers.CharField(required=False, max_length=64, help_text="Only with target_kind.")
-    request_id = serializers.CharField(required=False, max_length=64, help_text="X-Request-ID of an answer.")
-    since = serializers.DateTimeField(required=False, help_text="From this moment on.")
-    until = serializers.DateTimeField(required=False, help_text="Before this moment.")
+    actor = serializers.CharField(required=False, max_length=150, help_text="Name of a person.")
+    action = serializers.CharField(required=False, max_length=40, help_text="Name of an action, such as token.create.")
+    target_kind = serializers.CharField(
+        required=False, max_length=40, help_text="Kind of target, such as run or device."
+    )
+    target_id = serializers.CharField(
+        required=False, max_length=64, help_text="Id of the target. Requires target_kind."
+    )
+    request_id = serializers.CharField(required=False, max_length=64, help_text="X-Request-ID of a response.")
+    since = serializers.DateTimeField(required=False, help_text="Entries from this moment on.")
+    until = serializers.DateTimeField(required=False, help_text="Entries before this moment.")
 
 
 def _kind_missing() -> Problem:
-    """Refuse a number without its kind: alone it says little, and no index finds it."""
-    detail = "target_id is taken together with target_kind alone"
+    """Refuse a target's id without its kind, which has no index."""
+    detail = "target_id requires target_kind"
     errors = [{"parameter": name, "detail": detail, "code": "together"} for name in ("target_id", "target_kind")]
     return Problem(400, detail=f"{detail}.", errors=errors)
 
@@ -57,7 +61,7 @@ _LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__g
 
 @extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=[AuditQuery]))
 class AuditList(StrictView, ListAPIView[AuditEntry]):
-    """The newest first."""
+    """Entries of the audit log, newest first."""
 
     permission_classes = (MayManage,)
     serializer_class = AuditEntrySerializer

@@ -1,4 +1,4 @@
-"""What is offered: the models, the settings of a run as a JSON Schema, and the cards that can be estimated."""
+"""The catalogue: models, settings of a run as a JSON Schema, and cards for estimates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.estimate.gpus import Gpu, gpus
 
 
 class ModelSerializer(serializers.Serializer[Workload]):
-    """A workload: an architecture with its task and the input it takes."""
+    """A workload: an architecture with its task and input."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -28,9 +28,9 @@ class ModelSerializer(serializers.Serializer[Workload]):
     parameter_count = serializers.IntegerField()
     label_count = serializers.IntegerField()
     huggingface_id = serializers.CharField(allow_null=True)
-    settings = serializers.SerializerMethodField(help_text="The fields of /api/v1/settings/ that it takes.")
-    input_field = serializers.CharField(help_text="The setting that changes the size of its input.")
-    input = serializers.SerializerMethodField(help_text="JSON Schema of that setting.")
+    settings = serializers.SerializerMethodField(help_text="Fields of /api/v1/settings/ that apply to this model.")
+    input_field = serializers.CharField(help_text="Name of the setting for the input size.")
+    input = serializers.SerializerMethodField(help_text="JSON Schema of the setting for the input size.")
 
     def get_settings(self, workload: Workload) -> list[str]:
         return settings_of(workload)
@@ -46,29 +46,33 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 class PriceSerializer(serializers.Serializer[Price]):
-    """What an hour costs: an assumption, with where it is from."""
+    """The price per hour: an assumption, with its source."""
 
     per_hour_usd = serializers.FloatField()
     # a declared field: the metaclass takes it off the class, where the stubs expect `Field.source`
     source = serializers.CharField()  # type: ignore[assignment]
-    date = serializers.CharField(help_text="The day the source is of.")
-    is_own = serializers.BooleanField(source="is_of_lab", help_text="Set by this lab's GPU managers.")
+    date = serializers.CharField(help_text="Date of the source.")
+    is_own = serializers.BooleanField(source="is_of_lab", help_text="Whether this lab's GPU managers set the price.")
 
 
 class GpuSerializer(serializers.Serializer[Gpu]):
-    """A card of the catalogue. Peaks are the vendor's, without sparsity; null is not known."""
+    """A card of the catalogue. Peak figures are the vendor's, without sparsity; null means unknown."""
 
     id = serializers.CharField()
     name = serializers.CharField()
     vendor = serializers.ChoiceField(["nvidia", "amd"])
     total_bytes = serializers.IntegerField()
-    is_total_exact = serializers.BooleanField(help_text="Read from such a card; else from the vendor's figure.")
+    is_total_exact = serializers.BooleanField(
+        help_text="Whether the total was read from such a card, and not from the vendor's data."
+    )
     total_source = serializers.CharField(allow_null=True)
     compute_capability = serializers.CharField(allow_null=True)
-    context_bytes = serializers.IntegerField(help_text="Taken by the driver for a process, before any tensor.")
+    context_bytes = serializers.IntegerField(help_text="Memory that the driver takes for a process, before any tensor.")
     cublas_workspace_bytes = serializers.IntegerField()
     memory_bandwidth_bytes_per_second = serializers.FloatField(allow_null=True)
-    dense_tflops = serializers.DictField(child=serializers.FloatField(), help_text="By precision.")
+    dense_tflops = serializers.DictField(
+        child=serializers.FloatField(), help_text="Dense peak performance in TFLOPS, by precision."
+    )
     torch_names = serializers.ListField(child=serializers.CharField())
     price = PriceSerializer(allow_null=True)
 
@@ -80,29 +84,29 @@ class GpuListSerializer(serializers.Serializer[Any]):
 
 
 class ModelList(StrictView):
-    """The models on offer."""
+    """The models that can be measured or estimated."""
 
     @extend_schema(tags=["catalogue"], operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
-        """Every model that can be measured or estimated."""
+        """List all models that can be measured or estimated."""
         return Response(ModelListSerializer({"results": WORKLOADS.values()}).data)
 
 
 class SettingsSchema(StrictView):
-    """What a run can be requested with."""
+    """The settings of a run."""
 
     @extend_schema(tags=["catalogue"], operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
-        """JSON Schema (2020-12) of the body that starts a run: types, ranges, choices, defaults, units."""
+        """Return the JSON Schema (2020-12) of a run's request body: types, ranges, choices, defaults, units."""
         return Response(run_schema())
 
 
 class GpuList(StrictView):
-    """The cards that can be estimated."""
+    """The cards that estimates can be made for."""
 
     @extend_schema(tags=["catalogue"], operation_id="gpus_list", responses=GpuListSerializer)
     def get(self, request: Request) -> Response:
-        """Every card of the catalogue, with its price where somebody says one."""
+        """List all cards of the catalogue, with their prices where known."""
         price_of = prices()
         cards = [{**gpu.to_dict(), "price": price_of.get(gpu.id)} for gpu in gpus().values()]
         return Response(GpuListSerializer({"results": cards}).data)

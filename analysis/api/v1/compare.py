@@ -1,4 +1,4 @@
-"""Runs beside each other: what differs in settings and surroundings, and every figure against a baseline."""
+"""Comparison of runs: differences in settings and environment, and every figure relative to a baseline."""
 
 from __future__ import annotations
 
@@ -33,45 +33,48 @@ _TITLES = {
     "foreign_used_bytes": "",
     "carried_probes": "Carried-over probes",
 }
-"""What was recorded of a device, and how the page names it: there it stands which of it may move figures."""
+"""Recorded facts of a device, with their labels on the page, which also marks those that may affect figures."""
 
 
 _VERDICT = (
-    "It is `same` where the two intervals meet, or where speeds are within 3 %. It is empty where neither is better, "
-    "as between different models, or between an estimate and a measurement, and where nothing was compared."
+    "`same` where the two intervals overlap, or where speeds are within 3 %. Empty where neither is better, "
+    "as between different models, or between an estimate and a measurement, and where there is no comparison."
 )
 
 
 class CompareBodySerializer(StrictBody):
-    """Which runs, and which of them the others are compared with."""
+    """The runs to compare, and their baseline."""
 
     ids = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
         min_length=2,
         max_length=COMPARED_MAX,
-        help_text="The runs, in the order of the answer.",
+        help_text="Ids of the runs. The response keeps their order.",
     )
     baseline = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, help_text="One of them; else the first that has a result."
+        required=False,
+        allow_null=True,
+        min_value=1,
+        help_text="Id of the baseline, one of `ids`. Default: the first run that has a result.",
     )
 
 
 class ComparedRunSerializer(serializers.Serializer[ComparedRun]):
-    """A run of the comparison. One without a result is listed, and has no figures."""
+    """A run of the comparison. A run without a result is listed without figures."""
 
     id = serializers.IntegerField(source="run_id")
     kind = serializers.ChoiceField(Run.Kind.choices, source="run.kind")
     state = serializers.CharField(source="run.state")
     model = serializers.CharField(source="run.model")
     has_figures = serializers.SerializerMethodField()
-    caveat = serializers.CharField(help_text="Why its figures are to be taken with care; empty: nothing is known.")
+    caveat = serializers.CharField(help_text="Why its figures need care. Empty: no known reason.")
 
     def get_has_figures(self, subject: ComparedRun) -> bool:
         return subject.outcome is not None
 
 
 class AlignedSerializer(serializers.Serializer[Any]):
-    """One setting or fact, with its value for every run, in the order of the runs. null: not recorded, or a default."""
+    """A setting or fact, with its value for every run, in their order. null: not recorded, or a default."""
 
     name = serializers.CharField()
     differs = serializers.BooleanField()
@@ -79,62 +82,65 @@ class AlignedSerializer(serializers.Serializer[Any]):
 
 
 class FactSerializer(AlignedSerializer):
-    """One fact of the surroundings."""
+    """A fact of the environment."""
 
-    may_move_figures = serializers.BooleanField(help_text="A difference in it may explain a difference in the figures.")
+    may_move_figures = serializers.BooleanField(
+        help_text="Whether a difference in this fact may explain different figures."
+    )
 
 
 class FigureField(serializers.FloatField):
-    """A number as it is: whole ones stay whole."""
+    """A number that stays an integer if it is one."""
 
-    # the stubs have DRF's own field answer text; it answers a float
+    # according to the stubs DRF's own field returns text; it returns a float
     def to_representation(self, value: float) -> float:  # type: ignore[override]
         return value
 
 
 class FigureCellSerializer(serializers.Serializer[Any]):
-    """One run's figure. Differences are from the baseline's; `difference_fraction` 0.06 is 6 % more."""
+    """One run's figure, with its difference from the baseline's; `difference_fraction` 0.06 is 6 % more."""
 
     value = FigureField(allow_null=True)
     low = FigureField(
         allow_null=True,
-        help_text=(
-            "The lower end of the interval that holds the true figure in 95 of 100 such measurements. It is null where "
-            "no interval is known."
-        ),
+        help_text=("Lower end of the figure's 95 % confidence interval. It is null where no interval is known."),
     )
-    high = FigureField(allow_null=True, help_text="The upper end of that interval.")
+    high = FigureField(allow_null=True, help_text="Upper end of the figure's 95 % confidence interval.")
     difference = FigureField(allow_null=True)
     difference_fraction = FigureField(allow_null=True)
     verdict = serializers.ChoiceField(["better", "worse", "same", ""], help_text=_VERDICT)
 
 
 class FigureSerializer(serializers.Serializer[Any]):
-    """One figure of every run, in the unit of its name."""
+    """One figure of every run, in the unit that its name states."""
 
     name = serializers.CharField()
-    kind = serializers.ChoiceField(["measured", "derived"], help_text="Of measurements; an estimate's are estimated.")
+    kind = serializers.ChoiceField(
+        ["measured", "derived"],
+        help_text="How a measurement's figure was obtained. Figures of estimates are estimated.",
+    )
     cells = FigureCellSerializer(many=True)
 
 
 class ComparisonSerializer(serializers.Serializer[Any]):
-    """The aligned table."""
+    """The comparison as a table."""
 
     baseline = serializers.IntegerField(allow_null=True)
     runs = ComparedRunSerializer(many=True)
     mismatches = serializers.ListField(
-        child=serializers.CharField(), help_text="Facts that differ and may move the figures by themselves."
+        child=serializers.CharField(), help_text="Facts that differ and may by themselves affect the figures."
     )
     settings = AlignedSerializer(many=True)
     environment = FactSerializer(many=True)
     common_batch_size = serializers.IntegerField(
-        allow_null=True, help_text="The largest one that every run measured: the figures named common are at it."
+        allow_null=True,
+        help_text="Largest batch size that every run measured. Figures named `common` are at this size.",
     )
     figures = FigureSerializer(many=True)
 
 
 class Compare(StrictView):
-    """A POST that changes nothing: the list of runs may be long."""
+    """A POST that changes nothing, because the list of runs may be long for an address."""
 
     permission_classes = (MayRead,)
 
@@ -145,7 +151,7 @@ class Compare(StrictView):
         responses=ComparisonSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Two to fifty runs as one table. Estimates may stand beside measurements."""
+        """Compare two to fifty runs in one table. Estimates can be compared with measurements."""
         body = CompareBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         try:
@@ -183,7 +189,7 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """Its spec without the device, which the surroundings name, and with the input size that a default stands for."""
+    """Return the spec without the device, which is in the environment, and with an explicit input size."""
     spec = {name: value for name, value in run.spec.items() if name != "device"}
     workload = WORKLOADS.get(run.model)
     if workload and spec.get(workload.input_field) is None:
@@ -192,7 +198,7 @@ def _settings(run: Run) -> dict[str, Any]:
 
 
 def _environment(subjects: Sequence[ComparedRun], carried: Mapping[int, int]) -> list[dict[str, Any]]:
-    """Align the facts. An estimate has no driver, a run without a result nothing: neither makes a difference."""
+    """Align the facts. Missing facts, of an estimate or a run without a result, do not count as differences."""
     facts = [_facts(subject, carried.get(subject.run_id, 0)) for subject in subjects]
     return [{**row, "may_move_figures": _may_move_figures(row["name"])} for row in _aligned(facts)]
 
@@ -202,7 +208,7 @@ def _may_move_figures(name: str) -> bool:
 
 
 def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
-    """Read what was recorded, as it was recorded."""
+    """Return the recorded facts of a run, unchanged."""
     if subject.outcome is None:
         return {}
     result = subject.run.result or {}
@@ -227,7 +233,7 @@ def _aligned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _different(values: Iterable[Any]) -> list[Any]:
-    """Each once; values of JSON need not be hashable."""
+    """Return the distinct values; JSON values need not be hashable."""
     found: list[Any] = []
     for value in values:
         if value not in found:

@@ -1,4 +1,4 @@
-"""The devices of all hosts: what they are, whether they take runs, how full they are. Calibrations are not shown."""
+"""The devices of all hosts: properties, availability and memory in use. Calibrations are not shown."""
 
 from __future__ import annotations
 
@@ -23,26 +23,34 @@ from analysis.runs.gpu_catalog import gpu_of
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
 else:
-    DeviceWithActivity = Device  # drf-spectacular evaluates the annotations of a serializer's methods
+    DeviceWithActivity = (
+        Device  # needed at run time: drf-spectacular evaluates the annotations of a serializer's methods
+    )
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):
-    """A device as its worker registered it and last read it."""
+    """A device, with the facts that its worker reported last."""
 
     host = serializers.CharField(source="host.name")
-    gpu = serializers.SerializerMethodField(help_text="Its card in /api/v1/gpus/; null for what is not in it.")
-    drained = serializers.SerializerMethodField(help_text="It or its host takes no new run.")
-    maintenance_note = serializers.SerializerMethodField(help_text="Its own, else its host's.")
+    gpu = serializers.SerializerMethodField(help_text="Id of the card in /api/v1/gpus/; null if it is not there.")
+    drained = serializers.SerializerMethodField(
+        help_text="Whether the device or its host is drained: it takes no new runs."
+    )
+    maintenance_note = serializers.SerializerMethodField(help_text="Note of the device, or else of its host.")
     takes_runs = serializers.SerializerMethodField(
-        help_text="Its worker lives (`is_alive`), and itself and its host are enabled, not drained, not in maintenance."
+        help_text="Whether it takes runs: alive, enabled, and neither it nor its host drained or in maintenance."
     )
-    is_alive = serializers.SerializerMethodField(help_text="Its worker gave a sign of life in the last minute.")
-    memory_age_seconds = serializers.SerializerMethodField(help_text="How old the figure of the memory in use is.")
-    is_calibrated = serializers.SerializerMethodField(help_text="Estimates use constants measured on this card.")
+    is_alive = serializers.SerializerMethodField(help_text="Whether its worker gave a sign of life in the last minute.")
+    memory_age_seconds = serializers.SerializerMethodField(help_text="Age of the figure of memory in use.")
+    is_calibrated = serializers.SerializerMethodField(
+        help_text="Whether estimates use constants measured on this card."
+    )
     running_run = serializers.IntegerField(
-        source="running_id", allow_null=True, help_text="The id of the run that it runs now."
+        source="running_id", allow_null=True, help_text="Id of the run that it executes now."
     )
-    waiting_count = serializers.SerializerMethodField(help_text="Runs in the queue that ask for this very device.")
+    waiting_count = serializers.SerializerMethodField(
+        help_text="Number of queued runs that request this device by name."
+    )
 
     class Meta:
         model = Device
@@ -71,28 +79,28 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     def get_memory_age_seconds(self, device: Device) -> float | None:
         return _age_seconds(device.memory_read_at)
 
-    def get_takes_runs(self, device: Any) -> bool:  # a DeviceWithActivity; the schema evaluates what stands here
-        # for a program one answer is enough: a device whose worker is silent takes nothing, whatever its settings say
+    def get_takes_runs(self, device: Any) -> bool:  # a DeviceWithActivity; drf-spectacular evaluates this annotation
+        # one field for programs: a device whose worker is silent takes no runs, whatever its settings
         return bool(device.takes_runs and device.is_up)
 
     def get_is_calibrated(self, device: Device) -> bool:
         return device.calibrated_at is not None
 
     def get_waiting_count(self, device: Device) -> int:
-        """Look it up: the view asks once for all devices that it shows."""
+        """Look up the count: the view reads those of all its devices at once."""
         return int(self.context["waiting"][device.pk])
 
 
 class DeviceQuery(Query):
-    """Which devices."""
+    """Filters of the list of devices."""
 
-    host = serializers.CharField(required=False, help_text="The name of a host.")
+    host = serializers.CharField(required=False, help_text="Name of a host.")
     kind = serializers.ChoiceField(["cuda", "xpu", "mps", "cpu"], required=False)
     enabled = serializers.BooleanField(required=False)
 
 
 class _Devices(StrictView, GenericAPIView[Device]):
-    """What list and detail share."""
+    """Common base of list and detail."""
 
     serializer_class = DeviceSerializer
     queryset = Device.objects.none()
@@ -108,7 +116,7 @@ class _Devices(StrictView, GenericAPIView[Device]):
 
 @extend_schema_view(get=extend_schema(tags=["fleet"], operation_id="devices_list", parameters=[DeviceQuery]))
 class DeviceList(_Devices, ListAPIView[Device]):
-    """Every device that ever registered here, oldest first."""
+    """All devices that were ever registered, oldest first."""
 
     pagination_class = Keyset
     ordering = ("id",)
@@ -126,7 +134,7 @@ class DeviceDetail(_Devices, RetrieveAPIView[Device]):
 
 
 def _waiting(devices: Iterable[Device]) -> Counter[int]:
-    """By device. Counted here: grouped by the database, SQLite walks the whole history for it."""
+    """Count waiting runs by device, in Python: to group them, SQLite would read the whole history."""
     queue = Run.objects.measuring().queued().filter(cancel_requested=False, requested_device__in=list(devices))
     return Counter(queue.order_by().values_list("requested_device", flat=True))
 

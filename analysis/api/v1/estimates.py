@@ -1,4 +1,4 @@
-"""Estimates: runs whose figures come from the predictor. The same resource as runs, of the one kind."""
+"""Estimates: runs whose figures come from the predictor. The same resource as runs, limited to this kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KIND = "kind"
 
 
 class EstimateList(StrictView):
-    """`GET` lists estimates; `POST` stores one. Each is read at its address among the runs."""
+    """`GET` lists estimates; `POST` stores one. A single estimate is read at /api/v1/runs/."""
 
     pagination_class = RunPages
     query_parameters = (*(name for name in FILTERS if name != _KIND), *RunPages.query_parameters)
@@ -40,7 +40,7 @@ class EstimateList(StrictView):
         responses=openapi_parameters.page_of("EstimatePage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
-        """List runs of kind estimate, filtered and sorted as runs are."""
+        """List runs of kind estimate, filtered and sorted like runs."""
         data = wanted_runs(request).data.copy()
         data[_KIND] = _ESTIMATE
         return page_answered(parse_query(data), request)
@@ -53,9 +53,9 @@ class EstimateList(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
-        """Store and queue an estimate: `POST /api/v1/runs/` without having to say the kind. It needs no device."""
+        """Store and queue an estimate: `POST /api/v1/runs/` with kind estimate. It needs no device."""
         body = {_KIND: _ESTIMATE, **body_object(request)}
         if body[_KIND] != _ESTIMATE:
-            raise bad_field(_KIND, "is estimate here; a measurement goes to /api/v1/runs/")
+            raise bad_field(_KIND, "must be estimate; use /api/v1/runs/ for a measurement")
         run, is_replay = run_once(request, body, lambda: run_stored(body, signed_in_user(request)))
         return accepted(run, request, is_replay=is_replay)

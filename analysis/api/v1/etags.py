@@ -1,4 +1,4 @@
-"""ETag: a run is sent again only when it changed, and is changed only by who has seen how it stands."""
+"""ETags: a run is sent again only if it changed, and If-Match prevents changes of an outdated version."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from analysis.http.problem_details import Problem
 
 
 def etag_of(summary: Mapping[str, Any], *others: Any) -> str:
-    """Of all that the answer is made of, in short: whatever changes the run changes one of these.
+    """Return a hash of the content of the response.
 
-    Not of `updated_at`: each heartbeat moves that, and nothing that is shown.
+    `updated_at` is not included: each heartbeat changes it, without changing what is shown.
     """
     return f'"{hashlib.sha256(JSONRenderer().render([summary, *others])).hexdigest()[:32]}"'
 
@@ -28,7 +28,7 @@ def is_known(request: Request, etag: str) -> bool:
 
 
 def refuse_if_changed(request: Request, etag: str) -> None:
-    """If-Match: 412 when the run is not as the client saw it. Without the header, whatever is sent is done."""
+    """Refuse with 412 when the run changed since the client read it (If-Match). Without the header, accept."""
     given = request.headers.get("If-Match")
     if given is not None and etag not in parse_etags(given) and given.strip() != "*":
         raise Problem(

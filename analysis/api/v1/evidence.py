@@ -1,4 +1,4 @@
-"""Stored probes and estimates -> curves and certificates. What was measured and what was estimated is kept apart."""
+"""Stored probes and estimates -> curves and certificates. Measured and estimated figures are never mixed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEASURED = (
 
 
 def curves_of(run: Run) -> list[dict[str, Any]]:
-    """Of a measurement one, from the probes until now; of an estimate one for each card, once it is finished."""
+    """Return one curve of a measurement, from its probes so far; of a finished estimate one for each card."""
     if run.is_estimate:
         return [_estimated(estimate) for estimate in read_estimates(run.result)] if run.result else []
     return [

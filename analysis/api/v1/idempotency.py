@@ -1,8 +1,8 @@
-"""The same request sent twice stores one run: a client that got no answer may ask again under the same key.
+"""Idempotency keys: a client that got no response may repeat its request with the same key; one run is stored.
 
-The key's row is made first, in the transaction that makes the run. A second request with it waits there for the
-first to end, and then finds its run; should the first have failed, the second one goes on in its place. Retention
-removes keys after a day: a request that is sent again after that is a new one.
+The key's row is created first, in the transaction that creates the run. A second request with the key waits for the
+first to end, and then finds its run; if the first failed, the second continues in its place. Retention removes keys
+after a day: a request that is repeated later is a new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPLAYED = "Idempotent-Replayed"
 
 
 def run_once(request: Request, body: dict[str, Any], make: Callable[[], Run]) -> tuple[Run, bool]:
-    """Store the run that `make` makes, once. Tells whether an earlier request with this key stored it."""
+    """Store the run that `make` creates, once. Also returns whether an earlier request with this key stored it."""
     key = _key(request)
     if key is None:
         return make(), False

@@ -1,4 +1,4 @@
-"""GPU x model: what each card takes of each model, from the newest run that proves it, or else from an estimate."""
+"""GPU x model: the batch size of each model on each card, from the newest measurement, or else an estimate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SWITCH = {"1": True, "true": True, "0": False, "false": False}
 
 
 class CardSerializer(serializers.Serializer[Card]):
-    """A column. `is_here`: a device of this portal is such a card."""
+    """A column: one card. `is_here`: a device of this portal is such a card."""
 
     id = serializers.CharField(source="key")
     name = serializers.CharField()
@@ -35,7 +35,7 @@ class CardSerializer(serializers.Serializer[Card]):
 
 
 class MatrixCellSerializer(serializers.Serializer[ShownCell]):
-    """What one card takes of one model. `kind` is null where nobody measured or estimated it."""
+    """One model on one card. `kind` is null where there is neither a measurement nor an estimate."""
 
     card = serializers.CharField(source="card.key")
     kind = serializers.ChoiceField(["measured", "estimated"], source="cell.kind", allow_null=True, default=None)
@@ -43,31 +43,34 @@ class MatrixCellSerializer(serializers.Serializer[ShownCell]):
     answered_at = serializers.DateTimeField(source="cell.answered_at", allow_null=True, default=None)
     largest_batch_size = serializers.IntegerField(source="cell.largest_batch_size", allow_null=True, default=None)
     safe_batch_size = serializers.IntegerField(
-        source="cell.safe_batch_size", allow_null=True, default=None, help_text="Of an estimate: within its margin."
+        source="cell.safe_batch_size",
+        allow_null=True,
+        default=None,
+        help_text="Estimates only: the largest size within the margin of error.",
     )
     recommended_batch_size = serializers.IntegerField(
         source="cell.used_batch_size",
         allow_null=True,
         default=None,
         help_text=(
-            "The size to use, which leaves the reserve free. Of a measurement, the speed is of it. Of an estimate it "
-            "is read off the predicted memory, and never above the safe size."
+            "Recommended batch size, which leaves the reserve free. A measurement gives its speed; an estimate's "
+            "follows from the predicted memory, and is never above the safe size."
         ),
     )
     reserve_fraction = serializers.FloatField(
         source="cell.reserve_fraction",
         allow_null=True,
         default=None,
-        help_text="What the recommended size leaves free of the memory, at least. It is null in runs of before 0.5.",
+        help_text="Least share of memory that the recommended size leaves free. null in runs before version 0.5.",
     )
     samples_per_second = serializers.FloatField(source="cell.samples_per_second", allow_null=True, default=None)
     headroom_bytes = serializers.IntegerField(source="cell.headroom_bytes", allow_null=True, default=None)
     million_samples_usd = serializers.FloatField(
-        source="cost_usd", allow_null=True, help_text="Derived: price of an hour over the samples of an hour."
+        source="cost_usd", allow_null=True, help_text="Derived: price per hour divided by samples per hour."
     )
     is_fastest = serializers.BooleanField()
     is_cheapest = serializers.BooleanField()
-    refusal = serializers.CharField(help_text="Why this card cannot take these settings; empty where it can.")
+    refusal = serializers.CharField(help_text="Why this card cannot run these settings. Empty: it can.")
 
 
 class MatrixRowSerializer(serializers.Serializer[Row]):
@@ -83,15 +86,15 @@ class MatrixRowSerializer(serializers.Serializer[Row]):
 
 
 class MatrixSerializer(serializers.Serializer[Any]):
-    """Rows without any figure are left out."""
+    """The matrix. Rows without any figure are left out."""
 
-    settings = serializers.DictField(child=serializers.JSONField(), help_text="What all figures have in common.")
+    settings = serializers.DictField(child=serializers.JSONField(), help_text="Settings of all figures in the matrix.")
     cards = CardSerializer(many=True)
     rows = MatrixRowSerializer(many=True)
 
 
 def _parameters() -> list[OpenApiParameter]:
-    """Those of the page: of its form, so that no list stands here as well."""
+    """Describe the parameters of the page's form, so that there is only one list of them."""
     return [
         OpenApiParameter(
             name,
@@ -105,12 +108,12 @@ def _parameters() -> list[OpenApiParameter]:
 
 
 def _keys(field: ChoiceField) -> list[str]:
-    # read back they are pairs; the stubs give all that may be put in
+    # choices are read as pairs; the stubs list every type that can be assigned
     return [str(key) for key, _ in field.choices]  # type: ignore[misc, union-attr]
 
 
 class Matrix(StrictView):
-    """One choice of settings, over all models and cards."""
+    """All models and cards, for one choice of settings."""
 
     query_parameters = tuple(MatrixForm.base_fields)
 
@@ -118,7 +121,7 @@ class Matrix(StrictView):
         tags=["comparison"], operation_id="matrix_retrieve", parameters=_parameters(), responses=MatrixSerializer
     )
     def get(self, request: Request) -> Response:
-        """Show models and cards; what was measured stands before any estimate."""
+        """Return all models and cards. A measurement takes precedence over an estimate."""
         form = MatrixForm.of(_page_query(request))
         if not form.is_valid():
             raise _refused(form)
@@ -130,7 +133,7 @@ class Matrix(StrictView):
 
 
 def _page_query(request: Request) -> QueryDict:
-    """Leave out switches that are off, for so a page says no to them."""
+    """Leave out switches that are off, as a form does."""
     given = request.query_params.copy()
     for name in set(given) & set(MatrixForm.base_fields) - set(_CHOICES):
         word = given.getlist(name)[-1].lower()

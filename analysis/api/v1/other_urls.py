@@ -1,4 +1,4 @@
-"""Addresses of version 1 beside those of runs."""
+"""URLs of version 1 except those of runs."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""What was measured already of what is requested: a script asks for its batch size before it trains."""
+"""The recommended batch size of an earlier measurement, for a training script to look up."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from engine.spec import VALUE_TYPES, RunSpec
 _FIELDS = tuple(field for field in fields(RunSpec) if field.name == "device" or field.name not in NOT_MEASURED)
 _WORDS: dict[str, bool] = {"1": True, "true": True, "0": False, "false": False}
 _NONE_YET = (
-    "nothing certified was measured yet of exactly these settings, on such a card, with the software that it has now; "
+    "there is no certified measurement of exactly these settings on such a card with its current software versions; "
     "start it with POST /api/v1/runs/"
 )
 
 
 class RecommendationSerializer(serializers.Serializer[EarlierResult]):
-    """The newest certified measurement that answers what is requested. All its figures were measured."""
+    """The newest certified measurement of the requested spec. All its figures were measured."""
 
     run = serializers.IntegerField(source="run.pk")
     finished_at = serializers.DateTimeField(source="run.finished_at")
@@ -46,11 +46,13 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
     is_speed_measurable = serializers.BooleanField(
         source="run.is_speed_measurable",
         allow_null=True,
-        help_text="Where it is false, the size was chosen by its memory alone. It is null in runs of before 0.5.",
+        help_text="If false, the recommended size was chosen by memory alone. null in runs before version 0.5.",
     )
-    largest_batch_size = serializers.IntegerField(source="run.largest_batch_size", help_text="0: not even one fits.")
-    torch = serializers.CharField(help_text="The version it was measured with, which is the one in use now.")
-    library = serializers.CharField(help_text="Where the model is from, and its version.")
+    largest_batch_size = serializers.IntegerField(
+        source="run.largest_batch_size", help_text="0: not even batch size 1 fits."
+    )
+    torch = serializers.CharField(help_text="Version of torch in the measurement, the same as the current one.")
+    library = serializers.CharField(help_text="Library that the model is from, with its version.")
 
     def get_age_seconds(self, found: EarlierResult) -> float | None:
         ended_at = found.run.finished_at
@@ -70,11 +72,14 @@ def _parameters() -> list[OpenApiParameter]:
         )
         for field in _FIELDS
     ]
-    return [*parameters, OpenApiParameter("gpu", card, description="In place of device: any card of this class here.")]
+    return [
+        *parameters,
+        OpenApiParameter("gpu", card, description="Instead of device: any card of this type in the portal."),
+    ]
 
 
 class Recommendation(StrictView):
-    """`?model=bert&device=cuda&precision=bf16`: the keys that would start the run."""
+    """The recommendation for a spec, given as parameters: `?model=bert&device=cuda&precision=bf16`."""
 
     query_parameters = (*(field.name for field in _FIELDS), "gpu")
 
@@ -85,7 +90,7 @@ class Recommendation(StrictView):
         responses={200: RecommendationSerializer, **problems(404)},
     )
     def get(self, request: Request) -> Response:
-        """Tell the batch size to use, of the newest certified run with the same settings. 404 where there is none."""
+        """Return the recommended batch size of the newest certified run with the same settings. 404 without one."""
         parameters = request.query_params.dict()
         gpu_id = parameters.pop("gpu", None)
         spec = _spec(parameters)
@@ -105,7 +110,7 @@ def _spec(parameters: dict[str, str]) -> RunSpec:
 
 
 def _value(field: Any, word: str) -> Any:
-    """Read a word of the address as JSON would have it; what is none of its type is left for the spec to refuse."""
+    """Convert a parameter to the field's JSON type; an invalid value is left to the spec to refuse."""
     kind = VALUE_TYPES[field.name]
     if kind is bool:
         return _WORDS.get(word.lower(), word)
@@ -120,7 +125,7 @@ def _value(field: Any, word: str) -> Any:
 
 
 def _devices(spec: RunSpec, gpu_id: str | None, names_device: bool, user: Any) -> list[Device]:
-    """Those that could take such a run for this person."""
+    """Return the devices that could execute such a run for this person."""
     offered = Device.objects.enabled().allowing(user).defer("calibration")
     if gpu_id is not None:
         if names_device:
@@ -154,6 +159,6 @@ def _is_of(device: Device, gpu_id: str) -> bool:
 
 
 def _refusal(error: SpecError) -> Problem:
-    """Refuse a field of the spec, which stands in the address here, not in a body."""
+    """Refuse a field of the spec as a parameter of the address."""
     name = error.field or "model"
     return bad_parameter(name, str(error).removeprefix(f"{name}: "), error.code)

@@ -1,4 +1,4 @@
-"""`GET /api/v1/`: where everything is."""
+"""`GET /api/v1/`: the index of the API."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ VERSION = "1"
 
 
 class RootSerializer(serializers.Serializer[Any]):
-    """What there is here."""
+    """The index of version 1."""
 
     name = serializers.CharField()
-    version = serializers.CharField(help_text="Version of the API: it stays while answers keep what they have.")
+    version = serializers.CharField(help_text="Version of the API. It changes only with an incompatible change.")
     software_version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
-    links = serializers.DictField(child=serializers.URLField(), help_text="The lists, by name.")
+    links = serializers.DictField(child=serializers.URLField(), help_text="URLs of the lists, by name.")
 
 
 class Root(StrictView):
@@ -31,6 +31,6 @@ class Root(StrictView):
 
     @extend_schema(tags=["index"], operation_id="index", responses=RootSerializer)
     def get(self, request: Request) -> Response:
-        """Where everything is, for a client that is given this address alone."""
+        """Return the URLs of all lists."""
         links = {name.rstrip("/"): request.build_absolute_uri(name) for name in self.names}
         return Response({"name": "MemoryMark", "version": VERSION, "software_version": __version__, "links": links})

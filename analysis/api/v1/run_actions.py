@@ -1,4 +1,4 @@
-"""What is done with one run: cancel, retry, clone, restore."""
+"""Actions on one run: cancel, retry, clone, restore."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from analysis.permissions import signed_in_user
 from analysis.runs import services
 
 _WITH_A_BODY = (413, 415)
-"""Whoever sends one along for nothing may get these, too."""
+"""Further problems that a request with a body may get, although these actions take none."""
 
 
 class RunCancel(StrictView):
@@ -35,9 +35,9 @@ class RunCancel(StrictView):
         responses={200: RunDetailSerializer, 202: RunDetailSerializer, **openapi_parameters.problems(*_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Cancel a waiting run at once (202), or ask a running one to stop (202); one that is over stays (200).
+        """Cancel a waiting run at once (202), or request that a running one stops (202); one that is over stays (200).
 
-        One's own runs; GPU managers, all.
+        People cancel their own runs; GPU managers, any run.
         """
         run_or_404(pk)
         _refuse_a_body(request)
@@ -48,7 +48,7 @@ class RunCancel(StrictView):
 
 
 class RunRetry(StrictView):
-    """The same again."""
+    """Repeat a run."""
 
     throttle_scope = "create"
 
@@ -60,7 +60,7 @@ class RunRetry(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422, *_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Ask for the same spec in the same place as a new run, of whoever asks. Only of a run that is over."""
+        """Store a new run with the same spec and placement, owned by the requester. The run must be over."""
         run = run_or_404(pk)
         _refuse_a_body(request)
         if not run.is_over:
@@ -71,7 +71,7 @@ class RunRetry(StrictView):
 
 
 class RunClone(StrictView):
-    """Nearly the same again."""
+    """Repeat a run with changes."""
 
     throttle_scope = "create"
 
@@ -83,9 +83,9 @@ class RunClone(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Ask for a new run as this one was requested, but for what the body says.
+        """Store a new run with the spec of this one, changed by the body.
 
-        An estimate can be measured this way: `{"kind": "measurement"}`.
+        This can turn an estimate into a measurement: `{"kind": "measurement"}`.
         """
         run, body = run_or_404(pk), body_object(request)
         clone, is_replay = run_once(request, body, lambda: run_cloned(run, body, signed_in_user(request)))
@@ -93,7 +93,7 @@ class RunClone(StrictView):
 
 
 class RunRestore(StrictView):
-    """Bring a deleted run back."""
+    """Restore a deleted run."""
 
     @extend_schema(
         tags=["runs"],
@@ -103,7 +103,7 @@ class RunRestore(StrictView):
         responses={200: RunDetailSerializer, **openapi_parameters.problems(409, *_WITH_A_BODY)},
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Back into the lists, within 30 days. One's own runs; GPU managers, all."""
+        """Restore a deleted run of one's own within 30 days; GPU managers, any run."""
         run_or_404(pk, Run.all_runs)
         _refuse_a_body(request)
         refuse_unless_done(services.runs_restore(run_ids={pk}, by=signed_in_user(request)))
@@ -111,7 +111,7 @@ class RunRestore(StrictView):
 
 
 def _refuse_a_body(request: Request) -> None:
-    """Refuse what is sent along: it would seem to be in force."""
+    """Refuse a body, which would be ignored."""
     body: Any = request.data
     if body:
-        raise Problem(400, detail="This takes no body; to change settings, use clone/.", code="unknown")
+        raise Problem(400, detail="This action takes no body; to change settings, use clone/.", code="unknown")

@@ -1,4 +1,4 @@
-"""One run as a file: its probes as CSV, in bytes and seconds, or all that is stored of it as JSON."""
+"""One run as a file: its probes as CSV, in bytes and seconds, or all its data as JSON."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @require_safe
 def run_json_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """All that is stored of a run, as a file."""
+    """Answer all data of a run as a JSON file."""
     run = _run(run_id)
     return _as_file(JsonResponse(run_json(run), json_dumps_params={"indent": 2}), f"run-{run.pk}.json")
 
 
 @require_safe
 def run_csv_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Answer the probes of a run as a file."""
+    """Answer the probes of a run as a CSV file."""
     run = _run(run_id)
     return _as_file(HttpResponse(run_csv(run), content_type="text/csv; charset=utf-8"), f"run-{run.pk}-probes.csv")
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """As version 1 of the API gives it."""
+    """Return a run in the format of version 1 of the API."""
     return dict(RunDetailSerializer(run, context={"queue_positions": {}}).data)
 
 
 def run_csv(run: Run) -> str:
-    """Write a line for each probe of the last attempt, in the order they were run. What was not measured is empty."""
+    """Write a line for each probe of the last attempt, in their order. A figure that was not measured is empty."""
     written = io.StringIO()
     writer = csv.writer(written)
     writer.writerow(COLUMNS)
@@ -51,7 +51,7 @@ def run_csv(run: Run) -> str:
 
 
 def stored_probes(run: Run) -> Iterable[Probe]:
-    """Of the result; where there is none, of what was measured until then."""
+    """Return the probes of the result; without a result, those stored so far."""
     if run.result and "probes" in run.result:
         return [Probe.from_dict(probe) for probe in run.result["probes"]]
     return [row.probe for row in Measurement.objects.of(run)]
@@ -76,5 +76,5 @@ def _cells(probe: Probe) -> list[Any]:
 
 
 def _text(value: object) -> object:
-    """No text that a spreadsheet would take for a formula: an error message may begin with anything."""
+    """Escape text that a spreadsheet would read as a formula: an error message may begin with any character."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

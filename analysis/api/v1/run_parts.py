@@ -1,4 +1,4 @@
-"""What belongs to one run, piece by piece: probes, attempts, events, curves, the result and its certificate."""
+"""The parts of a run: probes, attempts, events, curves, result and certificate."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class RunMeasurements(StrictView):
         tags=["runs"],
         operation_id="runs_measurements",
         parameters=[
-            openapi_parameters.int_parameter("attempt", "Of this attempt. Default: the last one.", 1, ATTEMPT_MAX)
+            openapi_parameters.int_parameter("attempt", "Number of the attempt. Default: the last one.", 1, ATTEMPT_MAX)
         ],
         responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """List the probes of one attempt, in the order they were run; of a run that goes on, those until now."""
+        """List the probes of one attempt, in their order; of a running run, those so far."""
         run = run_or_404(pk)
         number = whole_number(request, "attempt", run.attempt, minimum=1, maximum=ATTEMPT_MAX)
         probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
@@ -54,17 +54,17 @@ class RunAttempts(StrictView):
         responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Each execution of the run by a worker, with how it ended; the first one first."""
+        """List the executions of the run by workers, with their outcome, oldest first."""
         run = run_or_404(pk)
         attempts = Attempt.objects.filter(run=run).select_related("device__host").order_by("number")
         return _all(run, AttemptSerializer(attempts, many=True).data)
 
 
 class EventSerializer(serializers.ModelSerializer[RunLog]):
-    """One line that the engine or its supervisor said."""
+    """One log line of the engine or its supervisor."""
 
     sequence = serializers.IntegerField(
-        source="pk", read_only=True, help_text="Rises within the run, over its attempts."
+        source="pk", read_only=True, help_text="Increases within the run, over all its attempts."
     )
 
     class Meta:
@@ -74,7 +74,7 @@ class EventSerializer(serializers.ModelSerializer[RunLog]):
 
 
 class EventsSerializer(serializers.Serializer[Any]):
-    """What was said since, and where the run stands."""
+    """Log lines since a sequence number, with the state of the run."""
 
     run = serializers.IntegerField()
     state = serializers.ChoiceField(State.choices)
@@ -82,7 +82,7 @@ class EventsSerializer(serializers.Serializer[Any]):
     attempt = serializers.IntegerField()
     is_over = serializers.BooleanField()
     events = EventSerializer(many=True)
-    last_sequence = serializers.IntegerField(help_text="Ask for what comes after this next.")
+    last_sequence = serializers.IntegerField(help_text="Value of `after` for the next request.")
 
 
 class RunEvents(StrictView):
@@ -95,21 +95,23 @@ class RunEvents(StrictView):
         operation_id="runs_events",
         parameters=[
             openapi_parameters.int_parameter(
-                "after", "The last `sequence` you have; 0: from the beginning.", 0, LARGEST_ID
+                "after", "The last received `sequence`; 0: from the beginning.", 0, LARGEST_ID
             ),
-            openapi_parameters.int_parameter("limit", f"Events at once. Default: {EVENTS}.", 1, EVENTS_MAX),
+            openapi_parameters.int_parameter(
+                "limit", f"Most events in the response. Default: {EVENTS}.", 1, EVENTS_MAX
+            ),
             openapi_parameters.RETRY_AFTER,
         ],
         responses=EventsSerializer,
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Log lines after a sequence number, over all attempts, with the run's state and phase.
+        """List log lines after a sequence number, over all attempts, with the run's state and phase.
 
-        All is told when `is_over` is true and `last_sequence` is the one that was requested.
+        No more lines follow when `is_over` is true and `last_sequence` equals the requested `after`.
         """
         after = whole_number(request, "after", 0, minimum=0, maximum=LARGEST_ID)
         limit = whole_number(request, "limit", EVENTS, minimum=1, maximum=EVENTS_MAX)
-        # the state is read first: a run that is over by then has said everything that is read after it
+        # the state is read first: if the run is over by then, the lines read after it are complete
         run = run_or_404(pk)
         lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
         payload = {
@@ -122,7 +124,7 @@ class RunEvents(StrictView):
 
 
 class CurvePointSerializer(serializers.Serializer[Any]):
-    """One batch size. Of an estimate `outcome` is what is expected."""
+    """One batch size. `outcome` of an estimate is the expected outcome."""
 
     batch_size = serializers.IntegerField()
     outcome = serializers.CharField(help_text="fits, out_of_memory, size_limit or error.")
@@ -136,9 +138,9 @@ class CurvePointSerializer(serializers.Serializer[Any]):
 class CurveSerializer(serializers.Serializer[Any]):
     """Memory and speed by batch size on one card."""
 
-    gpu = serializers.CharField(allow_null=True, help_text="Its name; null until the run has a device.")
+    gpu = serializers.CharField(allow_null=True, help_text="Name of the card; null until the run has a device.")
     capacity_bytes = serializers.IntegerField(allow_null=True)
-    limit_bytes = serializers.IntegerField(allow_null=True, help_text="What the run is allowed of it.")
+    limit_bytes = serializers.IntegerField(allow_null=True, help_text="Memory that the run may use.")
     points = CurvePointSerializer(many=True)
 
 
@@ -151,13 +153,13 @@ class PointsSerializer(serializers.Serializer[Any]):
 
 
 class RunPoints(StrictView):
-    """What the charts of a run are drawn from."""
+    """The data of a run's charts."""
 
     @extend_schema(tags=["runs"], operation_id="runs_points", responses=PointsSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """One point for each batch size, in rising order, in bytes and seconds. An estimate has a curve for each card.
+        """List one point for each batch size, ascending, in bytes and seconds. An estimate has a curve for each card.
 
-        Of a size that was run several times it is the latest, but not a long run under other conditions.
+        Of a size with several probes the latest counts, but not a long run under other conditions.
         """
         run = run_or_404(pk)
         payload = {"run": run.pk, "evidence": "estimated" if run.is_estimate else "measured", "curves": curves_of(run)}
@@ -165,11 +167,11 @@ class RunPoints(StrictView):
 
 
 class RunResult(StrictView):
-    """The engine's answer."""
+    """The engine's result."""
 
     @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: openapi_parameters.ANY_OBJECT})
     def get(self, request: Request, pk: int) -> Response:
-        """Answer what the engine did, as `python -m engine --json` prints it. 404 while, and where, there is none."""
+        """Return the engine's result, as `python -m engine --json` prints it. 404 if there is none or none yet."""
         return Response(_result(run_or_404(pk)))
 
 
@@ -177,15 +179,17 @@ class CertificateSerializer(serializers.Serializer[Any]):
     """The proof of a boundary: N trained, and N+1 did not."""
 
     run = serializers.IntegerField()
-    certified = serializers.BooleanField(help_text="N trained, and N+1 ran out of memory in a fresh process.")
-    reason = serializers.CharField(help_text="Why the boundary stands where it does.")
-    largest_batch_size = serializers.IntegerField(allow_null=True, help_text="N; 0: not even one sample fits.")
-    soak_steps = serializers.IntegerField(help_text="Full steps that N ran in a fresh process.")
+    certified = serializers.BooleanField(help_text="Whether N trained, and N+1 ran out of memory in a fresh process.")
+    reason = serializers.CharField(help_text="What determines the boundary.")
+    largest_batch_size = serializers.IntegerField(
+        allow_null=True, help_text="N, the largest batch size that fits; 0: not even one sample fits."
+    )
+    soak_steps = serializers.IntegerField(help_text="Number of full training steps that N ran in a fresh process.")
     refused_batch_size = serializers.IntegerField(allow_null=True, help_text="N+1.")
-    refusal = serializers.CharField(allow_null=True, help_text="The words of the error at N+1.")
+    refusal = serializers.CharField(allow_null=True, help_text="Message of the error at N+1.")
     note = serializers.CharField(allow_null=True)
-    fits = MeasurementSerializer(many=True, help_text="The probes of N.")
-    refused = MeasurementSerializer(many=True, help_text="The probes of N+1.")
+    fits = MeasurementSerializer(many=True, help_text="Probes of the largest batch size that fits, N.")
+    refused = MeasurementSerializer(many=True, help_text="Probes of the next batch size, N+1, which failed.")
 
 
 class RunCertificate(StrictView):
@@ -193,7 +197,7 @@ class RunCertificate(StrictView):
 
     @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """N with its steps, N+1 with its error. 404 while there is none, and of estimates, which prove nothing."""
+        """Return the probes of N and N+1. 404 while there is no result, and for estimates, which prove nothing."""
         run = run_or_404(pk)
         if run.is_estimate:
             raise Problem(404, detail=f"Run {pk} is an estimate: it proves nothing.", code="no_certificate")
@@ -213,10 +217,10 @@ def _all(run: Run, results: Any) -> Response:
 
 
 def _poll(run: Run) -> dict[str, str]:
-    """When it is worth asking again: not at all once the run is over."""
+    """Return the header with the interval for polling; none once the run is over."""
     return {} if run.is_over else {"Retry-After": str(ASK_AGAIN_SECONDS)}
 
 
 def _last_before(run: Run, after: int) -> int:
-    """Nothing new: the place stays, unless it was never one of this run's."""
+    """Return the last sequence number when there are no new lines: the requested one, if it is one of this run's."""
     return min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)

@@ -1,4 +1,4 @@
-"""Runs: list, create, one run, what people write on it, delete, and the list as a file."""
+"""Runs: list, create, read, annotate, delete, and export of the list."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FILTERS = (*RunFilter.base_filters, "sort")
 
 
 class RunPages(Pages):
-    """Pages in any order that the history has."""
+    """Pages in any sort order of the history."""
 
     def page(self, wanted: HistoryQuery, request: Request) -> list[Run]:
         self.request = request
@@ -52,7 +52,9 @@ class RunPages(Pages):
             page = page_of(wanted.parts, wanted.sort, size=self.limit(request), **places)
         except CursorGoneError as error:
             name = "before" if places["before"] else "after"
-            raise bad_parameter(name, f"run {error} is not there any more; begin at the first page", "gone") from error
+            raise bad_parameter(
+                name, f"run {error} does not exist any more; begin at the first page", "gone"
+            ) from error
         self.following, self.preceding = page.following, page.preceding
         return page.runs
 
@@ -73,7 +75,7 @@ class RunList(StrictView):
         responses=openapi_parameters.page_of("RunPage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
-        """List runs, filtered and sorted as on the page /runs/. They are never counted; `next` is null at the end."""
+        """List runs, filtered and sorted as on the page /runs/. There is no total count; `next` is null at the end."""
         return page_answered(wanted_runs(request), request)
 
     @extend_schema(
@@ -84,14 +86,14 @@ class RunList(StrictView):
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
-        """Store a run and queue it: a measurement, or an estimate. Read it at its Location until it is over."""
+        """Store and queue a run: a measurement or an estimate. Poll its Location until it is over."""
         body = body_object(request)
         run, is_replay = run_once(request, body, lambda: run_stored(body, signed_in_user(request)))
         return accepted(run, request, is_replay=is_replay)
 
 
 class RunExport(StrictView):
-    """Exactly the runs of a list as a file, however many; written while they are read."""
+    """All runs of a list as a file, of any length; written while the rows are read."""
 
     form = ""
     query_parameters = FILTERS
@@ -103,7 +105,7 @@ class RunExport(StrictView):
     }
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """Take the form that the address says, whatever Accept says."""
+        """Choose the format by the address and ignore Accept."""
         return super().perform_content_negotiation(request, force=True)
 
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -121,11 +123,11 @@ class RunExport(StrictView):
         operation_id="runs_export_csv",
         parameters=openapi_parameters.run_filters(),
         responses={(200, "text/csv"): str},
-        description="The runs of a list as CSV: a head, then a line for each run.",
+        description="All runs of a list as CSV: a header, then a line for each run.",
     )
 )
 class RunExportCsv(RunExport):
-    """As CSV."""
+    """The export as CSV."""
 
     form = "csv"
 
@@ -136,36 +138,41 @@ class RunExportCsv(RunExport):
         operation_id="runs_export_json",
         parameters=openapi_parameters.run_filters(),
         responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS},
-        description="The runs of a list as one JSON array.",
+        description="All runs of a list as one JSON array.",
     )
 )
 class RunExportJson(RunExport):
-    """As JSON."""
+    """The export as JSON."""
 
     form = "json"
 
 
 class RunChangeSerializer(StrictBody):
-    """What people write on a run. What is left out stays as it is."""
+    """Annotations of a run. A field that is left out stays unchanged."""
 
     name = StrictText(max_length=NAME_LENGTH, allow_blank=True, required=False)
     note = StrictText(lines=True, max_length=NOTE_LENGTH, allow_blank=True, required=False)
     tags = serializers.ListField(child=StrictText(max_length=TAG_LENGTH), max_length=TAGS_PER_RUN, required=False)
-    is_baseline = StrictFlag(required=False, help_text="Pinned: others are compared with it, and it is kept.")
+    is_baseline = StrictFlag(
+        required=False, help_text="Pinned: other runs are compared with it, and it is never deleted automatically."
+    )
 
 
 class RunDetail(StrictView):
-    """One run with everything that is known of it."""
+    """One run with all its details."""
 
     @extend_schema(
         tags=["runs"],
         operation_id="runs_retrieve",
         parameters=[openapi_parameters.IF_NONE_MATCH, openapi_parameters.ETAG, openapi_parameters.RETRY_AFTER],
-        responses={200: RunDetailSerializer, 304: OpenApiResponse(description="It is as you know it.")},
+        responses={
+            200: RunDetailSerializer,
+            304: OpenApiResponse(description="The run has not changed (If-None-Match)."),
+        },
     )
     def get(self, request: Request, pk: int) -> Response:
-        """One run with its spec, result, attempts and the probes of the last attempt."""
-        run = run_or_404(pk, Run.objects.prefetch_related("tags"))  # the ETag names them, too
+        """Return one run with its spec, result, attempts and the probes of the last attempt."""
+        run = run_or_404(pk, Run.objects.prefetch_related("tags"))  # part of the ETag, too
         etag = _etag(run)
         if is_known(request, etag):
             return Response(status=304, headers=_headers(run, etag))
@@ -179,7 +186,7 @@ class RunDetail(StrictView):
         responses={200: RunDetailSerializer, **openapi_parameters.problems(409, 412)},
     )
     def patch(self, request: Request, pk: int) -> Response:
-        """Change name, note, tags, or whether it is a baseline. One's own runs; GPU managers, all."""
+        """Change name, note, tags or baseline flag of one's own run; GPU managers, of any run."""
         body = RunChangeSerializer(data=body_object(request))
         body.is_valid(raise_exception=True)
         with transaction.atomic():
@@ -195,7 +202,7 @@ class RunDetail(StrictView):
         responses={204: None, **openapi_parameters.problems(409, 412)},
     )
     def delete(self, request: Request, pk: int) -> Response:
-        """Take it out of every list. For 30 days it can be restored. Not while it goes on, and not a baseline."""
+        """Delete a run. It can be restored for 30 days. A run that is not over, or a baseline, cannot be deleted."""
         with transaction.atomic():
             _lock(request, pk)
             run_or_404(pk)
@@ -204,7 +211,7 @@ class RunDetail(StrictView):
 
 
 def wanted_runs(request: Request) -> HistoryQuery:
-    """Read the filters and the order of the address as the page does; a place in it is left to the pages."""
+    """Read the filters and the sort order of the address, as the page does, without those of pagination."""
     data = QueryDict(mutable=True)
     for name, values in request.query_params.lists():
         if name in FILTERS:
@@ -217,7 +224,7 @@ def wanted_runs(request: Request) -> HistoryQuery:
 
 
 def page_answered(wanted: HistoryQuery, request: Request) -> Response:
-    """One page of these runs; those that wait with their place in the queue."""
+    """Return one page of these runs; waiting ones with their position in the queue."""
     pages = RunPages()
     runs = pages.page(wanted, request)
     return pages.get_paginated_response(
@@ -226,13 +233,13 @@ def page_answered(wanted: HistoryQuery, request: Request) -> Response:
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
-    """Read the row, without its result, which is large."""
+    """Read the row without its result, which is large."""
     run: Run = get_object_or_404(runs.with_places().defer("result"), pk=pk)
     return run
 
 
 def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
-    """Answer a run that was stored, or changes: what it is now, where it is, and when to look again."""
+    """Return the response for a stored or changed run: its state, its Location, and the interval for polling."""
     headers = {**_headers(run, _etag(run)), "Location": reverse("api-run", args=[run.pk], request=request)}
     if is_replay:
         headers[REPLAYED] = "true"
@@ -240,7 +247,7 @@ def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int
 
 
 def refuse_unless_done(answer: BulkResult) -> None:
-    """Raise a problem for what a service did not do: 403 for somebody else's run, 409 where its state forbids it."""
+    """Raise a problem if a service refused: 403 for another person's run, 409 where its state forbids the action."""
     if answer.not_allowed:
         raise not_yours()
     if answer.not_possible:
@@ -252,9 +259,9 @@ def not_yours() -> Problem:
 
 
 def _etag(run: Run) -> str:
-    """Without the forecast: it moves while others come and go, and with the clock, and nobody changed the run.
+    """Return the ETag of a run, without the forecast, which changes with other runs and with time.
 
-    Probes are only ever added, and the result comes with the state.
+    The number of probes is enough, as they are only added; the result comes with the state.
     """
     summary = RunSerializer(run, context={"queue_positions": {}}).data
     probes = Measurement.objects.of(run).count() if run.attempt else 0
@@ -262,9 +269,9 @@ def _etag(run: Run) -> str:
 
 
 def _detail(run: Run) -> dict[str, Any]:
-    """As RunDetailSerializer makes it."""
+    """Return the data of RunDetailSerializer."""
     if run.state != State.FINISHED:
-        run.result = None  # no other one has any: it is not looked for
+        run.result = None  # only a waiting run has a position
     return {
         **RunSerializer(run, context={"queue_positions": queue_positions([run])}).data,
         **RunPartsSerializer(run).data,
@@ -277,7 +284,7 @@ def _headers(run: Run, etag: str) -> dict[str, str]:
 
 
 def _lock(request: Request, pk: int) -> None:
-    """Until the transaction ends nobody else changes the run. Refused where it is not as the client saw it."""
+    """Lock the run until the transaction ends. Refused where it changed since the client read it."""
     list(Run.objects.select_for_update().filter(pk=pk).values_list("pk"))
     if "If-Match" in request.headers:
         run = run_or_404(pk)

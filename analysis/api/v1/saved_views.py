@@ -1,4 +1,4 @@
-"""Saved views of the history: one's own, and those that others share."""
+"""Saved views of the history: a person's own, and those that others share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from analysis.runs.saved_views import VIEWS_PER_PERSON
 
 
 class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
-    """A view of the history under a name. `query` is that of the page /runs/ and of the exports."""
+    """A named view of the history. `query` is the query string of the page /runs/ and of the exports."""
 
     owner = serializers.CharField(source="owner.username")
     is_own = serializers.SerializerMethodField()
@@ -39,17 +39,19 @@ class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
 
 
 class SavedViewBodySerializer(StrictBody):
-    """A view to keep; one of the same name is replaced."""
+    """A view to save; one of the same name is replaced."""
 
     name = StrictText(max_length=NAME_LENGTH)
     query = StrictText(
-        max_length=QUERY_LENGTH, allow_blank=True, help_text="Such as state=finished&sort=-largest; empty: all runs."
+        max_length=QUERY_LENGTH,
+        allow_blank=True,
+        help_text="Query string, such as state=finished&sort=-largest. Empty: all runs.",
     )
-    is_shared = StrictFlag(default=False, help_text="Others may open it, too.")
+    is_shared = StrictFlag(default=False, help_text="Whether others may open it, too.")
 
 
 class _SavedViews(StrictView, GenericAPIView[SavedView]):
-    """What list and detail share."""
+    """Common base of list and detail."""
 
     serializer_class = SavedViewSerializer
     queryset = SavedView.objects.none()
@@ -61,7 +63,7 @@ class _SavedViews(StrictView, GenericAPIView[SavedView]):
 
 @extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_list"))
 class SavedViewList(_SavedViews, ListAPIView[SavedView]):
-    """One's own views and those that others share, the newest first."""
+    """The person's own views and those that others share, newest first."""
 
     pagination_class = Keyset
     ordering = ("-id",)
@@ -73,7 +75,7 @@ class SavedViewList(_SavedViews, ListAPIView[SavedView]):
         responses={201: SavedViewSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Keep a view under a name, in place of an earlier one of it."""
+        """Save a view, replacing one of the same name."""
         body = SavedViewBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         values = body.validated_data
@@ -82,14 +84,14 @@ class SavedViewList(_SavedViews, ListAPIView[SavedView]):
             owner=signed_in_user(request), name=values["name"], query=query, is_shared=values["is_shared"]
         )
         if view is None:
-            raise bad_field("name", f"it needs a name, and nobody keeps more than {VIEWS_PER_PERSON} views")
+            raise bad_field("name", f"must not be empty, and a person can have at most {VIEWS_PER_PERSON} views")
         location = reverse("api-saved-view", args=[view.pk], request=request)
         return Response(self.get_serializer(view).data, status=201, headers={"Location": location})
 
 
 @extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_retrieve"))
 class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
-    """One saved view: one's own, one that is shared; to GPU managers, anybody's."""
+    """One saved view: the person's own or a shared one; for GPU managers, any."""
 
     def get_queryset(self) -> QuerySet[SavedView]:
         everybodys = SavedView.objects.select_related("owner")
@@ -97,16 +99,16 @@ class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
 
     @extend_schema(tags=["saved views"], operation_id="saved_views_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Forget it: one's own; GPU managers, anybody's. The runs are not touched."""
+        """Delete a view of one's own; GPU managers, any. Runs are not affected."""
         if services.saved_view_delete(view_id=pk, by=signed_in_user(request)):
             return Response(status=204)
         if self.get_queryset().filter(pk=pk).exists():
-            raise Problem(403, detail="This view is somebody else's: its owner and GPU managers may delete it.")
+            raise Problem(403, detail="This view is another person's: only its owner and GPU managers may delete it.")
         raise Problem(404, detail="There is no such view.")
 
 
 def _checked_query(text: str) -> str:
-    """As the history writes it; one that the page would refuse is refused here, too."""
+    """Normalise the query as the history does, and refuse what the page would refuse."""
     wanted = parse_query(without_empty(QueryDict(text.removeprefix("?"))))
     if wanted.problems:
         raise bad_field("query", " ".join(wanted.problems))

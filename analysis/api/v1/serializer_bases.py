@@ -1,4 +1,4 @@
-"""Parameters of the address as a serializer's fields, so that they are checked and documented from one place."""
+"""Parameters of the address as fields of a serializer, which checks and documents them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analysis.http.problem_details import Problem, pointer_to
 
 
 class Query(Serializer[Any]):
-    """What an address may ask for."""
+    """The allowed parameters of an address."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -19,7 +19,7 @@ class Query(Serializer[Any]):
 
     @classmethod
     def of(cls, request: Request) -> dict[str, Any]:
-        """Check the values of those that were given. Raises Problem, naming the parameter."""
+        """Check the given parameters. Raises Problem, naming the parameter."""
         given = {name: value for name, value in request.query_params.items() if name in cls.names()}
         query = cls(data=given)
         if not query.is_valid():
@@ -33,12 +33,12 @@ class Query(Serializer[Any]):
 
 
 class StrictBody(Serializer[Any]):
-    """A body in which a member that is not known is refused: it would seem to be in force."""
+    """A body that refuses unknown members, which would otherwise be ignored."""
 
     def to_internal_value(self, data: Any) -> Any:
         unknown = [str(name)[:80] for name in data if name not in self.fields] if isinstance(data, dict) else []
         if unknown:
-            detail = f"there is no such member; there are: {', '.join(self.fields)}"
+            detail = f"unknown member; known members: {', '.join(self.fields)}"
             raise Problem(
                 400,
                 detail=f"{unknown[0]}: {detail}",

@@ -1,4 +1,4 @@
-"""Rows -> JSON of version 1: bytes and seconds, the unit in every name. null is what was not measured."""
+"""Rows -> JSON of version 1: bytes and seconds, with the unit in every name. null means not measured."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from analysis.runs.queue_forecast import POSITIONS_MAX, QueuePosition
 from engine.result import MemoryByKind
 
 _POSITION = (
-    f"1 starts next; null: it does not wait, or not known, as while more than {POSITIONS_MAX:,} runs wait. "
-    "Not part of the ETag."
+    f"1 starts next. null: the run does not wait, or more than {POSITIONS_MAX:,} runs wait. Not part of the ETag."
 )
-_FORECAST = "A forecast from earlier runs of these models; null where there is none. Not part of the ETag."
+_FORECAST = "Forecast from earlier runs of these models; null if unknown. Not part of the ETag."
 
 
 _SPEED_HELP = {
     "speedup": (
-        "How many times as fast the recommended size is as the current one, both timed side by side. It is null where "
+        "Speed of the recommended batch size divided by that of the current one, timed side by side. It is null where "
         "the speeds were not measurable, or where one of the two was not measured."
     ),
     "speedup_low": (
-        "The lower end of the interval that holds the true speed-up in 95 of 100 such measurements. It is null where "
+        "Lower end of the 95 % confidence interval of the speed-up. It is null where "
         "the speed-up is null, and in runs of versions before 0.5, whose interval is not known."
     ),
-    "speedup_high": "The upper end of that interval.",
+    "speedup_high": "Upper end of the 95 % confidence interval of the speed-up.",
     "is_speed_measurable": (
-        "Whether the speeds could be told apart. Where it is false, the recommended size is the largest that leaves "
+        "Whether the speeds could be distinguished. If false, the recommended size is the largest that leaves "
         "the reserve free, and there is neither a speed-up nor money. It is null in runs of versions before 0.5."
     ),
     "saving_per_year_usd": (
-        "Derived from the speed-up and the assumptions of the spec. It is null where the speed-up is."
+        "Derived from the speed-up and the assumptions of the spec. It is null where the speed-up is null."
     ),
     "saving_per_year_usd_low": "The saving at the lower end of the speed-up's interval.",
     "saving_per_year_usd_high": "The saving at the upper end of the speed-up's interval.",
@@ -43,14 +42,14 @@ _SPEED_HELP = {
 
 
 class NameOf(serializers.CharField):
-    """The name of a row that this one points to; null where it points to none."""
+    """The name of the referenced row; null where there is none."""
 
     def __init__(self, source: str) -> None:
         super().__init__(source=source, read_only=True, allow_null=True)
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
-    """A run as lists show it."""
+    """A run in a list."""
 
     device = NameOf("device.device")
     host = NameOf("device.host.name")
@@ -92,14 +91,14 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         return turn.start_at if turn else None
 
     def _turn(self, run: Run) -> QueuePosition | None:
-        """Look it up: the view asks once for all runs that it shows."""
+        """Look up the position: the view reads those of all its runs at once."""
         positions: dict[int, QueuePosition] = self.context["queue_positions"]
         return positions.get(run.pk)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class StoredObject(serializers.JSONField):
-    """An object as the engine wrote it."""
+    """A JSON object of the engine, unchanged."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(read_only=True, **options)
@@ -107,23 +106,23 @@ class StoredObject(serializers.JSONField):
 
 @extend_schema_field({"type": "object", "additionalProperties": True, "nullable": True})
 class StoredObjectOrNull(StoredObject):
-    """The same, where there may be none yet."""
+    """A JSON object of the engine, or null while there is none."""
 
 
 class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):
-    """What held the memory at the instant of the peak."""
+    """Memory in use at the moment of the peak, by kind."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {field.name: serializers.IntegerField() for field in fields(MemoryByKind)}
 
 
 class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
-    """One probe: every figure as it was measured."""
+    """One probe, with every measured figure."""
 
     memory_by_kind = MemoryByKindSerializer(read_only=True, allow_null=True)
     timed_step_seconds = serializers.ListField(child=serializers.FloatField(), read_only=True)
     timing_conditions = StoredObjectOrNull(
-        help_text="What the machine did while the steps were timed: other work's cores, clocks, power, throttling."
+        help_text="State of the machine while steps were timed: cores used by other work, clocks, power, throttling."
     )
 
     class Meta:
@@ -133,11 +132,11 @@ class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """One execution of the run."""
+    """One execution of the run by a worker."""
 
     device = NameOf("device.device")
     host = NameOf("device.host.name")
-    outcome = serializers.ChoiceField(State.choices, allow_blank=True, read_only=True, help_text="Empty: it goes on.")
+    outcome = serializers.ChoiceField(State.choices, allow_blank=True, read_only=True, help_text="Empty: not over.")
 
     class Meta:
         model = Attempt
@@ -146,10 +145,10 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
 
 class RunPartsSerializer(serializers.ModelSerializer[Run]):
-    """What a run has beside what lists show: its spec, its result, its attempts and the probes of the last one."""
+    """The details of a run: its spec, its result, its attempts and the probes of the last attempt."""
 
-    spec = StoredObject(help_text="What is run: the body that would start it again, its defaults filled in.")
-    result = StoredObjectOrNull(help_text="The engine's answer; null until the run has finished.")
+    spec = StoredObject(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
+    result = StoredObjectOrNull(help_text="The engine's result; null until the run has finished.")
     attempts = serializers.SerializerMethodField()
     measurements = serializers.SerializerMethodField()
 
@@ -172,7 +171,7 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
 
 
 class RunDetailSerializer(RunPartsSerializer, RunSerializer):
-    """A run with everything that is known of it."""
+    """A run with all its details."""
 
     class Meta(RunSerializer.Meta):
         fields = (*RunSerializer.Meta.fields, *RunPartsSerializer.Meta.fields)

@@ -1,4 +1,4 @@
-"""Which allowance a request to the API counts against; `analysis.accounts.rate_limit` counts."""
+"""Chooses the rate limit of an API request; `analysis.accounts.rate_limit` counts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from analysis.http.client_ip import counted_address
 
 
 class ScopeThrottle(BaseThrottle):
-    """The allowance of a view.
+    """The rate limit of a view.
 
-    Whatever changes something counts as its `throttle_scope`; reading is free unless it has a `read_throttle_scope`.
+    Changes count towards its `throttle_scope`; reading is not limited unless it has a `read_throttle_scope`.
     """
 
     wait_seconds = 0.0
@@ -35,7 +35,7 @@ class ScopeThrottle(BaseThrottle):
         return self.wait_seconds
 
     def _who(self, request: Any) -> str:
-        """Name a person, with whichever token; or an address."""
+        """Return the key of a person, for all their tokens; or of an address."""
         if request.user and request.user.is_authenticated:
             return counted_as(request.user)
         return f"address {counted_address(request)}"

@@ -1,7 +1,7 @@
-"""Tokens: what a program shows instead of a name and a password. The secret is told once, when it is made.
+"""API tokens: credentials of programs. The secret is shown only once, when the token is created.
 
-Tokens are made and revoked by people alone, signed in or with HTTP Basic: a token that leaked can neither make
-itself a successor nor lock its owner's other programs out.
+Only people create and revoke tokens, signed in or with HTTP Basic: a leaked token can neither create
+another token nor revoke the owner's other tokens.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH
 from analysis.permissions import may_manage, may_start, signed_in_user
 
-_BY_PEOPLE = "Tokens are made and revoked by people: sign in, or send name and password with HTTP Basic."
+_BY_PEOPLE = "A token cannot create or revoke tokens: sign in, or send name and password with HTTP Basic."
 
 
 class MayReadAndActInPerson(MayRead):
-    """Viewers have tokens as well; what changes them is done by the person, not by another token."""
+    """Allows every person who may read to have tokens, but only the person to change them, not another token."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
         if not super().has_permission(request, view):
@@ -42,7 +42,7 @@ class MayReadAndActInPerson(MayRead):
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
-    """A token without its secret, which is kept nowhere."""
+    """A token without its secret, which is not stored."""
 
     owner = serializers.CharField(source="owner.username")
 
@@ -55,7 +55,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class NewTokenSerializer(TokenSerializer):
-    """A token with its secret: this is the only answer that ever holds it."""
+    """A token with its secret. No other response contains the secret."""
 
     secret = serializers.SerializerMethodField(help_text="Send it as `Authorization: Bearer ...`.")
 
@@ -67,21 +67,23 @@ class NewTokenSerializer(TokenSerializer):
 
 
 class TokenBodySerializer(StrictBody):
-    """A token to make."""
+    """A token to create."""
 
-    name = StrictText(max_length=TOKEN_NAME_LENGTH, help_text="What it is for.")
-    may_write = StrictFlag(default=False, help_text="Else it only reads.")
-    expires_at = serializers.DateTimeField(default=None, allow_null=True, help_text="null: until it is revoked.")
+    name = StrictText(max_length=TOKEN_NAME_LENGTH, help_text="Purpose of the token.")
+    may_write = StrictFlag(default=False, help_text="Whether the token may also change data.")
+    expires_at = serializers.DateTimeField(default=None, allow_null=True, help_text="null: valid until it is revoked.")
 
 
 class TokenQuery(Query):
-    """Whose tokens."""
+    """The owner of the listed tokens."""
 
-    owner = serializers.ChoiceField(["me", "all"], required=False, help_text="all is for GPU managers. Default: me.")
+    owner = serializers.ChoiceField(
+        ["me", "all"], required=False, help_text="`all` requires a GPU manager. Default: me."
+    )
 
 
 class _Tokens(StrictView, GenericAPIView[ApiToken]):
-    """What list and detail share."""
+    """Common base of list and detail."""
 
     permission_classes = (MayReadAndActInPerson,)
     serializer_class = TokenSerializer
@@ -90,7 +92,7 @@ class _Tokens(StrictView, GenericAPIView[ApiToken]):
 
 @extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=[TokenQuery]))
 class TokenList(_Tokens, ListAPIView[ApiToken]):
-    """One's own tokens, the newest first; revoked ones stay."""
+    """The person's own tokens, newest first, including revoked ones."""
 
     pagination_class = Keyset
     ordering = ("-id",)
@@ -112,12 +114,12 @@ class TokenList(_Tokens, ListAPIView[ApiToken]):
         responses={201: NewTokenSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Make a token for oneself. Not with a token: sign in, or send name and password with HTTP Basic."""
+        """Create a token for oneself. Requires a login, or name and password with HTTP Basic; a token is refused."""
         body = TokenBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         values = body.validated_data
         if values["may_write"] and not may_start(request.user):
-            raise bad_field("may_write", "a viewer's token only reads", "role")
+            raise bad_field("may_write", "a viewer's token can only read", "role")
         token, secret = token_create(owner=signed_in_user(request), **values)
         answer = NewTokenSerializer(token, context={"secret": secret}).data
         headers = {"Location": reverse("api-token", args=[token.pk], request=request), "Cache-Control": "no-store"}
@@ -134,7 +136,7 @@ class TokenDetail(_Tokens, RetrieveAPIView[ApiToken]):
 
     @extend_schema(tags=["tokens"], operation_id="tokens_revoke", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke it at once: one's own; GPU managers, anybody's. Again changes nothing."""
+        """Revoke a token of one's own; GPU managers, any. Revoking it again changes nothing."""
         if token_revoke(token_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():
             return Response(status=204)
         raise Problem(404, detail="There is no such token of yours.")

@@ -1,4 +1,4 @@
-"""One workload on one card over time: its points, the steps in them, and what somebody said of a step."""
+"""One workload on one card over time: its points, the steps in them, and notes on the steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from analysis.runs.series import PARAMETERS
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):
-    """Somebody looked at the step that begins with this run."""
+    """A person's note on the step that begins with this run."""
 
     acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
 
@@ -38,7 +38,7 @@ class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement
 
 
 class ChangeSerializer(serializers.Serializer[Any]):
-    """A fact of the surroundings that changed, as text."""
+    """A fact of the environment that changed, as text."""
 
     name = serializers.CharField()
     before = serializers.CharField()
@@ -46,12 +46,12 @@ class ChangeSerializer(serializers.Serializer[Any]):
 
 
 class StepSerializer(serializers.Serializer[StepFound]):
-    """Where the figure jumped and stayed. `fraction` 0.06 is 6 % up."""
+    """A lasting change of the figure. `fraction` 0.06 is 6 % up."""
 
-    run = serializers.IntegerField(source="after.run_id", help_text="The first one of the new height.")
+    run = serializers.IntegerField(source="after.run_id", help_text="Id of the first run after the step.")
     previous_run = serializers.IntegerField(source="before.run_id")
-    before = serializers.FloatField(source="step.before", help_text="The median before it.")
-    after = serializers.FloatField(source="step.after", help_text="The median from it on.")
+    before = serializers.FloatField(source="step.before", help_text="Median before the step.")
+    after = serializers.FloatField(source="step.after", help_text="Median after the step.")
     fraction = serializers.FloatField(source="step.fraction")
     is_worse = serializers.BooleanField()
     changes = serializers.SerializerMethodField()
@@ -76,13 +76,13 @@ class SeriesSerializer(serializers.Serializer[Any]):
     metric = serializers.ChoiceField(METRICS)
     unit = serializers.ChoiceField(["samples", "bytes"])
     better = serializers.ChoiceField(["higher", "lower"])
-    batch_size = serializers.IntegerField(allow_null=True, help_text="Of peak: the batch size it is followed at.")
+    batch_size = serializers.IntegerField(allow_null=True, help_text="Batch size of a series of peak memory.")
     points = PointSerializer(many=True)
     steps = StepSerializer(many=True)
 
 
 class LeftOutSerializer(serializers.Serializer[Sample]):
-    """A run whose figures are no points of the series."""
+    """A run that is not part of the series."""
 
     run = serializers.IntegerField(source="run_id")
     finished_at = serializers.DateTimeField(source="at")
@@ -90,16 +90,18 @@ class LeftOutSerializer(serializers.Serializer[Sample]):
 
 
 class TrendSerializer(serializers.Serializer[Any]):
-    """One trend."""
+    """A series of runs over time."""
 
-    settings = serializers.DictField(child=serializers.JSONField(), help_text="Of all its runs.")
-    is_cut = serializers.BooleanField(help_text=f"There are older runs: the newest {SAMPLES_MAX} are told.")
+    settings = serializers.DictField(child=serializers.JSONField(), help_text="Settings of all runs in the series.")
+    is_cut = serializers.BooleanField(
+        help_text=f"Whether there are older runs: only the newest {SAMPLES_MAX} are included."
+    )
     series = SeriesSerializer(many=True)
     left_out = LeftOutSerializer(many=True)
 
 
 class AcknowledgeBodySerializer(StrictBody):
-    """What the step is that begins with this run."""
+    """A note on the step that begins with this run."""
 
     run = serializers.IntegerField(min_value=1, max_value=LARGEST_ID)
     metric = serializers.ChoiceField(METRICS)
@@ -110,9 +112,9 @@ def _parameters() -> list[OpenApiParameter]:
     described = spec_parameters()
     size = {"type": "integer", "minimum": 1}
     own: Mapping[str, tuple[dict[str, Any], str]] = {
-        "gpu": ({"type": "string"}, "`device_name` of its runs."),
+        "gpu": ({"type": "string"}, "`device_name` of the runs."),
         "input_size": (size, "Tokens, or the side of the image in pixels. Default: the model's."),
-        "memory_limit_bytes": (size, "Runs that were held to this."),
+        "memory_limit_bytes": (size, "Memory limit of the runs. Default: no limit."),
     }
     parameters = []
     for name in PARAMETERS:
@@ -122,14 +124,14 @@ def _parameters() -> list[OpenApiParameter]:
 
 
 def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Switches are 0 or 1 in an address."""
+    """Describe a switch as 0 or 1, its form in an address."""
     if described["type"] == "boolean":
         return {"type": "string", "enum": ["0", "1"], "default": "0"}
     return {name: value for name, value in described.items() if name in ("type", "enum", "examples", "default")}
 
 
 class Trend(StrictView):
-    """`?model=bert&gpu=NVIDIA A100-SXM4-80GB`: what is left out is the default of a new run."""
+    """The trend of a series: `?model=bert&gpu=NVIDIA A100-SXM4-80GB`. Other settings default to those of a new run."""
 
     query_parameters = PARAMETERS
 
@@ -137,7 +139,7 @@ class Trend(StrictView):
         tags=["comparison"], operation_id="trends_retrieve", parameters=_parameters(), responses=TrendSerializer
     )
     def get(self, request: Request) -> Response:
-        """List the finished measurements of one workload, settings and card, oldest first, with the steps in them."""
+        """List the finished measurements of one workload, settings and card, oldest first, with the detected steps."""
         try:
             query = parse_trend_query(request.query_params)
         except BadQuery as error:
@@ -163,13 +165,13 @@ class TrendNotes(StrictView):
         responses=AcknowledgementSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Say what the step is that begins with a run, in place of one's own earlier note; managers, of any."""
+        """Add a note to the step that begins with a run, replacing one's own earlier note; GPU managers, any note."""
         body = AcknowledgeBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         values = body.validated_data
         run = measured_runs().filter(pk=values["run"]).first()
         if run is None:
-            raise bad_field("run", f"there is no finished measurement {values['run']}", "does_not_exist")
+            raise bad_field("run", f"no finished measurement has the id {values['run']}", "does_not_exist")
         if not services.step_acknowledge(
             run=run, metric=values["metric"], note=values["note"], acknowledged_by=signed_in_user(request)
         ):

@@ -1,4 +1,4 @@
-"""Addresses of version 1."""
+"""URLs of version 1."""
 
 from django.urls import path
 
@@ -21,7 +21,7 @@ _runs = [
     path("runs/<int:pk>/certificate/", run_parts.RunCertificate.as_view(), name="api-run-certificate"),
 ]
 _all = [*_runs, *other_urls.urlpatterns]
-# the lists: addresses that need no number
+# the lists: URLs without an id
 _names = tuple(str(each.pattern) for each in _all if "<" not in str(each.pattern) and str(each.pattern).endswith("/"))
 
 urlpatterns = [path("", root.Root.as_view(names=_names), name="api-root"), *_all]

@@ -101,7 +101,7 @@ def test_a_limit_above_the_device_is_a_400_and_stores_nothing(alice_client):
         ({"model_name": "bert", "precision": "fp8"}, "precision: 'fp8' is not offered; one of fp32, tf32, bf16, fp16"),
         ({"model_name": "bert", "current_batch_size": 0}, "current_batch_size: 0 is out of range; from 1 to 1,048,576"),
         ({"model_name": "bert", "current_batch_size": "16"}, "current_batch_size: must be a whole number"),
-        ({"model_name": "bert", "device": "cuda"}, "device: no enabled device cuda; there are: cpu"),
+        ({"model_name": "bert", "device": "cuda"}, "device: no enabled device cuda; available: cpu"),
     ],
 )
 def test_what_is_wrong_with_a_request_is_told_and_nothing_is_stored(alice_client, device, body, message):
