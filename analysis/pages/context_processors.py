@@ -1,4 +1,4 @@
-"""What every page knows besides its own view's context."""
+"""The template context that all pages share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine import __version__
 
 
 def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
-    """`fleet_alarm` for who may read, on whole pages: a fragment that htmx polls has no place to show it."""
+    """Add `fleet_alarm` for people who may read, on whole pages: a fragment polled by htmx cannot show it."""
     user = getattr(request, "user", None)
     is_fragment = bool(getattr(request, "htmx", False))
     if is_fragment or not may_read(user):
@@ -22,12 +22,12 @@ def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
 
 
 def software_version(request: HttpRequest) -> dict[str, Any]:
-    """`software_version`, for the foot of every page."""
+    """Add `software_version`, for the footer of every page."""
     return {"software_version": __version__}
 
 
 def rights(request: HttpRequest) -> dict[str, Any]:
-    """`may_...`: what is not allowed is not offered; `is_guest`: names and notes are not shown."""
+    """Add `may_...`, to offer only what is allowed, and `is_guest`, to hide names and notes."""
     user = getattr(request, "user", None)
     guest = user is not None and is_guest(request)
     may = {"may_read": may_read(user), "may_start": may_start(user), "may_manage": may_manage(user)}

@@ -1,4 +1,4 @@
-"""Form fields for the settings of a run, read off `engine.spec`: label, choices, bounds and hint are the engine's."""
+"""Form fields for the settings of a run; label, choices, bounds and hint come from `engine.spec`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader of a result may assume otherwise: price, hours, runs. The money follows; nothing is stored."""
+"""Assumptions that a reader of a result may change: price, hours, runs. The savings follow; nothing is stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PRICE, _HOURS, _RUNS = (RANGES[name] for name in ("price_per_hour_usd", "hours_
 
 
 class AssumptionsForm(forms.Form):
-    """The three assumptions, as short words of an address: `?price=2.5&hours=8&runs=40`."""
+    """The three assumptions as parameters of an address: `?price=2.5&hours=8&runs=40`."""
 
     price = forms.FloatField(label="Price per hour, US$", min_value=_PRICE[0], max_value=_PRICE[1])
     hours = forms.FloatField(label="Hours per run today", min_value=_HOURS[0], max_value=_HOURS[1])
@@ -25,7 +25,7 @@ class AssumptionsForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """The form as it stands and the money that follows. `is_changed`: not what the run itself was stored with."""
+    """The form and the resulting savings. `is_changed`: the assumptions differ from the run's own."""
 
     form: AssumptionsForm
     savings: Savings
@@ -33,7 +33,7 @@ class Assumptions:
 
 
 def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
-    """Read the run's own assumptions, with those that an address names in their place. A wrong one changes nothing."""
+    """Read the run's own assumptions, replaced by those in the address. An invalid one changes nothing."""
     own = result.savings
     stored = {
         "price": f"{own.price_per_hour_usd:.10g}",

@@ -1,4 +1,4 @@
-"""A device on the home page: how full its memory is, how old that reading is, what it is doing."""
+"""A device on the home page: its memory in use, the age of that reading, its state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DeviceCard:
 
 
 def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
-    """With how many runs wait for each, by its number."""
+    """Return the cards, with the number of runs that wait for each device."""
     return [_card(device, waiting_by_device.get(device.pk, 0)) for device in devices]
 
 
@@ -42,7 +42,7 @@ def _card(device: DeviceWithActivity, waiting: int) -> DeviceCard:
 
 
 def _maintenance(device: DeviceWithActivity) -> str:
-    """Why it takes no new run; empty when it does."""
+    """Say why the device takes no new runs; empty when it does."""
     if not device.is_up:
         return "no sign of life"
     if device.takes_runs:
@@ -51,11 +51,13 @@ def _maintenance(device: DeviceWithActivity) -> str:
 
 
 def _note(device: DeviceWithActivity) -> str:
-    """Say what people wrote about its maintenance, and whether other processes hold too much of it."""
+    """Return the note of its maintenance, and whether other processes hold too much of its memory."""
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes
     is_shared = slot_of(device).is_shared and foreign is not None
-    shared = f"other processes hold {bytes_text(foreign)}: only runs that accept this start" if is_shared else ""
+    shared = (
+        f"other processes hold {bytes_text(foreign)}: only runs that accept a shared device start" if is_shared else ""
+    )
     return "; ".join(text for text in (maintenance, shared) if text)
 
 

@@ -1,4 +1,4 @@
-"""How far estimates were off, as text: beside one measurement, and over all of them by GPU and model. Pure."""
+"""Errors of estimates, as text: for one measurement, and for all of them by GPU and model. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LEVEL = 0.0005  # below this a difference would round to 0.0 %
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """One figure, estimated and measured."""
+    """One estimated figure with the measured one."""
 
     name: str
     estimated: str
     measured: str
     error_fraction: float | None
     batch_size: int | None = None
-    """Of a row about the memory of one size."""
+    """Whether the row is about the memory of one size."""
 
     @property
     def difference(self) -> str:
@@ -39,7 +39,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """One measured run that had an estimate: what the page of all errors reads of it."""
+    """One measured run with an estimate: the figures for the page of all errors."""
 
     run_id: int
     finished_at: dt.datetime
@@ -82,7 +82,7 @@ class Group:
 
 
 def describe_difference(error_fraction: float | None) -> str:
-    """0.008 -> "0.8 % over"; what cannot be compared is said."""
+    """0.008 -> "0.8 % over"; None -> "not comparable"."""
     if error_fraction is None:
         return "not comparable"
     if abs(error_fraction) < _LEVEL:
@@ -91,7 +91,7 @@ def describe_difference(error_fraction: float | None) -> str:
 
 
 def groups_of(grades: Iterable[Grade]) -> list[Group]:
-    """By GPU and family, those with most runs first."""
+    """Group by GPU and family, those with most runs first."""
     found: dict[tuple[str, str], list[Grade]] = defaultdict(list)
     for grade in grades:
         found[grade.gpu, grade.family].append(grade)

@@ -1,6 +1,6 @@
-"""What the pages say of an estimate: pure functions from a stored one to sentences, bars and table rows.
+"""The texts of an estimate: pure functions of a stored estimate to sentences, bars and table rows.
 
-Every sentence is in the conditional: nothing here was measured.
+Every sentence is in the conditional, because nothing here was measured.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from analysis.runs.gpu_catalog import Price
 
 _LIMITS = {
-    "memory": "",  # what is meant where nothing else is said
-    "max_batch_size": "largest size asked about",
+    "memory": "",  # the usual limit: no text
+    "max_batch_size": "largest requested size",
     "does_not_fit": "does not fit",
 }
 _METHODS = {
@@ -29,7 +29,7 @@ _METHODS = {
     "approximate_fake_cpu": "Approximate: traced with the CPU's kernels; a GPU's own may take several percent more or "
     "less",
 }
-_SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose name begins with a vowel: an A100, an H100, an RTX 4090
+_SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose names begin with a vowel: an A100, an H100, an RTX 4090
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class KindRow:
 
 
 def headline(estimate: StoredEstimate, spec: Mapping[str, Any]) -> str:
-    """Write "An A100 40GB would train BERT base with up to about 508; keep to 480 to be safe."."""
+    """Write "An A100 40GB would train BERT base with up to about 508; 480 is safe within the margin."."""
     card, name = with_article(short_device_name(estimate.gpu_name)), model_name(spec["model"])
-    card += f" held to {round_bytes(estimate.held_to_bytes)}" if estimate.held_to_bytes else ""
+    card += f" limited to {round_bytes(estimate.memory_limit_bytes)}" if estimate.memory_limit_bytes else ""
     verb = "run forward and backward" if spec["optimizer"] == "none" else "train"
     if not estimate.fits_at_all:
         return f"{card} would not {verb} {name}: not even one sample would fit."
@@ -71,20 +71,20 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any]) -> str:
     safe = estimate.safe_batch_size
     if estimate.limits == "max_batch_size" and safe == largest:
         return f"{card} would {verb} {name} with {reach}."
-    keep = f"keep to {safe:,} to be safe" if safe else "no size is safe within the margin"
+    keep = f"{safe:,} is safe within the margin" if safe else "no size is safe within the margin"
     return f"{card} would {verb} {name} with {reach}; {keep}."
 
 
 def headline_of_all(estimates: Sequence[StoredEstimate], spec: Mapping[str, Any], left_out: int = 0) -> str:
-    """How many cards would take today's batch size; `left_out` are those that cannot do what was requested at all."""
+    """Say how many cards would take today's batch size; `left_out` are those that cannot run the settings at all."""
     count = len(estimates) + left_out
     size, name = int(spec["current_batch_size"]), model_name(spec["model"])
     safe = [estimate for estimate in estimates if (estimate.safe_batch_size or 0) >= size]
     if not safe:
         return f"None of {count} cards would safely train {name} with your batch of {size:,}."
     smallest = short_device_name(min(safe, key=lambda estimate: estimate.total_bytes).gpu_name)
-    of_all = "All" if len(safe) == count else f"{len(safe)} of"
-    return f"{of_all} {count} cards would train {name} with your batch of {size:,}; the smallest is {smallest}."
+    share = "All" if len(safe) == count else f"{len(safe)} of"
+    return f"{share} {count} cards would train {name} with your batch of {size:,}; the smallest is {smallest}."
 
 
 def with_article(name: str) -> str:
@@ -96,7 +96,7 @@ def with_article(name: str) -> str:
 
 
 def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[MemoryBar]:
-    """Today's size and the safe one, of the whole card."""
+    """Return the bars of today's size and the safe one."""
     wanted = {"today": ("Today", current_batch_size), "recommended": ("Safe", estimate.safe_batch_size)}
     return [
         _bar(key, title, size, estimate)
@@ -114,7 +114,7 @@ def _bar(key: str, title: str, size: int, estimate: StoredEstimate) -> MemoryBar
 
 
 def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack | None:
-    """Return what would hold the memory at the peak: of the safe size, else of today's."""
+    """Return the memory by kind at the peak: of the safe size, else of today's."""
     point = estimate.at(estimate.safe_batch_size) or estimate.at(current_batch_size)
     if point is None or not point.by_kind:
         return None
@@ -123,13 +123,13 @@ def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack |
 
 
 def kind_rows(points: Sequence[EstimatedPoint]) -> list[KindRow]:
-    """Return the table beside the stack; kinds that nothing holds are left out."""
+    """Return the table of memory by kind; kinds without any memory are left out."""
     rows = [KindRow(f"kind-{key}", label, tuple(point.by_kind.get(key) for point in points)) for key, label in KINDS]
     return [row for row in rows if any(row.sizes)]
 
 
 def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
-    """Put the card that takes most first; then by memory."""
+    """Sort the cards by their largest batch size, then by memory."""
     most = max((estimate.largest_batch_size or 0 for estimate in estimates), default=0)
     ordered = sorted(estimates, key=lambda e: (-(e.largest_batch_size or 0), -e.total_bytes, e.gpu_name))
     return [_gpu_row(estimate, most, current_batch_size, prices.get(estimate.gpu_id)) for estimate in ordered]
@@ -155,7 +155,7 @@ def _gpu_row(estimate: StoredEstimate, most: int, current_batch_size: int, price
 
 
 def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:
-    """Where the figures come from, and how far they may be off."""
+    """Return the method of the estimate and its error."""
     rows = [
         ("Method", _METHODS.get(estimate.method, estimate.method)),
         ("Approximate because", estimate.approximate_because),
@@ -181,7 +181,7 @@ def describe_price(price: Price | None) -> str:
 
 
 def describe_error(known_error: Mapping[str, Any]) -> str:
-    """Write "typically 1.3 %, at worst 7.9 % (10 public runs)"; that it is not known is said."""
+    """Write "typically 1.3 %, at worst 7.9 % (10 public runs)"; without figures "not known ..."."""
     typical, worst = known_error.get("typical_fraction"), known_error.get("worst_fraction")
     parts = [
         "" if typical is None else f"typically {percent(typical)}",
@@ -202,7 +202,7 @@ def _describe_peak(estimate: StoredEstimate) -> str:
 def _describe_margin(margin_fraction: float | None) -> str:
     if margin_fraction is None:
         return ""
-    return f"{percent(margin_fraction)}: the safe size still fits if everything takes so much more"
+    return f"{percent(margin_fraction)}: the safe size still fits if it needs this much more memory"
 
 
 def _describe_context(estimate: StoredEstimate) -> str:

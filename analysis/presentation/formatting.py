@@ -1,4 +1,4 @@
-"""Figures as people read them. The only place that rounds: everything else keeps bytes, seconds and ratios.
+"""Numbers as text for people. The only place that rounds: everything else uses bytes, seconds and ratios.
 
 An unknown figure is `None` and reads "not measured", never 0.
 """
@@ -36,7 +36,7 @@ def exact_bytes_text(size_bytes: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """133.2 -> "2 m 13 s"; below ten seconds one decimal is kept, whole minutes and hours stand alone."""
+    """133.2 -> "2 m 13 s"; below ten seconds with one decimal; whole minutes and hours without seconds."""
     if seconds is None:
         return NOT_MEASURED
     if seconds < 9.95:
@@ -62,7 +62,7 @@ def rate(samples_per_second: float | None) -> str:
 
 
 def factor(ratio: float | None) -> str:
-    """1.6193 -> "1.62x"; a ratio of ten or more keeps one decimal at most."""
+    """1.6193 -> "1.62x"; a ratio of ten or more with at most one decimal."""
     if ratio is None:
         return NOT_MEASURED
     return f"{ratio:.2f}x" if ratio < 10 else times(ratio)
@@ -108,7 +108,7 @@ def percent(fraction: float | None) -> str:
 
 
 def usd(amount_usd: float | None) -> str:
-    """1.592 -> "$1.59"; less than half a cent is said, not rounded to nothing."""
+    """1.592 -> "$1.59"; a positive amount below half a cent -> "less than $0.01"."""
     if amount_usd is None:
         return NOT_MEASURED
     size = abs(amount_usd)

@@ -1,6 +1,6 @@
-"""The one sentence a result page leads with. It promises nothing that was not measured.
+"""The headline of a result page. It claims nothing that was not measured.
 
-Where the speed-up has an interval, the sentence claims no more than the whole interval does.
+Where the speed-up has an interval, a claim must hold for the whole interval.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Headline:
 
 
 def headline(result: StoredResult, savings: Savings | None = None) -> Headline:
-    """Say what the run found and what to do; the money under the run's own assumptions or the reader's."""
+    """Return the result and the recommendation; the saving follows the run's own assumptions or the reader's."""
     where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
     if result.largest is None:
         return Headline(_nothing_fits(result, where, name))
@@ -57,11 +57,11 @@ def _nothing_fits(result: StoredResult, where: str, name: str) -> str:
 
 def _opening(result: StoredResult) -> str:
     is_unchanged = result.recommended and result.recommended.batch_size == result.current_batch_size
-    return "Keep your " if is_unchanged else "Use "
+    return "Keep your " if is_unchanged else "Recommended: "
 
 
 def _comparison(result: StoredResult, savings: Savings) -> str:
-    """Say what the recommended size gains over today's."""
+    """Compare the recommended size with today's."""
     today, speedup = result.current_batch_size, result.speedup
     recommended = result.recommended.batch_size if result.recommended else None
     if not result.is_speed_measurable:
@@ -69,42 +69,42 @@ def _comparison(result: StoredResult, savings: Savings) -> str:
     if recommended == today:
         return f": no measured size{_with_reserve(result)} is more than 3 % faster."
     if result.current_is_refused:
-        return f": your {today:,} does not fit."
+        return f"; your {today:,} does not fit."
     if speedup is None:
-        return f"; its speed against your {today:,} was not measured."
+        return f"; its speed relative to your {today:,} was not measured."
     interval = factor_range(result.speedup_low, result.speedup_high)
     if is_faster(result):
         between = f" ({interval})" if interval else ""
-        return f": {factor(speedup)} as fast as your {today:,}{between}{_saving(savings)}."
+        return f", {factor(speedup)} as fast as your {today:,}{between}{_saving(savings)}."
     figures = f"{factor(speedup)}, {interval}" if interval else factor(speedup)
     less = ", in less memory" if recommended and recommended < today else ""
     if is_slower(result):
-        return f": slower than your {today:,} ({figures}){less}, with {_reserve(result)} of the memory left free."
-    return f": about as fast as your {today:,} ({figures}){less}."
+        return f", slower than your {today:,} ({figures}){less}, with {_reserve(result)} of the memory left free."
+    return f", about as fast as your {today:,} ({figures}){less}."
 
 
 def is_faster(result: StoredResult) -> bool:
-    """By more than noise, and at the lower end of the interval too."""
+    """Whether the recommended size is faster by more than noise, at the lower end of the interval too."""
     if result.speedup is None or result.speedup < CLEARLY_FASTER:
         return False
     return result.speedup_low is None or result.speedup_low > 1
 
 
 def is_slower(result: StoredResult) -> bool:
-    """By more than the 3 % that a smaller batch is worth, and at the upper end of the interval too.
+    """Whether the recommended size is slower by more than 3 %, at the upper end of the interval too.
 
-    Only today's size leaving less than the reserve can lead to that.
+    That is only possible where today's size leaves less than the reserve.
     """
     return result.keeps_reserve and result.speedup_high is not None and result.speedup_high < 1 / CLEARLY_FASTER
 
 
 def _by_memory(result: StoredResult) -> str:
-    """Say what is recommended where speeds could not be compared, and why they could not."""
+    """Explain a recommendation without a comparison of speeds, and why there is none."""
     why = (result.speed and result.speed.reason) or "its speed was not compared"
     if result.keeps_reserve:
-        chosen = f": the largest measured size that leaves {_reserve(result)} of the memory free"
+        chosen = f", the largest measured size that leaves {_reserve(result)} of the memory free"
     else:
-        chosen = f": no measured size leaves {_reserve(result)} of the memory free"
+        chosen = f". No measured size leaves {_reserve(result)} of the memory free"
     return f"{chosen}. {why[:1].upper()}{why[1:]}."
 
 
@@ -117,7 +117,7 @@ def _reserve(result: StoredResult) -> str:
 
 
 def _saving(savings: Savings) -> str:
-    """Write ", saving $0.45 a run"; nothing where it may be less than a cent, or is not known."""
+    """Write ", saving $0.45 a run"; nothing where it may be less than a cent, or is unknown."""
     per_run, low = savings.per_run_usd, savings.per_run_usd_low
     if per_run is None or min(per_run, per_run if low is None else low) < CENT:
         return ""

@@ -22,12 +22,12 @@ def model_name(model: str) -> str:
 
 
 def family_name(model: str) -> str:
-    """Models whose estimates err alike, as the engine groups them."""
+    """Return the family of models, within which estimates have similar errors."""
     return _FAMILIES[WORKLOADS[model].architecture] if model in WORKLOADS else model
 
 
 def describe_settings(spec: Mapping[str, Any]) -> list[str]:
-    """Name the settings of a run, short, in the order a reader asks for them; defaults of the rarer ones go unsaid."""
+    """Name the settings of a run, in short; rarer settings with their default are left out."""
     described = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
     for name in TRAINING_SETTINGS:
         value = spec.get(name, DEFAULTS[name])
@@ -52,24 +52,24 @@ def describe_input(spec: Mapping[str, Any]) -> str:
 
 
 def trains(spec: Mapping[str, Any]) -> str:
-    """Return the verb for what was run: without an optimizer it is no training."""
+    """Return the verb of the run: without an optimizer it is not training."""
     return "runs forward and backward" if spec["optimizer"] == "none" else "trains"
 
 
 def place(device: DeviceFacts, limit_bytes: int) -> str:
-    """Write "On this A100-SXM4-40GB,", with the limit where the run was held below the device."""
+    """Write "On this A100-SXM4-40GB,", with the memory limit of the run if it is below the device's memory."""
     name = "CPU" if device.kind == "cpu" else short_device_name(device.name)
-    held = f" held to {round_bytes(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
-    return f"On this {name},{held}"
+    limit = f" limited to {round_bytes(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
+    return f"On this {name},{limit}"
 
 
 def short_device_name(name: str) -> str:
-    """Without the maker where the rest says enough: "A100-SXM4-40GB"."""
+    """Write the name without the vendor: "A100-SXM4-40GB"."""
     return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
 
 
 def run_place(run: Run) -> str:
-    """Where a run runs or ran; of a waiting one, where it asks to; of an estimate, the card it is for."""
+    """Return a run's device; of a waiting run the requested one, of an estimate its card."""
     if run.is_estimate:
         return short_device_name(gpu_name(run.gpu))
     if device := _device_of(run):
@@ -78,7 +78,7 @@ def run_place(run: Run) -> str:
 
 
 def run_place_bytes(run: Run) -> int | None:
-    """Return the memory of that device; None while any would do."""
+    """Return the memory of that device; None while any device is possible."""
     if run.is_estimate:
         return gpu_total_bytes(run.gpu)
     device = _device_of(run)
@@ -86,7 +86,7 @@ def run_place_bytes(run: Run) -> int | None:
 
 
 def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None:
-    """Why no larger size is known to fail, in a sentence; None where the boundary is certified."""
+    """Explain why no larger size is known to fail; None where the boundary is certified."""
     if boundary.certified:
         return None
     spent = f"Not certified: the time budget of {duration(spec['time_budget_seconds'])} was spent"
@@ -112,18 +112,18 @@ def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None
 
 
 def describe_unsteady(batch_sizes: list[int]) -> str | None:
-    """Say what to think of a speed-up whose timings were still moving; None where they were steady."""
+    """Warn of a speed-up with unsteady timings; None where they were steady."""
     if not batch_sizes:
         return None
     which = " and ".join(f"batch {size:,}" for size in batch_sizes)
     return (
-        f"The step times of {which} were still moving when the timed pass ended, so the speed-up is rough. "
-        "Run it again when nothing else is busy on this machine."
+        f"The step times of {which} were not steady when the timed pass ended, so the speed-up is approximate. "
+        "Run it again when the machine is otherwise idle."
     )
 
 
 def _device_of(run: Run) -> Device | None:
-    """One that was given back waits again, for what it asked."""
+    """Return the run's device; of a queued one, also after an earlier attempt, the requested device."""
     return run.requested_device if run.state == State.QUEUED else run.device or run.requested_device
 
 

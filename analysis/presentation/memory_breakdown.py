@@ -1,4 +1,4 @@
-"""Where the memory goes: by kind at the recommended size, by kind over all sizes, and what each counter saw."""
+"""Use of memory: by kind at the recommended size, by kind over all sizes, and by each counter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.stats import decisive_probes
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one counter saw at the peak, as a share of what the run was allowed. `text` says what is counted."""
+    """The value of one counter at the peak, as a share of the limit. `text` says what is counted."""
 
     name: str
     text: str
@@ -21,7 +21,7 @@ class Level:
 
 
 def stack_probe(result: StoredResult) -> Probe | None:
-    """Whose memory is shown: the recommended size's, else none."""
+    """Return the probe whose memory is shown: the recommended size's."""
     wanted = result.recommended.batch_size if result.recommended else None
     fitting = (p for p in result.probes if p.batch_size == wanted and p.memory_by_kind is not None)
     return next(fitting, None)
@@ -36,7 +36,7 @@ def stack(result: StoredResult) -> Stack | None:
 
 
 def stacks(result: StoredResult) -> list[Stack]:
-    """Return the kinds of every size that fits, all on one scale: the limit of the run."""
+    """Return the kinds of every size that fits, on one scale: the limit of the run."""
     probes = [probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_by_kind]
     drawn = (
         memory_stack(probe.batch_size, kinds, peak_phase=probe.peak_phase, whole_bytes=result.limit_bytes)
@@ -47,7 +47,7 @@ def stacks(result: StoredResult) -> list[Stack]:
 
 
 def levels(result: StoredResult) -> list[Level]:
-    """Allocated, reserved, device-used and the limit, at the recommended size; what was not measured is left out."""
+    """Return allocated, reserved, device-used and the limit at the recommended size, without unknown figures."""
     probe = stack_probe(result)
     if probe is None:
         return []
@@ -55,7 +55,7 @@ def levels(result: StoredResult) -> list[Level]:
         ("allocated", "by tensors", probe.peak_allocated_bytes),
         ("reserved", "by PyTorch's allocator", probe.peak_reserved_bytes),
         ("device used", "all processes, the context too", probe.device_used_bytes),
-        ("limit", "what this run was allowed", result.limit_bytes),
+        ("limit", "memory that this run may use", result.limit_bytes),
     )
     whole = max(size for *_, size in rows if size is not None)
     return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]

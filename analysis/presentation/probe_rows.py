@@ -35,11 +35,11 @@ class ProbeLine:
     notes: tuple[str, ...]
     is_recommended: bool
     estimated_bytes: int | None = None
-    """What was predicted to be allocated; None where nothing was predicted for this size."""
+    """The predicted allocation; None where there is no prediction for this size."""
 
     @property
     def phase(self) -> str:
-        """Where the peak was, or where it failed: "optimizer_step" as text; empty when not known."""
+        """The phase of the peak or of the failure, as text; empty when unknown."""
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
 
 
@@ -47,7 +47,7 @@ ProbeKey = tuple[int, str, float]
 
 
 def probe_key(probe: ProbeRow) -> ProbeKey:
-    """Return what tells a probe from the others, stored as a row or in a result."""
+    """Return the key that identifies a probe, whether stored as a row or in a result."""
     return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
 
 
@@ -57,7 +57,7 @@ def probe_lines(
     carried: Collection[ProbeKey] = (),
     estimate: StoredEstimate | None = None,
 ) -> list[ProbeLine]:
-    """In the order given, which is the order they were run. `carried`: measured in an earlier attempt."""
+    """Return the lines in the order of the probes. `carried`: measured in an earlier attempt."""
     estimated = {point.batch_size: point.peak_allocated_bytes for point in estimate.points} if estimate else {}
     return [_line(probe, roles, probe_key(probe) in carried, estimated) for probe in probes]
 

@@ -1,4 +1,4 @@
-"""The parts of an answer: three figures, the certificate, the setting to paste, where the seconds went."""
+"""The parts of a result: three figures, the certificate, the setting to paste, the time spent."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from engine.search import does_not_fit
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One large number: its kind (measured, derived, empty where unknown), the text under it, what it assumes.
+    """One large number: its kind (measured, derived, empty where unknown), the text under it, its assumptions.
 
-    `interval` holds the truth in 95 of 100 such measurements; empty where it is not known.
+    `interval` is the 95 % confidence interval; empty where it is unknown.
     """
 
     title: str
@@ -54,7 +54,7 @@ class Evidence:
 
 
 def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
-    """Speed-up, cost per run, saving per year; the money under the run's own assumptions or the reader's."""
+    """Return speed-up, cost per run and saving per year, with the run's own assumptions or the reader's."""
     savings = savings or result.savings
     if not result.is_speed_measurable:
         return [_speedup(result), *map(_unknown_money, ("Cost per run", "Saved per year"))]
@@ -62,7 +62,7 @@ def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure
 
 
 def _unknown_money(title: str) -> Figure:
-    return Figure(title, NOT_MEASURED, "", "No money is derived from a speed that was not measurable.")
+    return Figure(title, NOT_MEASURED, "", "Not derived, because the speed was not measurable.")
 
 
 def _speedup(result: StoredResult) -> Figure:
@@ -72,7 +72,7 @@ def _speedup(result: StoredResult) -> Figure:
     text = f"{rate(result.current.samples_per_second)} → {rate(result.recommended.samples_per_second)} samples/s."
     ratio = result.batch_size_ratio
     if ratio is not None and ratio > 1:
-        text += f" The batch is {times(ratio)} as large; speed is what counts."
+        text += f" The batch is {times(ratio)} as large."
     interval = factor_range(result.speedup_low, result.speedup_high)
     is_gain = is_faster(result) if interval else result.speedup > 1
     return Figure(title, factor(result.speedup), "measured", text, is_gain=is_gain, interval=interval)
@@ -80,9 +80,11 @@ def _speedup(result: StoredResult) -> Figure:
 
 def _why_no_speedup(result: StoredResult) -> str:
     if result.speed is not None and not result.is_speed_measurable:
-        return f"{_sentence(result.speed.reason or 'the speeds were not compared')} No size is named by its speed."
+        return (
+            f"{_sentence(result.speed.reason or 'the speeds were not compared')} Speed was not used to choose a size."
+        )
     if result.recommended is None:
-        return "No size was measured to compare."
+        return "No size was measured for a comparison."
     if result.current_is_refused:
         return f"Your {result.current_batch_size:,} does not run here, so there is no speed to compare with."
     if result.current is None and result.current_batch_size > result.spec["max_batch_size"]:
@@ -94,7 +96,9 @@ def _cost_per_run(savings: Savings) -> Figure:
     today = savings.hours_per_run * savings.price_per_hour_usd
     assumption = f"{number(savings.hours_per_run)} h a run today, {usd(savings.price_per_hour_usd)} an hour"
     if savings.per_run_usd is None:
-        return Figure("Cost per run", usd(today), "derived", "today; what it would become is not known.", assumption)
+        return Figure(
+            "Cost per run", usd(today), "derived", "today; the cost with the recommended size is unknown.", assumption
+        )
     interval = ""
     if savings.per_run_usd_low is not None and savings.per_run_usd_high is not None:
         interval = usd_range(today - savings.per_run_usd_high, today - savings.per_run_usd_low)
@@ -105,7 +109,7 @@ def _cost_per_run(savings: Savings) -> Figure:
 def _saved_per_year(savings: Savings) -> Figure:
     per_year = savings.per_year_usd
     formula = "hours × price × (1 − 1 / speed-up) × runs."
-    text = "Not known without a measured speed-up." if per_year is None else formula
+    text = "Unknown without a measured speed-up." if per_year is None else formula
     assumption = f"{savings.runs_per_year:,} runs a year on one device"
     kind = "" if per_year is None else "derived"
     low = per_year if savings.per_year_usd_low is None else savings.per_year_usd_low
@@ -114,31 +118,29 @@ def _saved_per_year(savings: Savings) -> Figure:
 
 
 def describe_reserve(result: StoredResult) -> str:
-    """Say what the recommended size leaves free, beside what was requested; empty where either is not known."""
+    """Say what the recommended size leaves free, and what was requested; empty where either is unknown."""
     if result.recommended is None or result.free_bytes is None or result.speed is None:
         return ""
     share = percent(result.free_bytes / result.limit_bytes)
     left = f"{result.recommended.batch_size:,} leaves {bytes_text(result.free_bytes)} free, {share}"
-    wish = f"this run asked for at least {round_percent(result.speed.reserve_fraction)}"
-    return f"{left}; {wish}{'' if result.keeps_reserve else ', which no measured size leaves'}."
+    requested = f"requested: at least {round_percent(result.speed.reserve_fraction)}"
+    return f"{left}; {requested}{'' if result.keeps_reserve else ', which no measured size leaves'}."
 
 
 def describe_timing(result: StoredResult) -> str:
-    """How the speeds were compared, and what else the machine did meanwhile; empty where that is not known."""
+    """Say how the speeds were compared, and the load of other work meanwhile; empty where that is unknown."""
     speed = result.speed
     if speed is None or not speed.seconds:
         return ""
     text = f"Compared side by side for {duration(speed.seconds)}"
     if speed.rounds:
         text += f" in {speed.rounds} rounds, {speed.quiet_rounds} of them without other work"
-        text += (
-            f"; the intervals hold the truth in {round_percent(speed.confidence).removesuffix(' %')} of 100 such runs"
-        )
+        text += f"; the intervals have a confidence of {round_percent(speed.confidence)}"
     if speed.others_cores is not None and speed.cores:
         text += f". Meanwhile other work used {speed.others_cores:.1f} of {speed.cores} cores"
     if speed.left_out_batch_sizes:
         sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
-        text += f". Not timed, because they did not fit beside the others: {sizes}"
+        text += f". Not timed, because they did not fit together with the others: {sizes}"
     return f"{text}."
 
 
@@ -147,7 +149,7 @@ def _sentence(text: str) -> str:
 
 
 def certificate(result: StoredResult) -> list[Evidence]:
-    """Say what ran, what was refused, and what is still open."""
+    """Return the evidence: what fits, what was refused, and what is unknown."""
     boundary, lines = result.boundary, []
     if boundary.largest_batch_size:
         lines.append(Evidence("fits", "fits", _describe_fit(result)))
@@ -186,12 +188,12 @@ _CAUSES = {Outcome.SIZE_LIMIT: "a limit of the library", Outcome.ERROR: "failed 
 
 
 def need(result: StoredResult) -> str | None:
-    """How much a model that does not fit needed, and how much there was, as far as it is known."""
+    """Say how much memory a model that does not fit needed, and how much there was, where known."""
     return None if not _does_not_fit(result) else does_not_fit.describe_need(_refusal(result), result.limit_bytes)
 
 
 def suggestions(result: StoredResult) -> list[str]:
-    """Say what may make a model fit that does not; empty where something fits."""
+    """Suggest what may make a model fit; empty where a size fits."""
     if not _does_not_fit(result):
         return []
     return does_not_fit.suggestions(
@@ -212,11 +214,11 @@ def _refusal(result: StoredResult) -> Probe | None:
 
 
 def paste(result: StoredResult) -> str | None:
-    """Return the setting to paste, in the terms of the library the model comes from."""
+    """Return the setting to paste, for the library that the model comes from."""
     if result.recommended is None:
         return None
     size, today = result.recommended.batch_size, result.current_batch_size
-    # a smaller size than today's keeps the batch the optimizer sees by adding up gradients
+    # with a smaller size than today's, gradient accumulation keeps the optimizer's batch the same
     accumulation = -(-today // size)
     workload = WORKLOADS.get(result.spec["model"])
     if workload is not None and workload.library == "torchvision":
@@ -246,11 +248,11 @@ def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidenc
     """Return what was predicted before the run, as a line under the certificate."""
     largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
     size = "no size fits" if not largest else f"up to {largest:,}"
-    return Evidence("estimate", "estimate", f"Said {size} before anything was run: {row.difference}.")
+    return Evidence("estimate", "estimate", f"Estimated {size} before the run: {row.difference}.")
 
 
 def timings(result: StoredResult) -> list[tuple[str, float]]:
-    """Where the seconds went, the largest parts as the engine names them."""
+    """Return the time that each part of the run took."""
     parts = result.timings
     return [
         ("Imports", parts.import_seconds),

@@ -1,4 +1,4 @@
-"""Rows of the list of runs: what one line says of each run, from columns alone."""
+"""Rows of the list of runs, from columns alone."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class HistoryRow:
 
     @property
     def used_percent(self) -> str | None:
-        """How much of the limit the recommended size takes, for the small bar."""
+        """The share of the limit that the recommended size uses, for the small bar."""
         used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
         return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
 
 
 def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[HistoryRow]:
-    """In the order given."""
+    """Return the rows in the given order."""
     return [_row(run, positions.get(run.pk)) for run in runs]
 
 

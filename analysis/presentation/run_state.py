@@ -1,4 +1,4 @@
-"""Each state of a run in icon, word and colour, and what the page says when a run ended without a result."""
+"""The label of each state of a run, and the texts for a run that ended without a result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analysis.runs.retry_policy import Cause
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A state as a small label: never by colour alone."""
+    """A state as a small label with an icon, so that it does not depend on colour."""
 
     icon: str
     word: str
@@ -59,35 +59,35 @@ _ENDINGS = {
     ),
     State.INTERRUPTED: (
         "{} on {}: the analysis was interrupted.",
-        "Its worker stopped before the end; the analysis itself did nothing wrong.",
+        "Its worker stopped before the end; the analysis itself did not fail.",
     ),
 }
 _ESTIMATE_ENDINGS = {
-    State.FAILED: ("{} on {}: no estimate could be made.", "The predictor gave no figures. It says why below."),
+    State.FAILED: ("{} on {}: no estimate could be made.", "The predictor gave no figures. The reason is below."),
     State.CANCELLED: ("{} on {}: the estimate was cancelled.", "It gives no figures."),
     State.INTERRUPTED: (
         "{} on {}: the estimate was interrupted.",
-        "Its worker stopped before the end; the estimate itself did nothing wrong. Ask for it again.",
+        "Its worker stopped before the end; the estimate itself did not fail. Start it again.",
     ),
 }
 
 
 def chip(run: Run) -> Chip:
-    """Return the state's label; a running run that was asked to stop says so."""
+    """Return the state's label; of a running run with a cancel request "stopping"."""
     if run.state == State.RUNNING and run.cancel_requested:
         return _STOPPING
     return _CHIPS[State(run.state)]
 
 
 def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
-    """Say what happens right now, in a sentence; `turn` is that of a waiting run, if it is known."""
+    """Describe the current phase in a sentence; `turn` is the queue position of a waiting run, if known."""
     if run.state == State.QUEUED and run.is_estimate:
         return "Waiting for a free worker; an estimate needs no device."
     if run.state == State.QUEUED:
         return (
             f"Waiting: {describe_queue_position(turn)}."
             if turn
-            else f"Waiting for {run_place(run)}; when is not known."
+            else f"Waiting for {run_place(run)}; the start time is unknown."
         )
     if run.cancel_requested:
         return "Stopping the engine."
@@ -106,17 +106,17 @@ def describe_queue_position(turn: QueuePosition) -> str:
 
 
 def is_silent(run: Run) -> bool:
-    """Tell whether it runs, and its worker has not been heard of for so long that it may be gone."""
+    """Whether the run is running but its worker has given no sign of life for so long that it may be dead."""
     return run.state == State.RUNNING and (_silent_seconds(run) or 0.0) > settings.RUN_SUSPECT_SECONDS
 
 
 def describe_silence(run: Run) -> str:
-    """Say that what the page shows may be out of date, and what follows; empty while the worker is heard of."""
+    """Warn that the page may be out of date, and what happens next; empty while the worker gives signs of life."""
     if not is_silent(run):
         return ""
     return (
-        f"No sign of life from its worker for {duration(_silent_seconds(run))}: what stands here may be out of date. "
-        f"After {duration(settings.RUN_LEASE_SECONDS)} or a little more the run is given to another attempt."
+        f"No sign of life from its worker for {duration(_silent_seconds(run))}: this page may be out of date. "
+        f"After about {duration(settings.RUN_LEASE_SECONDS)} another attempt starts."
     )
 
 
@@ -126,7 +126,7 @@ def _silent_seconds(run: Run) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class RemainingTimeText:
-    """How long it may still take, and what that is read off; `left` tells the page's clock when to count to."""
+    """How long the run may still take, and the basis of that; `left` is for the page's countdown."""
 
     left: RemainingTime
     text: str
@@ -134,7 +134,7 @@ class RemainingTimeText:
 
 
 def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
-    """Write "1 m 10 s to 2 m left", as 4 earlier runs like it took 2 m to 3 m."""
+    """Write "1 m 10 s to 2 m left", because 4 similar earlier runs took 2 m to 3 m."""
     now = timezone.now()
     soonest, latest = ((moment - now).total_seconds() for moment in (left.soonest_at, left.latest_at))
     took = f"{duration(left.shortest_seconds)} to {duration(left.longest_seconds)}"
@@ -146,39 +146,39 @@ def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
 
 
 def ending(run: Run) -> tuple[str, str]:
-    """Headline and explanation of a run that ended without a result."""
+    """Return headline and explanation of a run that ended without a result."""
     title, explanation = (_ESTIMATE_ENDINGS if run.is_estimate else _ENDINGS)[State(run.state)]
     return title.format(model_name(run.model), run_place(run)), explanation
 
 
 def describe_measured(probes: int) -> str:
-    """Whether there is anything to look at below."""
-    return "What was measured until then is below." if probes else "Nothing had been measured by then."
+    """Say whether there are measurements below."""
+    return "The measurements until then are below." if probes else "Nothing had been measured by then."
 
 
 def advice(run: Run) -> list[str]:
-    """Say what can be done now about a run that ended without a result."""
+    """Return advice for a run that ended without a result."""
     if run.state == State.CANCELLED:
-        return ["Start it again: this page stays as it is, and a new run measures anew."]
+        return ["Start it again: a new run measures again, and this page stays unchanged."]
     if run.state == State.INTERRUPTED:
         return [
-            "Look whether its host is up: the fleet page says when each device was last heard of.",
-            "Then run it again; nothing about the settings has to change.",
+            "Check whether its host is up: the fleet page shows the last sign of life of each device.",
+            "Then run it again with the same settings.",
         ]
     return [_ADVICE.get(run.error_code, _ADVICE_OF_ANY), _ADVICE_LOG]
 
 
-_ADVICE_LOG = "Read the end of the log below: it holds the engine’s own last words."
-_ADVICE_OF_ANY = "Run it again; if it fails in the same way, change the settings it names."
+_ADVICE_LOG = "Read the end of the log below: it shows the engine’s last output."
+_ADVICE_OF_ANY = "Run it again; if it fails in the same way, change the settings that the message names."
 _ADVICE = {
-    "time_out": "Give it a larger time budget, or a smaller workload: change and run.",
-    "bad_spec": "Change what the message names, and run that.",
-    "device_unavailable": "Look on the fleet page whether the device is there, or choose another one.",
-    "weights_unavailable": "The weights could not be loaded: leave pretrained out, random ones need as much memory.",
-    "estimate_impossible": "Nothing is predicted for this: measure it instead.",
-    "engine_not_started": "The worker cannot start the engine: have a look at its installation.",
-    Cause.ENGINE_KILLED: "Something killed it, often the host’s memory running out: leave it more, or lower the limit.",
+    "time_out": "Start a new run with a larger time budget or a smaller workload.",
+    "bad_spec": "Change the setting that the message names, and run again.",
+    "device_unavailable": "Check on the fleet page whether the device is available, or choose another one.",
+    "weights_unavailable": "The weights could not be loaded: leave out `pretrained`, random ones need the same memory.",
+    "estimate_impossible": "This cannot be estimated: measure it instead.",
+    "engine_not_started": "The worker cannot start the engine: check the installation on its host.",
+    Cause.ENGINE_KILLED: "Something killed the engine, often a lack of host memory: free some, or lower the limit.",
     Cause.ENGINE_CRASHED: "A library or a driver crashed: run it again, or on another device or with other settings.",
-    Cause.ENGINE_WORKER_DIED: "It was killed or crashed: the message says which, the host’s log (dmesg) may say why.",
-    Cause.STALLED: "Nothing moved for too long: the device may hang. Look at it before running again.",
+    Cause.ENGINE_WORKER_DIED: "A process of the engine was killed or crashed: see the message and the host’s dmesg.",
+    Cause.STALLED: "The run made no progress for too long: the device may hang. Check it before running again.",
 }

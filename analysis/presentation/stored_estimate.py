@@ -1,6 +1,6 @@
 """The stored JSON of an estimate, read back for pages.
 
-Read leniently, as `stored.py` reads results: a card or a model that is no longer offered must still be shown.
+Read leniently, like results: a card or a model that is no longer in the catalogue can still be shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class EstimatedPoint:
-    """What one batch size would take."""
+    """The estimated memory of one batch size."""
 
     batch_size: int
     fits: bool
@@ -38,12 +38,12 @@ class EstimatedPoint:
 
     @property
     def memory_bytes(self) -> int:
-        """What training takes by itself: reserved where an allocator reserves, else allocated."""
+        """The memory of the training itself: reserved where an allocator reserves, else allocated."""
         return self.peak_allocated_bytes if self.peak_reserved_bytes is None else self.peak_reserved_bytes
 
     @property
     def where(self) -> str:
-        """Write "backward, in scaled_dot_product_attention"; empty where it is not known."""
+        """Write "backward, in scaled_dot_product_attention"; empty where it is unknown."""
         phase = self.phase.replace("_", " ")
         return f"{phase}, in {self.operator}" if phase and self.operator else phase
 
@@ -57,7 +57,7 @@ class StoredEstimate:
     total_bytes: int
     context_bytes: int | None
     is_calibrated: bool
-    held_to_bytes: int | None
+    memory_limit_bytes: int | None
     """The memory limit that was requested, which is below the card's memory."""
     largest_batch_size: int | None
     safe_batch_size: int | None
@@ -75,12 +75,12 @@ class StoredEstimate:
 
     @property
     def capacity_bytes(self) -> int:
-        """What the bars are of: the whole card, or the limit it is held to."""
-        return self.held_to_bytes or self.total_bytes
+        """The full length of the bars: the memory of the card, or the memory limit."""
+        return self.memory_limit_bytes or self.total_bytes
 
     def memory_bytes(self, point: EstimatedPoint) -> int:
-        """Of a whole card what the driver would count, context and all; of a limit what counts against it."""
-        is_whole = self.held_to_bytes is None and point.device_used_bytes is not None
+        """Return the memory that counts: for a whole card the driver's figure, for a limit the allocator's."""
+        is_whole = self.memory_limit_bytes is None and point.device_used_bytes is not None
         return point.device_used_bytes or 0 if is_whole else point.memory_bytes
 
     @property
@@ -89,12 +89,12 @@ class StoredEstimate:
 
     @property
     def is_approximate(self) -> bool:
-        """Traced on fake CPU tensors in place of a GPU's, whose operators differ."""
+        """Whether it was traced on fake CPU tensors instead of a GPU's, whose operators differ."""
         return self.method.startswith("approximate")
 
 
 def read_estimates(result: Mapping[str, Any]) -> list[StoredEstimate]:
-    """Of an estimate run: one for each card that was requested."""
+    """Read the estimates of a run: one for each requested card."""
     return [read_estimate(estimate) for estimate in result["estimates"]]
 
 
@@ -106,7 +106,7 @@ def read_estimate(data: Mapping[str, Any]) -> StoredEstimate:
         total_bytes=gpu["total_bytes"],
         context_bytes=gpu.get("context_bytes"),
         is_calibrated=bool(gpu.get("calibrated")),
-        held_to_bytes=data["spec"].get("memory_limit_bytes"),
+        memory_limit_bytes=data["spec"].get("memory_limit_bytes"),
         largest_batch_size=data["largest_batch_size"],
         safe_batch_size=data["safe_batch_size"],
         margin_fraction=data.get("margin_fraction"),
@@ -121,7 +121,7 @@ def read_estimate(data: Mapping[str, Any]) -> StoredEstimate:
 
 
 def measured_memory(probe: Probe, point: EstimatedPoint) -> tuple[int, int] | None:
-    """Estimated and measured bytes of one size, of the same figure: reserved where both have it, else allocated."""
+    """Return estimated and measured bytes of one size: reserved where both have it, else allocated."""
     pairs = (
         (point.peak_reserved_bytes, probe.peak_reserved_bytes),
         (point.peak_allocated_bytes, probe.peak_allocated_bytes),

@@ -1,6 +1,6 @@
 """The stored JSON of a result, read back into the engine's types.
 
-The spec stays a dict on purpose: a run of a model that is no longer offered must still be shown.
+The spec remains a dict, so that a run of a model that is no longer in the catalogue can still be shown.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class StoredResult:
     environment: dict[str, Any]
     timings: Timings
     speed: Speed | None = None
-    """How far the speeds can be trusted; None in results of versions before 0.5."""
+    """How reliable the speeds are; None in results of versions before 0.5."""
     speedup_low: float | None = None
     speedup_high: float | None = None
 
     @property
     def is_speed_measurable(self) -> bool:
-        """False only where the engine said so: a result of before 0.5 says nothing."""
+        """False only where the engine reported it; results before 0.5 did not."""
         return self.speed is None or self.speed.is_measurable
 
     @property
@@ -53,21 +53,21 @@ class StoredResult:
 
     @property
     def free_bytes(self) -> int | None:
-        """What the recommended size leaves of the limit."""
+        """The memory that the recommended size leaves free."""
         if self.recommended is None or self.recommended.memory_bytes is None:
             return None
         return self.limit_bytes - self.recommended.memory_bytes
 
     @property
     def keeps_reserve(self) -> bool:
-        """Whether the recommended size leaves what was requested; false also where either is not known."""
+        """Whether the recommended size leaves the requested reserve; false also where either is unknown."""
         if self.speed is None or self.free_bytes is None:
             return False
         return self.free_bytes >= self.limit_bytes * self.speed.reserve_fraction
 
     @property
     def roles(self) -> dict[str, int | None]:
-        """Which batch size plays which part of the answer."""
+        """The batch size of each role in the result."""
         return {
             "recommended": _size(self.recommended),
             "fastest": _size(self.fastest),
@@ -81,15 +81,15 @@ class StoredResult:
 
     @property
     def current_is_refused(self) -> bool:
-        """Known not to run: today's size, or a smaller one, was refused. Not to be taken from a missing figure."""
+        """Whether today's size is known not to fit: it or a smaller one was refused. A missing figure is no proof."""
         refused = (probe.batch_size for probe in self.probes if not probe.fits)
         return self.current is None and min(refused, default=self.current_batch_size + 1) <= self.current_batch_size
 
     @property
     def unsteady_batch_sizes(self) -> list[int]:
-        """Of the two sizes that the speed-up compares, those whose timing did not become steady.
+        """The compared sizes whose timing did not become steady.
 
-        Empty where the speeds have intervals, which say how rough they are.
+        Empty where the speeds have intervals, which express this.
         """
         if self.speed is not None:
             return []
@@ -99,7 +99,7 @@ class StoredResult:
 
     @property
     def speed_intervals(self) -> tuple[tuple[int, float, float], ...]:
-        """Of the sizes that were timed in enough rounds, in rising order."""
+        """The intervals of the sizes that were timed in enough rounds, in rising order."""
         points = (self.largest, self.fastest, self.recommended, self.current)
         return tuple(sorted({known for point in points if (known := _speed_interval(point))}))
 
@@ -137,7 +137,7 @@ _POINTS = ("largest", "fastest", "recommended", "current")
 
 
 def _as(kind: type[T], data: dict[str, Any]) -> T:
-    """Only the fields this version knows: a later one may have stored more."""
+    """Read the fields that this version knows: a later version may have stored more."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in data.items() if name in known})
 

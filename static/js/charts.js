@@ -1,5 +1,5 @@
 // Values of the points on hover, tap and by keyboard, zoom of the batch axis, the picture as a file.
-// Without it the pictures stay, with each point's words as its title, and the table beside them.
+// Without JavaScript the pictures remain, with each point's text as its title, and the table below them.
 "use strict";
 
 const NEAR = 60; // units of the picture between the pointer and the point whose value it shows
@@ -113,11 +113,11 @@ function enliven(figure) {
     show(nearest);
   }
   function zoom(factor) {
-    const [kept, span] = [shown, Math.min(1, Math.max(CLOSEST, (to - from) * factor))];
+    const [previous, span] = [shown, Math.min(1, Math.max(CLOSEST, (to - from) * factor))];
     from = Math.max(0, Math.min(middle - span / 2, 1 - span));
     to = from + span;
     for (const one of pictures) stretch(one, from, to);
-    show(kept?.mark.hasAttribute("hidden") ? null : kept);
+    show(previous?.mark.hasAttribute("hidden") ? null : previous);
   }
   const goTo = (index) => show(points()[Math.max(0, Math.min(points().length - 1, index))]);
   const now = () => points().indexOf(shown);

@@ -24,20 +24,20 @@ function searchBox(select) {
 
 function addSearch(select) {
   const box = searchBox(select);
-  const told = document.createElement("p");
-  told.className = "search-told";
-  told.setAttribute("role", "status");
+  const status = document.createElement("p");
+  status.className = "search-status";
+  status.setAttribute("role", "status");
   const all = [...select.options].map((option) => ({ option, group: option.closest("optgroup") }));
 
   // a browser may not hide single options, so those that do not match leave the list
   function show() {
-    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = ({ option }) => words.every((word) => `${option.value} ${option.text}`.toLowerCase().includes(word));
+    const terms = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const matches = ({ option }) => terms.every((word) => `${option.value} ${option.text}`.toLowerCase().includes(word));
     const found = all.filter(matches);
     const chosen = select.value;
     select.replaceChildren(...(found.length ? groupsOf(found) : groupsOf(all)));
     select.value = (found.find(({ option }) => option.value === chosen) ?? found[0])?.option.value ?? chosen;
-    told.textContent = !words.length ? "" : found.length ? `${found.length} of ${all.length}` : "Nothing like this: all are shown";
+    status.textContent = !terms.length ? "" : found.length ? `${found.length} of ${all.length}` : "No matches: all are shown";
     if (select.value !== chosen) select.dispatchEvent(new Event("change"));
   }
 
@@ -48,7 +48,7 @@ function addSearch(select) {
     select.focus();
   });
   select.before(box);
-  select.after(told);
+  select.after(status);
 }
 
 // the options under their headings again, in the order they had

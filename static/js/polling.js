@@ -5,7 +5,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden) event.preventDefault();
 });
 
-// seen again: what a hidden tab left out is asked for at once
+// visible again: request at once what was not polled while the tab was hidden
 document.addEventListener("visibilitychange", () => {
   const poller = document.getElementById("live-poll");
   if (!document.hidden && poller) htmx.trigger(poller, "shown");
@@ -13,8 +13,8 @@ document.addEventListener("visibilitychange", () => {
 
 // logged out meanwhile: the answer is the login page, which belongs into the whole window
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const asked = event.detail.pathInfo.requestPath.split("?")[0];
-  if (new URL(event.detail.xhr.responseURL).pathname === asked) return;
+  const requestedPath = event.detail.pathInfo.requestPath.split("?")[0];
+  if (new URL(event.detail.xhr.responseURL).pathname === requestedPath) return;
   event.detail.shouldSwap = false;
   location.reload();
 });

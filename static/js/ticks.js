@@ -3,12 +3,12 @@
 
 function watchTicks(form) {
   const boxes = [...form.querySelectorAll('input[name="run"]')];
-  const told = form.querySelector("[data-ticked]");
+  const counter = form.querySelector("[data-ticked]");
   let last = null;
 
   function tell() {
     const count = boxes.filter((box) => box.checked).length;
-    told.textContent = count ? ` (${count})` : "";
+    counter.textContent = count ? ` (${count})` : "";
   }
 
   function tickRange(event) {

@@ -96,7 +96,7 @@ def result(window: Visitor) -> Visitor:
 
 def test_the_result_is_certified_by_a_refusal(result: Visitor) -> None:
     expect(result.page.get_by_role("row").filter(has_text="out of memory").first).to_be_attached()
-    expect(result.page.get_by_role("heading", level=1)).to_contain_text("held to 40 MiB")
+    expect(result.page.get_by_role("heading", level=1)).to_contain_text("limited to 40 MiB")
     assert (result.errors, result.foreign_requests) == ([], [])
 
 
@@ -113,7 +113,7 @@ def test_the_matrix_and_the_totals_count_it(window: Visitor) -> None:
     window.open("/matrix/?optimizer=sgd")
     expect(window.page.get_by_role("link", name="measured, run 1")).to_be_visible()
     window.open("/")
-    expect(window.page.get_by_role("region", name="The lab so far")).to_contain_text("1 setup")
+    expect(window.page.get_by_role("region", name="Totals of this lab")).to_contain_text("1 setup")
 
 
 def test_the_export_holds_what_the_page_says(window: Visitor) -> None:

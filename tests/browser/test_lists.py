@@ -49,7 +49,7 @@ def test_two_ticked_runs_are_compared(window: Visitor) -> None:
         window.page.locator(f'input[name="run"][value="{run.pk}"]').check()
     window.page.get_by_label("Ticked runs").select_option("compare")
     window.page.get_by_role("button", name="Apply").click()
-    expect(window.page.get_by_role("heading", level=1)).to_contain_text("2 runs beside each other")
+    expect(window.page.get_by_role("heading", level=1)).to_contain_text("Comparison of 2 runs")
     expect(window.page.locator(".curve-wide").first).to_be_visible()
     assert (window.errors, window.foreign_requests) == ([], [])
 

@@ -92,7 +92,7 @@ def test_what_was_measured_is_offered_before_it_is_measured_again(window: Visito
     window.open(f"/?clone={run.pk}")
     window.page.get_by_role("button", name="Analyze memory usage").click()
     offer = window.page.get_by_role("status").filter(has_text="Measured")
-    expect(offer).to_contain_text("on NVIDIA A100-SXM4-80GB: use 8")
+    expect(offer).to_contain_text("on NVIDIA A100-SXM4-80GB: recommended 8")
     assert Run.objects.count() == 1
     assert window.broken_rules() == []
     window.page.get_by_role("button", name="Measure again").click()

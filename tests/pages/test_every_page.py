@@ -44,15 +44,15 @@ def test_home_asks_for_everything_a_run_needs(alice_client: Client) -> None:
 
 def test_home_says_that_a_cpu_rehearses_a_card(alice_client: Client) -> None:
     make_device()
-    assert "rehearses one on the CPU" in page(alice_client, "/")
+    assert "measurements run on the CPU" in page(alice_client, "/")
     make_device(device="cuda:0", kind="cuda")
-    assert "rehearses one on the CPU" not in page(alice_client, "/")
+    assert "measurements run on the CPU" not in page(alice_client, "/")
 
 
 def test_home_without_a_device_says_how_to_get_one(alice_client: Client) -> None:
     text = page(alice_client, "/")
     assert "python manage.py up" in text
-    assert "nothing can be measured here yet" in text
+    assert "measurements are not possible yet" in text
     assert re.search(r'value="estimate"[^>]* checked', text)
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_password_is_said(client: Client, alice: object) -> None:
 def test_a_missing_page_says_so(alice_client: Client, address: str) -> None:
     response = alice_client.get(address, headers={"accept": "text/html"})
     assert response.status_code == 404
-    assert "There is no such page" in response.content.decode()
+    assert "Page not found" in response.content.decode()
 
 
 def test_a_broken_view_shows_a_page_that_needs_nothing(alice_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,4 +152,4 @@ def test_a_broken_view_shows_a_page_that_needs_nothing(alice_client: Client, mon
     alice_client.raise_request_exception = False
     response = alice_client.get("/runs/", headers={"accept": "text/html"})
     assert response.status_code == 500
-    assert "Something broke on our side" in response.content.decode()
+    assert "Server error" in response.content.decode()

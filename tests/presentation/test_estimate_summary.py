@@ -67,7 +67,7 @@ def test_without_an_optimizer_nothing_is_trained():
 
 def test_a_card_held_to_a_limit_is_shown_against_the_limit():
     estimate = read(spec={**SPEC.to_dict(), "memory_limit_bytes": 8 * GIB})
-    assert "held to 8 GiB" in headline(estimate, SPEC.to_dict())
+    assert "limited to 8 GiB" in headline(estimate, SPEC.to_dict())
     assert {bar.capacity_bytes for bar in estimate_bars(estimate, 16)} == {8 * GIB}
 
 

@@ -41,13 +41,19 @@ def uncertified(reason: Reason) -> Boundary:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "trains with up to 8 samples. Use 8: 2.00x as fast as your 4, saving $0.60 a run."),
-        ({"boundary": uncertified(Reason.TIME_BUDGET)}, "trains with at least 8 samples. Use 8: 2.00x as fast"),
-        ({"speedup": 1.01}, "Use 8: about as fast as your 4 (1.01x)."),
-        ({"speedup": None}, "Use 8; its speed against your 4 was not measured."),
+        ({}, "trains with up to 8 samples. Recommended: 8, 2.00x as fast as your 4, saving $0.60 a run."),
+        (
+            {"boundary": uncertified(Reason.TIME_BUDGET)},
+            "trains with at least 8 samples. Recommended: 8, 2.00x as fast",
+        ),
+        ({"speedup": 1.01}, "Recommended: 8, about as fast as your 4 (1.01x)."),
+        ({"speedup": None}, "Recommended: 8; its speed relative to your 4 was not measured."),
         ({"recommended": point(4), "speedup": 1.0}, "Keep your 4: no measured size is more than 3 % faster."),
-        ({"recommended": point(2), "speedup": 0.98}, "Use 2: about as fast as your 4 (0.98x), in less memory."),
-        ({"device": CARD}, "On this A100-SXM4-40GB, held to 1 GiB, BERT tiny trains"),
+        (
+            {"recommended": point(2), "speedup": 0.98},
+            "Recommended: 2, about as fast as your 4 (0.98x), in less memory.",
+        ),
+        ({"device": CARD}, "On this A100-SXM4-40GB, limited to 1 GiB, BERT tiny trains"),
         ({"spec": make_spec(optimizer="none", current_batch_size=4)}, "BERT tiny runs forward and backward with up"),
         ({"largest": point(1), "recommended": None}, "trains with up to 1 sample."),
     ],
@@ -59,11 +65,17 @@ def test_the_sentence_says_what_was_found(fields: dict[str, Any], sentence: str)
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
-        ((1.36, 1.39, 1.42), "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x), saving $0.34 a run ($0.32 to $0.35)."),
-        ((0.97, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 0.97 to 1.13x)."),
-        ((1.0, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 1.00 to 1.13x)."),
-        ((1.01, 1.02, 1.03), "Use 8: about as fast as your 4 (1.02x, 1.01 to 1.03x)."),
-        ((0.88, 0.9, 0.92), "Use 8: slower than your 4 (0.90x, 0.88 to 0.92x), with 5 % of the memory left free."),
+        (
+            (1.36, 1.39, 1.42),
+            "Recommended: 8, 1.39x as fast as your 4 (1.36 to 1.42x), saving $0.34 a run ($0.32 to $0.35).",
+        ),
+        ((0.97, 1.05, 1.13), "Recommended: 8, about as fast as your 4 (1.05x, 0.97 to 1.13x)."),
+        ((1.0, 1.05, 1.13), "Recommended: 8, about as fast as your 4 (1.05x, 1.00 to 1.13x)."),
+        ((1.01, 1.02, 1.03), "Recommended: 8, about as fast as your 4 (1.02x, 1.01 to 1.03x)."),
+        (
+            (0.88, 0.9, 0.92),
+            "Recommended: 8, slower than your 4 (0.90x, 0.88 to 0.92x), with 5 % of the memory left free.",
+        ),
     ],
 )
 def test_the_sentence_claims_no_more_than_the_whole_interval(ends: tuple[float, float, float], sentence: str) -> None:
@@ -73,7 +85,7 @@ def test_the_sentence_claims_no_more_than_the_whole_interval(ends: tuple[float, 
 def test_a_speed_that_is_not_measurable_recommends_by_memory_and_names_no_money() -> None:
     result = stored(make_unmeasurable_result())
     said = str(headline(result))
-    assert "Use 8: the largest measured size that leaves 5 % of the memory free. " in said
+    assert "Recommended: 8, the largest measured size that leaves 5 % of the memory free. " in said
     assert said.endswith("Speed not measurable here now: 8 is between 0.8x and 13x as fast as 4.")
     assert "$" not in said + "".join(str(figure) for figure in figures(result))
 
@@ -81,7 +93,7 @@ def test_a_speed_that_is_not_measurable_recommends_by_memory_and_names_no_money(
 def test_a_size_that_leaves_less_than_the_reserve_is_not_said_to_leave_it() -> None:
     full = replace(point(8), memory_bytes=GIB)
     result = stored(make_unmeasurable_result(), recommended=full)
-    assert "Use 8: no measured size leaves 5 % of the memory free." in str(headline(result))
+    assert "Recommended: 8. No measured size leaves 5 % of the memory free." in str(headline(result))
     assert describe_reserve(result).endswith("which no measured size leaves.")
 
 
@@ -103,7 +115,7 @@ def test_an_interval_that_holds_no_gain_is_shown_as_none() -> None:
 
 def test_the_reserve_stands_beside_what_was_asked_for() -> None:
     assert describe_reserve(stored(make_timed_result())) == (
-        "8 leaves 224.0 MiB free, 21.9 %; this run asked for at least 5 %."
+        "8 leaves 224.0 MiB free, 21.9 %; requested: at least 5 %."
     )
 
 
@@ -121,22 +133,22 @@ def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None
     assert result.is_speed_measurable
     assert describe_timing(result) == describe_reserve(result) == ""
     assert [figure.interval for figure in figures(result)] == ["", "", ""]
-    assert str(headline(result)).endswith("Use 8: 2.00x as fast as your 4, saving $0.60 a run.")
+    assert str(headline(result)).endswith("Recommended: 8, 2.00x as fast as your 4, saving $0.60 a run.")
 
 
 def test_nothing_fits_is_said_plainly() -> None:
     said = str(headline(stored(make_result_that_does_not_fit())))
-    assert said == "On this CPU, held to 1 GiB, BERT tiny does not fit: even batch 1 runs out of memory."
+    assert said == "On this CPU, limited to 1 GiB, BERT tiny does not fit: even batch 1 runs out of memory."
 
 
 def test_a_size_of_today_that_was_refused_does_not_fit() -> None:
     result = stored(spec=make_spec(current_batch_size=16), current=None, speedup=None)
-    assert str(headline(result)).endswith("Use 8: your 16 does not fit.")
+    assert str(headline(result)).endswith("Recommended: 8; your 16 does not fit.")
 
 
 def test_a_size_of_today_that_was_never_tried_is_not_said_to_fail() -> None:
     result = stored(current=None, speedup=None)
-    assert str(headline(result)).endswith("its speed against your 4 was not measured.")
+    assert str(headline(result)).endswith("its speed relative to your 4 was not measured.")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +172,7 @@ def test_a_certified_boundary_needs_no_excuse() -> None:
 def test_an_unsteady_timing_makes_the_speed_up_rough() -> None:
     steady, moving = make_probe(8), make_probe(4, timing_is_steady=False)
     assert stored(probes=(steady, moving)).unsteady_batch_sizes == [4]
-    assert "batch 4 were still moving" in (describe_unsteady([4]) or "")
+    assert "batch 4 were not steady" in (describe_unsteady([4]) or "")
 
 
 def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:

@@ -1,11 +1,11 @@
-"""Runs beside each other. Pure functions over stored rows, which `load` brings.
+"""Comparison of runs. Pure functions of stored rows, which `load` reads.
 
-query          what the address asks for
-compared_run   a stored run as the thing compared: settings, environment, figures, curves
-environment    what a run was made in (card, driver, versions, ...): recorded facts as text
+query          parses the address
+compared_run   a stored run prepared for comparison: settings, environment, figures, curves
+environment    the environment of a run (card, driver, versions, ...): recorded facts as text
 differences    rows of facts that differ, rows that are equal
 metrics        figures with the difference to the baseline, as text
-pareto         which points nothing else beats
+pareto         the Pareto-optimal points
 plots          the charts
-context        what the page is given
+context        the context of the page
 """

@@ -1,4 +1,4 @@
-"""A stored run as the thing that is compared: who it is, how it was set, what it was made in, what came out."""
+"""A stored run prepared for comparison: name, settings, environment and result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out of a run, measured or estimated. None: not known."""
+    """The result of a run, measured or estimated. None: unknown."""
 
     largest_batch_size: int | None = None
     is_certified: bool = False
@@ -36,7 +36,7 @@ class Outcome:
     memory: Curve = field(default_factory=dict)
     speed: Curve = field(default_factory=dict)
     speed_intervals: dict[int, Range] = field(default_factory=dict)
-    """By batch size; a size without one was not timed side by side with others."""
+    """Intervals by batch size; a size without one was not timed side by side with others."""
     unsteady: frozenset[int] = frozenset()
     """Batch sizes whose timing did not become steady."""
     fastest_batch_size: int | None = None
@@ -52,7 +52,7 @@ class ComparedRun:
     outcome: Outcome | None
     is_estimate: bool = False
     caveat: str = ""
-    """Why its figures are to be taken with care; empty where nothing is known against them."""
+    """Why its figures need care; empty where there is no known reason."""
 
     @property
     def run_id(self) -> int:
@@ -76,7 +76,7 @@ class ComparedRun:
 
     @property
     def place(self) -> str:
-        """The card a result was made on, else where the run is or wants to be."""
+        """The card of the result; without a result the run's actual or requested device."""
         name = self.facts.get("GPU", NOT_RECORDED)
         return labels.run_place(self.run) if name == NOT_RECORDED else labels.short_device_name(name)
 
@@ -86,7 +86,7 @@ class ComparedRun:
 
     @property
     def kind(self) -> str:
-        """What its figures are; empty where it has none."""
+        """The kind of its figures; empty where it has none."""
         if self.outcome is None:
             return ""
         return "estimate" if self.is_estimate else "measured"
@@ -133,11 +133,11 @@ def _caveat(result: StoredResult) -> str:
     if result.speed is not None and not result.is_speed_measurable:
         return result.speed.reason or "its speeds were not compared"
     unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
-    return f"the step times of {unsteady} were still moving" if unsteady else ""
+    return f"the step times of {unsteady} were not steady" if unsteady else ""
 
 
 def _estimated(run: Run, estimates: list[dict[str, Any]]) -> ComparedRun:
-    """Read an estimate for one card. One for many cards has no single figure, and says so."""
+    """Read an estimate for one card. One for many cards has no single figure, only a caveat."""
     if len(estimates) != 1:
         return ComparedRun(
             run, {}, None, True, f"it estimates {len(estimates)} cards at once; compare one for a single card"

@@ -1,4 +1,4 @@
-"""What the compare page is given, put together from rows that the view has read."""
+"""The context of the compare page, from rows that the view has read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from analysis.http.query_string import BadQuery
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
-from analysis.pages.compare.differences import SAID_IN_SHORT, Row, mismatches, setting_rows, surrounding_rows
+from analysis.pages.compare.differences import SAID_IN_SHORT, Row, environment_rows, mismatches, setting_rows
 from analysis.pages.compare.environment import COMPARABILITY_FACTS
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.plots import compare_plots
@@ -83,7 +83,7 @@ def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuer
 def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:
     """Return the tables; `lines` is the one of many runs, turned around: a run a line."""
     metrics = metric_rows(subjects, baseline)
-    settings, facts = setting_rows(subjects), surrounding_rows(subjects)
+    settings, facts = setting_rows(subjects), environment_rows(subjects)
     differing = [row for row in settings if row.differs]
     return {
         "metrics": metrics,

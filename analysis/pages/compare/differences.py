@@ -1,4 +1,4 @@
-"""Facts of several runs as rows: those that differ, those that are equal in all, those that spoil a comparison."""
+"""Facts of several runs as rows: those that differ, those that are equal, those that affect a comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fact with its text for every run, in the order of the runs. What was not recorded is no difference."""
+    """One fact with its text for every run, in their order. A missing fact does not count as a difference."""
 
     name: str
     values: tuple[str, ...]
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A fact of the surroundings that is not the same in all runs, and which runs have which value."""
+    """A fact of the environment that differs between runs, with the runs of each value."""
 
     name: str
     groups: tuple[tuple[str, tuple[int, ...]], ...]
@@ -45,7 +45,7 @@ class Mismatch:
 
 
 def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
-    """Every setting of the specs, in the order in which a reader asks for them."""
+    """Return every setting of the specs, the most important first."""
     specs = [subject.run.spec for subject in subjects]
     rows = [Row(name, tuple(text(spec) for spec in specs)) for name, text in _WORKLOAD.items()]
     rows += [Row(_label(name), tuple(_setting(spec, name) for spec in specs)) for name in _SHOWN]
@@ -53,17 +53,17 @@ def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     return rows + [Row(_title(key), tuple(_plain(spec.get(key)) for spec in specs)) for key in others]
 
 
-def surrounding_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
-    """Every recorded fact of the surroundings; of a run without a result nothing was recorded."""
+def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
+    """Return every recorded fact of the environment; a run without a result has none."""
     names = dict.fromkeys([*COMPARABILITY_FACTS, *(name for subject in subjects for name in subject.facts)])
     rows = [Row(name, tuple(subject.facts.get(name, NOT_RECORDED) for subject in subjects)) for name in names]
     return [row for row in rows if set(row.values) != {NOT_RECORDED}]
 
 
 def mismatches(subjects: Iterable[ComparedRun]) -> list[Mismatch]:
-    """Find what is different in the surroundings of those that have figures, and may move them by itself.
+    """Find facts of the environment that differ between runs with figures and may affect the figures.
 
-    An estimate has no driver and no other users: what it cannot have is no difference.
+    An estimate has no driver and no other users, so these facts do not count as differences.
     """
     compared = [subject for subject in subjects if subject.outcome is not None]
     rows = {name: _groups(compared, name) for name in COMPARABILITY_FACTS}
@@ -85,7 +85,7 @@ def _runs(ids: Sequence[int]) -> str:
 
 Spec = Mapping[str, Any]
 SAID_IN_SHORT = frozenset({"Model", "Input", *(SETTINGS[name].label for name in TRAINING_SETTINGS)})
-"""What the short line of a run's model and settings says already."""
+"""Facts that are already in the short line of a run's model and settings."""
 _INPUTS = ("sequence_length", "image_size")
 
 
@@ -115,11 +115,11 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "price_per_hour_usd": usd,
     "time_budget_seconds": duration,
 }
-_WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not asked"}
+_WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not requested"}
 
 
 def _setting(spec: Spec, name: str) -> str:
-    """One setting as text; one that the run left out or never knew has its default."""
+    """Write one setting as text; one that the run does not have has its default."""
     value = spec.get(name)
     if value is None:
         return _WITHOUT.get(name) or _plain(DEFAULTS[name])

@@ -1,4 +1,4 @@
-"""What a run was made in: card, driver, versions, allocator, who else used the card. Recorded facts as text."""
+"""The environment of a run: card, driver, versions, allocator, other users of the card. Recorded facts as text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COMPARABILITY_FACTS = (
     "Shared device",
     "Carried-over probes",
 )
-"""What may move the figures by itself: a difference here is said before any figure."""
+"""Facts that may affect figures by themselves: a difference is shown before any figure."""
 
 Facts = dict[str, str]
 _TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settings"}
 
 
 def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
-    """Every fact that was recorded, by its name on the page."""
+    """Return every recorded fact, by its label on the page."""
     return {
         "GPU": device.name,
         "Capacity": bytes_text(device.capacity_bytes),
@@ -57,7 +57,7 @@ def _text(value: Any) -> str:
 
 
 def _environment_text(name: str, value: Any) -> str:
-    """Write none, or the default, for what was looked for and is not there; only what was not looked for is unknown."""
+    """Write "none" or the default for a fact that was recorded as absent; only an unrecorded fact is unknown."""
     if value in (None, ""):
         return "default" if name == "allocator_settings" else "none"
     return str(value)

@@ -52,7 +52,7 @@ class Delta:
 
     @property
     def word(self) -> str:
-        """Said beside arrow and colour, so that neither has to carry it."""
+        """The word next to arrow and colour, for readers who cannot see them."""
         if self.verdict == "same":
             return "about the same" if self.difference else "the same"
         return self.verdict or ("more" if self.difference > 0 else "less")

@@ -16,7 +16,7 @@ Text = Callable[[float], str]
 
 
 def compare_plots(subjects: Sequence[ComparedRun], query: CompareQuery) -> list[Plot]:
-    """As many as have something to show."""
+    """Return the plots that have data."""
     is_log_x, is_log_y = query.x == "log", query.y == "log"
     plots = (
         memory_plot(subjects, is_log_x=is_log_x, is_log_y=is_log_y),
@@ -74,7 +74,7 @@ def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
     front = pareto_front(points)
     return Plot(
         key="tradeoff",
-        title="Speed against peak memory",
+        title="Speed by peak memory",
         sentence=_front_sentence(traces, front),
         x=bytes_axis([x for x, _ in points], is_log=False),
         y=rate_axis([height for trace in traces for height in speed_heights(trace.dots)], is_log=False),
@@ -132,7 +132,7 @@ def _dots(name: str, curve: Curve, text: Text) -> tuple[PlotPoint, ...]:
 
 
 def _limits(subjects: Sequence[ComparedRun]) -> list[ReferenceLine]:
-    """One line a limit, with the runs that were held to it where there are several limits."""
+    """Draw one line for each memory limit, with its runs where there are several limits."""
     runs: dict[int, list[int]] = {}
     for subject in subjects:
         if subject.outcome and subject.outcome.memory and subject.outcome.limit_bytes:
@@ -158,8 +158,8 @@ def _describe_fastest(trace: Trace) -> str:
 def _front_sentence(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) -> str:
     on_it = [trace.name for trace in traces if any((dot.x, dot.y) in front for dot in trace.dots)]
     return (
-        "Each point is one measured batch size. On the dotted line no other point is as fast in as little memory; "
-        f"it holds points of {', '.join(on_it)}."
+        "Each point is one measured batch size. The dotted line joins the Pareto-optimal points: no other point is as "
+        f"fast with as little memory. It has points of {', '.join(on_it)}."
     )
 
 

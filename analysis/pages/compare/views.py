@@ -1,4 +1,4 @@
-"""The page that lays runs beside each other."""
+"""The page that compares runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analysis.pages.compare.query import CHARTED_MAX, COMPARED_MAX, CompareQuery
 
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
-    """Two to eight runs with charts, up to fifty as a table. What the address asks wrongly is said, with 400."""
+    """Compare two to eight runs with charts, up to fifty as a table. An invalid address gets a 400 with the reason."""
     try:
         query = CompareQuery.of(request.GET)
         runs = compared_runs(query)

@@ -1,1 +1,1 @@
-"""How far estimates were off."""
+"""The errors of estimates."""

@@ -1,4 +1,4 @@
-"""The page that grades the estimates: how far each was off from what was measured afterwards."""
+"""The page of the errors of estimates, compared with later measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRADES_MAX = 500
 @may_be_public
 @require_safe
 def estimates(request: HttpRequest) -> HttpResponse:
-    """Error by GPU and family of models over time, of the latest measured runs that had an estimate."""
+    """Show the errors by GPU and family of models over time, of the latest measured runs with an estimate."""
     grades = [_grade(run) for run in Run.objects.grading_estimates()[:GRADES_MAX]]
     groups = groups_of(grades)
     plot = error_plot(groups)

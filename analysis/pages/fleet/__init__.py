@@ -1,1 +1,1 @@
-"""Hosts, devices, and what waits for them."""
+"""Hosts, devices and their queues."""

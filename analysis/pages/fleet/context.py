@@ -1,6 +1,6 @@
-"""What the fleet page is given: every device of every host, how full it is, what it does, and what waits for it.
+"""The context of the fleet page: the devices of all hosts, their memory in use, runs and queues.
 
-Pure functions over rows that the view has read; nothing here asks a driver. Memory is as its worker last read it.
+Pure functions of rows that the view has read. Memory in use is as the device's worker last read it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class FleetDevice:
-    """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is not of now."""
+    """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is old."""
 
     device: Device
     chip: Chip
@@ -71,7 +71,7 @@ class FleetDevice:
 
 @dataclass(frozen=True, slots=True)
 class FleetHost:
-    """A host with its devices, and what keeps all of them from new runs."""
+    """A host with its devices, and the reason why none of them takes new runs, if there is one."""
 
     host: Host
     devices: tuple[FleetDevice, ...]
@@ -103,7 +103,7 @@ def fleet_hosts(
 
 
 def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[WaitingRun]:
-    """In the order they will start, as far as that is known."""
+    """Return the runs in the order of their start, as far as that is known."""
     far = 10**9
     ordered = sorted(runs, key=lambda run: (positions[run.pk].position if run.pk in positions else far, run.pk))
     return [
@@ -118,10 +118,10 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
 
 
 def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
-    """Tell apart what is in use, as far as the readings allow.
+    """Split memory in use into ours and others', as far as the readings allow.
 
-    While nothing of ours runs on a card, all that is in use is others'. While something does, others have what they had
-    when it started. A CPU's figure is the whole host's, and nothing tells whose it is.
+    While no run of ours is on a card, all memory in use is others'. During a run, others are assumed to hold what they
+    held when it started. A CPU's figure is that of the whole host, and cannot be split.
     """
     used, foreign = device.memory_used_bytes, device.foreign_used_bytes
     if used is None or not device.capacity_bytes:
@@ -131,7 +131,7 @@ def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
     if not is_running:
         return _bar(device, [("part-foreign", "in use by others", used)])
     if foreign is None:
-        return _bar(device, [("part-any", "in use, by whom is not known", used)])
+        return _bar(device, [("part-any", "in use, owner unknown", used)])
     theirs = min(foreign, used)
     ours = ("part-ours", "this run", used - theirs)
     return _bar(device, [ours, ("part-foreign", "others, as of its start", theirs)])
@@ -182,12 +182,12 @@ def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> C
 
 
 def _describe_maintenance(row: Host | Device, now: datetime) -> str:
-    """Why it takes no new runs, and until when; empty where it does."""
+    """Say why it takes no new runs, and until when; empty where it does."""
     begins, ends = row.maintenance_from, row.maintenance_until
     is_in_maintenance = (begins or ends) and (begins is None or begins <= now) and (ends is None or ends > now)
     parts = []
     if row.drained:
-        parts.append("drained: takes no new run")
+        parts.append("drained: takes no new runs")
     if is_in_maintenance:
         until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
         parts.append(f"maintenance {until}{f': {row.maintenance_note}' if row.maintenance_note else ''}")
@@ -198,7 +198,7 @@ def _describe_sharing(device: Device) -> str:
     if not slot_of(device).is_shared:
         return ""
     held = bytes_text(device.foreign_used_bytes)
-    return f"others held {held} when a run last wanted to start: only runs that accept a shared device start"
+    return f"others held {held} at the last attempt to start a run: only runs that accept a shared device start"
 
 
 def _is_within(moment: datetime | None, span: timedelta, now: datetime) -> bool:

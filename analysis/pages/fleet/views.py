@@ -1,4 +1,4 @@
-"""The page of all devices, and the part of it that is polled. Only rows are read: workers write what drivers say."""
+"""The page of all devices, and its polled part. It only reads the database: workers store what drivers report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAITING_READ_MAX = 100
 
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Every host, or the one that `?host=` names."""
+    """Show all hosts, or the one that `?host=` names."""
     hosts = list(Host.objects.values_list("name", flat=True))
     return render(request, "analysis/fleet.html", _context(request) | {"host_names": hosts})
 
@@ -43,7 +43,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     queue = Run.objects.measuring().queued().filter(cancel_requested=False)
     waiting_count = queue.count()
     waiting = _waiting(queue)
-    # counted here: grouped by the database, SQLite walks the whole history for it
+    # counted in Python: to group them, SQLite would read the whole history
     counts = Counter(queue.exclude(requested_device=None).order_by().values_list("requested_device", flat=True))
     running = {run.device_id: run for run in _running() if run.device_id is not None}
     return {

@@ -1,4 +1,4 @@
-"""What one line of the history says of a run, column by column, from columns alone."""
+"""The cells of a line of the history, from columns alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ABSENT = "–"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of a line. An absent one is a dash in the table, and left out of the card on a phone."""
+    """One value of a line. A missing one is a dash in the table, and left out of the card on a phone."""
 
     column: Column
     content: str
@@ -58,7 +58,7 @@ class Line:
 
 
 def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[Line]:
-    """In the order given. The first column is the line's heading."""
+    """Return the lines in the given order. The first column is the line's heading."""
     keys = {column.key for column in columns}
     return [_line(row, columns[1:], keys) for row in history_rows(runs, positions)]
 
@@ -175,7 +175,7 @@ def _count(value: int | None) -> str:
 
 
 def _figure(text: Callable[[float | None], str], path: str) -> Callable[[HistoryRow], str]:
-    """Write a figure in its own words; an unknown one says nothing."""
+    """Write a figure with its own formatter; an unknown one is empty."""
 
     def content(row: HistoryRow) -> str:
         value = getattr(row.run, path)

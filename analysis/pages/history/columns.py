@@ -1,4 +1,4 @@
-"""PURE: what a list of runs may show, and the order each column gives it."""
+"""PURE: the columns of a list of runs, and the sort order of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 RUN = "run"
-"""The column that is always there, first: it names the run and links to it."""
+"""The first column, always shown: it names the run and links to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Column:
 
     @property
     def first_sort(self) -> str:
-        """What a first click on its title asks for: the largest figure, the newest date, the first name."""
+        """The sort order of a first click on its title: the largest figure, the newest date, the first name."""
         return f"-{self.key}" if self.falls_first else self.key
 
 
@@ -52,7 +52,7 @@ COLUMNS = {
         _text("precision", "Precision", "precision"),
         _text("optimizer", "Optimizer", "optimizer"),
         _figure("largest", "Largest", "largest_batch_size"),
-        _figure("recommended", "Use", "recommended_batch_size"),
+        _figure("recommended", "Recommended", "recommended_batch_size"),
         _figure("speedup", "Speed-up", "speedup"),
         _figure("samples", "Samples/s", "recommended_samples_per_second"),
         _figure("memory", "Memory used", "recommended_memory_bytes"),
@@ -73,18 +73,18 @@ DEFAULT_SORT = "-created"
 
 
 def columns_named(keys: Iterable[str]) -> tuple[Column, ...]:
-    """In this order, the run first. ValueError names what is no column, or stands twice."""
+    """Return the columns in this order, the run first. ValueError names an unknown or repeated column."""
     wanted = list(keys)
     for place, key in enumerate(wanted):
         if key not in COLUMNS:
-            raise ValueError(f"There is no column “{key}”. There are: {', '.join(COLUMNS)}.")
+            raise ValueError(f"There is no column “{key}”. Known columns: {', '.join(COLUMNS)}.")
         if key in wanted[:place]:
             raise ValueError(f"The column “{key}” is named twice.")
     return tuple(COLUMNS[key] for key in (RUN, *(key for key in wanted if key != RUN)))
 
 
 def moved(keys: tuple[str, ...], key: str, by: int) -> tuple[str, ...]:
-    """Move one of the columns a place further; it stays where there is no place, and behind the run."""
+    """Move a column by one place, but not before the run's column or past the ends."""
     others = [each for each in keys if each != key]
     place = min(max(keys.index(key) + by, 1), len(others))
     return (*others[:place], key, *others[place:])

@@ -1,6 +1,6 @@
-"""Exactly the runs of a view as CSV or JSON, in bytes and seconds, written while they are read.
+"""All runs of a view as CSV or JSON, in bytes and seconds, streamed while they are read.
 
-Nothing is gathered: a chunk of rows is read, written out and forgotten, so a million take no more memory than one.
+Rows are read and written in chunks, so a million rows take no more memory than one chunk.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from engine.catalog import WORKLOADS
 from engine.spec import MAX_BATCH_SIZE, OPTIMIZERS, PRECISIONS, RANGES
 
 FEW = 10_000
-"""Up to so many runs are looked up by number; of more, the list is walked in its order until a page is full."""
+"""Up to this many runs are looked up by id; with more, the list is read in its order until a page is full."""
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 _ONLY = forms.Select(choices=(("", "no"), ("true", "only these")))
@@ -62,7 +62,7 @@ _UNINDEXED = (
 
 
 class RunFilter(FilterSet):
-    """What of the history is wanted. Filters are joined by AND; several states by OR."""
+    """The filters of the history, joined by AND; several states are joined by OR."""
 
     q = TextFilter(method="with_words", label="Text", help_text="Words of name, note, model or GPU, or how they begin.")
     model = CharFilter(label="Model", widget=forms.Select)
@@ -125,22 +125,22 @@ class RunFilter(FilterSet):
         fields = ()
 
     MAIN = ("q", "model", "gpu", "state")
-    """Always in sight; the others are folded away until they are used."""
+    """Always visible; the others are folded until they are used."""
 
     def __init__(self, *args: Any, order: str = "created", **kwargs: Any) -> None:
         """`order`: the column that the runs will be sorted on."""
         super().__init__(*args, **kwargs)
         self.order = order
         self.is_narrow = False
-        # asked for by whoever draws the form alone: the API does not
+        # read only when the form is rendered, which the API does not do
         self.form.fields["model"].widget.choices = lambda: self._offered("model", WORKLOADS, model_name)
         self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", self._gpu_names(), short_device_name)
 
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        """Ask a filter that few runs pass by itself, from its index, and filter by their numbers.
+        """Apply the filters. One that few runs match is read first, by its own index, and replaced by their ids.
 
-        Otherwise a database that misjudges how few they are walks the whole history for them in the list's order.
-        `Run.objects` leaves deleted runs out: they are read by themselves.
+        Otherwise a database that overestimates their number reads the whole history in the list's order.
+        `Run.objects` leaves deleted runs out: they have their own query.
         """
         given = {name: value for name, value in self.form.cleaned_data.items() if value not in (None, "", [])}
         if given.get("deleted"):
@@ -173,9 +173,9 @@ class RunFilter(FilterSet):
         return ids_with_words(search_terms(value), FEW)
 
     def _walked(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
-        """By filters that many runs pass: the list's own order has them soon enough.
+        """Apply filters that many runs match: reading in the list's order finds enough of them soon.
 
-        SQLite would rather collect them all and sort them. Asked about each run by itself, it cannot.
+        SQLite would collect and sort all of them. A condition on each single run prevents that.
         """
         stays = ("created", *_TOGETHER[names], *(("ended",) if "created_before" in given else ()))
         if connection.vendor != "sqlite" or self.order in stays:
@@ -183,7 +183,7 @@ class RunFilter(FilterSet):
         return runs.filter(Exists(self._narrowed(Run.all_runs.filter(pk=OuterRef("pk")).order_by(), given, names)))
 
     def _narrowed(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
-        """By these filters, as far as they are given."""
+        """Apply those of these filters that are given."""
         for name in names:
             if name in given:
                 runs = self.filters[name].filter(runs, given[name])
@@ -217,7 +217,7 @@ class RunFilter(FilterSet):
         return self._gpus
 
     def _offered(self, name: str, values: Iterable[str], label: Callable[[str], str]) -> list[tuple[str, str]]:
-        """With the value that is requested, also where it is no longer offered."""
+        """Return the choices, including a requested value that is no longer offered."""
         chosen: str | None = self.form[name].value()
         known = list(values)
         also = [chosen] if chosen and chosen not in known else []

@@ -1,4 +1,4 @@
-"""The history over HTTP: the page, its exports, saved views, and what is done to many runs at once."""
+"""Views of the history: the page, its exports, saved views, and bulk actions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SORTS = [
     if column.order
     for sign, arrow in (("-", "↓"), ("", "↑"))
 ]
-"""For the select that stands in for the table's head on a phone."""
+"""Choices of the select that replaces the table's header on a phone."""
 
 _EXPORTS: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
     "csv": ("text/csv; charset=utf-8", csv_chunks),
@@ -56,7 +56,7 @@ _EXPORTS: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
 
 @require_safe
 def run_list(request: HttpRequest) -> HttpResponse:
-    """One page of the runs that are requested, in the order and with the columns that are requested."""
+    """Show one page of the requested runs, with the requested order and columns."""
     given = without_empty(request.GET)
     if given != request.GET:
         return redirect(_address(given.urlencode(safe=",:/")))
@@ -66,7 +66,9 @@ def run_list(request: HttpRequest) -> HttpResponse:
         try:
             page = page_of(wanted.parts, wanted.sort, after=wanted.after, before=wanted.before)
         except CursorGoneError as error:
-            problems.append(f"Run {error} is not there any more; this is no page of it. Begin at the first page.")
+            problems.append(
+                f"Run {error} does not exist any more, so its page cannot be shown. Begin at the first page."
+            )
     context = _context(request, wanted, page) | {"problems": problems}
     return render(request, "analysis/history.html", context, status=400 if problems else 200)
 
@@ -90,14 +92,16 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
 
 @require_POST
 def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Name, note and tags of one run, from its page."""
+    """Store name, note and tags of a run, from its page."""
     run = get_object_or_404(Run.objects.only("pk"), pk=run_id)
     tags = request.POST.get("tags", "").replace(",", " ").split()
     name, note = (request.POST.get(field, "") for field in ("name", "note"))
     try:
         answer = services.run_annotate(run_id=run.pk, by=signed_in_user(request), name=name, note=note, tags=tags)
         if not answer.done:
-            messages.error(request, "Only the person who started a run, or a GPU manager, may write on it.")
+            messages.error(
+                request, "Only the person who started a run, or a GPU manager, may change its name, note and tags."
+            )
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect(run)
@@ -106,7 +110,7 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 @for_readers
 @require_POST
 def runs_change(request: HttpRequest) -> HttpResponseRedirect:
-    """Do one thing to the ticked runs, and say how many it was done to. To compare them, one need only read."""
+    """Apply a bulk action to the ticked runs, and report the counts. Comparing needs only the right to read."""
     ids = list(filter(None, map(row_number, request.POST.getlist("run")[:RUNS_AT_ONCE])))
     if request.POST.get("action") == COMPARE and ids:
         return redirect(f"{reverse('analysis:compare')}?ids={','.join(map(str, ids))}")
@@ -115,11 +119,11 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
     action = _ACTIONS.get(request.POST.get("action", ""))
     back = redirect(_address(QueryDict(request.POST.get("view", "")).urlencode(safe=",:/")))
     if action is None or not ids:
-        messages.error(request, "Nothing was done: tick the runs, and choose what to do.")
+        messages.error(request, "Nothing was done: tick the runs and choose an action.")
         return back
     try:
         answer = action.do(set(ids), request.user, request.POST.get("tag", "").strip().lower())
-        _say(request, action.done, answer)
+        _report(request, action.done, answer)
     except ValidationError as error:
         messages.error(request, f"Nothing was done: {' '.join(error.messages)}")
     return back
@@ -127,7 +131,7 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
 
 @require_POST
 def view_save(request: HttpRequest) -> HttpResponseRedirect:
-    """Keep the present view under a name."""
+    """Save the current view under a name."""
     given = without_empty(QueryDict(request.POST.get("view", "")))
     query = parse_query(given).query()
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
@@ -143,15 +147,15 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
 
 @require_POST
 def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
-    """Forget a saved view; the runs are not touched."""
+    """Delete a saved view; runs are not affected."""
     if not services.saved_view_delete(view_id=view_id, by=signed_in_user(request)):
-        messages.error(request, "This view is somebody else’s, or gone already.")
+        messages.error(request, "The view was not deleted: it is another person’s, or deleted already.")
     return redirect("analysis:runs")
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What can be done to many runs: who is asked to, and the word for what was done."""
+    """A bulk action: its label, the word for its outcome, and the service that does it."""
 
     label: str
     done: str
@@ -162,7 +166,7 @@ class Action:
 
 _ACTIONS = {
     "cancel": Action("Cancel", "cancelled", lambda ids, by, _: services.runs_cancel_by(run_ids=ids, by=by)),
-    "retry": Action("Run again", "asked for again", lambda ids, by, _: services.runs_retry(run_ids=ids, by=by)),
+    "retry": Action("Run again", "queued again", lambda ids, by, _: services.runs_retry(run_ids=ids, by=by)),
     "pin": Action(
         "Pin as baseline",
         "pinned",
@@ -209,7 +213,7 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page) -> dict[str
 
 
 def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
-    """Describe the table's head: each column, which way it is sorted, and where a click on it leads."""
+    """Describe the table's header: each column, its sort direction, and the link of its title."""
     ways = {True: "descending", False: "ascending"}
     return [
         {
@@ -221,19 +225,19 @@ def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
     ]
 
 
-def _say(request: HttpRequest, done: str, answer: BulkResult) -> None:
-    """Say "3 cancelled; 1 not: over already; 2 are somebody else's."."""
+def _report(request: HttpRequest, done: str, answer: BulkResult) -> None:
+    """Show "3 cancelled; 1 not: over already; 2 not: another person's or deleted."."""
     parts = [f"{answer.done} {done}"]
     if answer.not_possible:
         parts.append(f"{answer.not_possible} not: {answer.reason}")
     if answer.not_allowed:
-        parts.append(f"{answer.not_allowed} not: somebody else’s, or gone")
-    tell = messages.success if answer.done else messages.error
-    tell(request, f"{'; '.join(parts)}.")
+        parts.append(f"{answer.not_allowed} not: another person’s or deleted")
+    add_message = messages.success if answer.done else messages.error
+    add_message(request, f"{'; '.join(parts)}.")
 
 
 def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
-    """In place of a file."""
+    """Answer with text instead of a file."""
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)
 
 

@@ -1,4 +1,4 @@
-"""The form that asks for a run. What is allowed is decided by `engine.RunSpec` alone; the form shows its answer."""
+"""The form that starts a run. `engine.RunSpec` alone validates the settings; the form shows its errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, 
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
 _SILENT_NAMED = 3
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
-"""What a host without an accelerator is offered first: an exact answer in about a minute."""
+"""The default of a host without an accelerator: an exact result in about a minute."""
 
 
 PROMINENT = ("precision", "optimizer", "gradient_checkpointing")
@@ -76,20 +76,20 @@ class RunForm(forms.Form):
     accepts_shared_device = forms.BooleanField(
         label="Run also on a card that other processes use",
         required=False,
-        help_text="The result is then marked as shared, and is no baseline.",
+        help_text="The result is then marked as shared and cannot be a baseline.",
     )
 
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
     NOT_OF_SPEC = ("kind", "gpu", "device", *QUEUE)
     ONLY_MEASURED = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
-    """What an estimate has no use for: left out of its form where the browser can, and not read."""
+    """Fields that estimates do not have: hidden by the browser and not read."""
     MORE = (*RARER, *PLACEHOLDERS, "reserve_percent", *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
     SEARCHED = {"model": "Search models", "gpu": "Search cards"}
 
     def __init__(self, *args: Any, devices: Iterable[Device], silent: Iterable[Device] = (), **kwargs: Any) -> None:
-        """`devices` can be chosen; `silent` ones cannot, for nobody knows when they would start a run."""
+        """`devices` can be chosen; `silent` ones cannot, because when they would start a run is unknown."""
         super().__init__(*args, **kwargs)
         self.devices = list(devices)
         self.places = places_offered(self.devices)
@@ -123,14 +123,14 @@ class RunForm(forms.Form):
         return cleaned
 
     def add_spec_error(self, error: SpecError) -> None:
-        """Put the spec's objection beside its field; a field that this form lacks shows at the top."""
+        """Show the spec's error at its field; of a field that is not in this form, at the top."""
         if error.field in self.fields:
             self.add_error(error.field, str(error).removeprefix(f"{error.field}: "))
         else:
             self.add_error(None, str(error))
 
     def put_aside(self, field: str | None) -> bool:
-        """Go on with the default of a field that was refused, so that what else is wrong can be said as well."""
+        """Continue with the default of a refused field, to find further errors."""
         if self.spec is None or field not in self.fields or field in ("model", "device"):
             return False
         if field in DEFAULTS:
@@ -144,12 +144,12 @@ class RunForm(forms.Form):
 
     @property
     def can_be_tried(self) -> bool:
-        """Whether enough of it is right to ask the queue what it thinks."""
+        """Whether enough fields are valid to check quotas and placement."""
         return self.spec is not None and (self.is_estimate or "device" in self.cleaned_data)
 
     @property
     def devices_meant(self) -> list[Device]:
-        """Those that could take the run."""
+        """The devices that could execute the run."""
         place = self.place
         if place.device is not None:
             return [place.device]
@@ -165,12 +165,12 @@ class RunForm(forms.Form):
         return self.cleaned_data.get("kind") == Run.Kind.ESTIMATE
 
     def estimate_submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.estimate_create`, of a valid form that asks for an estimate."""
+        """Return the arguments of `services.estimate_create`, from a valid form for an estimate."""
         cleaned = self.cleaned_data
         return {"spec": self.spec, "gpu": cleaned.get("gpu") or ALL_GPUS, "priority": cleaned.get("priority", 0)}
 
     def submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.run_create`, of a valid form that asks for a measurement."""
+        """Return the arguments of `services.run_create`, from a valid form for a measurement."""
         return {
             "spec": self.spec,
             "place": self.place,
@@ -192,7 +192,7 @@ class RunForm(forms.Form):
         return given | {"device": self.place.device.device if self.place.device else self.place.kind}
 
     def _checked_spec(self, given: dict[str, Any]) -> RunSpec | None:
-        """Read what was requested, with the default for each field that the spec objects to; None where none helps."""
+        """Read the spec, with the default for each field that it refuses; None where that does not help."""
         while "model" in given:
             try:
                 return RunSpec.from_dict(given)
@@ -204,7 +204,7 @@ class RunForm(forms.Form):
 
 
 def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]]:
-    """Value of the select -> its label and what it means: any of a kind, any of a class, each device."""
+    """Map each value of the select to its label and placement: any of a kind, any of a class, each device."""
     offered = list(devices)
     kinds, classes = Counter(d.kind for d in offered), Counter((d.kind, d.name) for d in offered)
     places = [
@@ -220,14 +220,14 @@ def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]
 
 
 def place_value(place: Placement) -> str:
-    """Write a placement as the value of an option: a device's number, or words."""
+    """Write a placement as the value of an option: a device's id, or "any" with kind and class."""
     return str(place.device.pk) if place.device else f"any {place.kind} {place.device_class}".strip()
 
 
 def first_values(devices: Iterable[Device]) -> dict[str, Any]:
-    """Return what the empty form holds: a rehearsal on a CPU, the real thing where an accelerator exists.
+    """Return the initial values of the form: those of a short CPU run, or of a GPU run where there is an accelerator.
 
-    Without any device there is still the estimate.
+    Without any device the form is for an estimate.
     """
     offered = list(devices)
     if not offered:
@@ -261,7 +261,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
 
 
 def values_in_query(query: Mapping[str, str]) -> dict[str, Any]:
-    """Read the fields that an address names as the form's first values; what is wrong is said when it is sent."""
+    """Read fields of the address as the form's initial values; errors are shown when the form is sent."""
     return {name: query[name] for name in RunForm.base_fields if query.get(name)}
 
 
@@ -278,11 +278,11 @@ def _describe_silent(devices: Iterable[Device]) -> str:
     names = [f"{device.host} {device.device}" for device in devices]
     more = f" and {len(names) - _SILENT_NAMED} more" if len(names) > _SILENT_NAMED else ""
     shown = ", ".join(names[:_SILENT_NAMED])
-    return f"Left out, as their workers give no sign of life: {shown}{more}." if names else ""
+    return f"Not offered, because their workers give no sign of life: {shown}{more}." if names else ""
 
 
 def _models_by_type() -> list[tuple[str, list[tuple[str, str]]]]:
-    """For a select: the models on offer, by what they read."""
+    """Return the choices of the select: the models of the catalogue, by their kind of input."""
     by_type: dict[str, list[tuple[str, str]]] = {"Text": [], "Images": []}
     for workload in WORKLOADS.values():
         by_type["Text" if workload.is_text else "Images"].append((workload.id, _model_label(workload)))
@@ -295,7 +295,7 @@ def _model_label(workload: Workload) -> str:
 
 
 def _input_hint(field: str) -> str:
-    """Which models take this setting, and what they use without it."""
+    """Name the models that have this setting, and its default."""
     taking = _taking(field)
     default, unit = WORKLOADS[taking[0]].default_input_size, "tokens" if field == "sequence_length" else "pixels a side"
     return f"For {', '.join(taking)}. Left empty: {default} {unit}."

@@ -1,4 +1,4 @@
-"""What the home page says of the queue: how many wait, for which device, and when it is this person's turn."""
+"""The queue on the home page: counts per device, and the positions of the person's own runs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Queue:
 
 
 def queue_of(user: Any) -> Queue:
-    """One statement while nobody waits; then the person's own, and the forecast if any are."""
+    """Read the queue: one statement while it is empty; otherwise also the person's own runs and their forecast."""
     waiting = Run.objects.measuring().queued().filter(cancel_requested=False)
-    # counted here: to group by the device, SQLite would walk its index past every run that ever asked for one
+    # counted in Python: to group by device, SQLite would read its index entries of every run that requested one
     counts = Counter(waiting.order_by().values_list("requested_device", flat=True))
     total = counts.total()
     by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}

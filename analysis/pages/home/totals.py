@@ -1,7 +1,7 @@
-"""What all runs of the lab add up to, for the home page. Read from columns, at most every ten seconds.
+"""Totals of all runs, for the home page. Read from columns, at most every ten seconds.
 
-Adding up every run would count a workload as often as somebody measured it. So each model on each card, with each
-setting, counts once, by its newest certified run: the cells of the matrix know which that is.
+Adding up every run would count a workload as often as it was measured. So each model on each card, with each
+setting, counts once, by its newest certified run, which the cells of the matrix name.
 """
 
 from __future__ import annotations

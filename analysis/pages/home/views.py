@@ -1,4 +1,4 @@
-"""Start: the form, what was already measured of what it asks, the devices, the queue, recent runs and the totals."""
+"""The start page: form, earlier results of the same spec, devices, queue, recent runs and totals."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 RECENT_RUNS = 10
 DEVICES_MAX = 12
-"""A page of a large fleet is the fleet page; here are the devices that a run would be given first."""
+"""Most devices on this page, those first that a run would get. The fleet page shows all."""
 
 
 @may_be_public
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Show the empty form, or a filled one; to guests of a public server, what was found lately.
+    """Show the form, empty or filled; to guests of a public server the latest results.
 
-    `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with what the address names;
-    together, what the address names replaces the run's.
+    `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with those of the address,
+    which take precedence over the run's.
     """
     if is_guest(request):
         return _guests_page(request)
@@ -55,9 +55,9 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_create(request: HttpRequest) -> HttpResponse:
-    """Store a run, or show the form again: with everything that is wrong, or with the result there is already.
+    """Store a run, or show the form again: with all its errors, or with an earlier result of the same spec.
 
-    `again` says that the person has seen that result and wants it measured anew.
+    `again` means that the person has seen that result and wants to measure again.
     """
     if request.method != "POST":
         return redirect("home")
@@ -82,7 +82,7 @@ def device_list(request: HttpRequest) -> HttpResponse:
 
 
 def _created(form: RunForm, user: Any) -> Run | None:
-    """Store the run. Or None: then nothing is stored, and the form says all that is wrong and not only the first.
+    """Store the run. None: nothing is stored, and the form shows all errors, not only the first.
 
     Raises RateLimited.
     """
@@ -146,7 +146,7 @@ def _home_page(
 
 
 def _guests_page(request: HttpRequest) -> HttpResponse:
-    """No devices, no queue, and of the runs only those that have an answer: nobody's name, no host's."""
+    """Show guests the runs that have a result, without devices, queue, or names of people and hosts."""
     finished = Run.objects.for_history().filter(state=State.FINISHED)
     recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
     return render(request, "analysis/home_guests.html", {"rows": history_rows(recent, {}), "totals": lab_totals()})
@@ -167,9 +167,9 @@ def _enabled_devices() -> DeviceQuerySet:
 
 
 def _devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], list[DeviceWithActivity]]:
-    """Those that can be chosen, and those that are left out because their worker gives no sign of life.
+    """Return the devices that can be chosen, and those that cannot because their worker gives no sign of life.
 
-    Where no worker lives all are offered: what is requested of them waits until they are back, and a banner says so.
+    Without any live worker all are offered: runs wait until workers are back, and a banner says so.
     """
     devices = list(_enabled_devices().allowing(request.user).with_activity())
     living = [device for device in devices if device.is_up]
@@ -177,5 +177,5 @@ def _devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], li
 
 
 def _devices_shown() -> list[DeviceWithActivity]:
-    """One more than are shown, in one statement: memory as its worker wrote it, whether it takes runs, what it runs."""
+    """Read one device more than is shown, with memory in use, availability and running run, in one statement."""
     return list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])

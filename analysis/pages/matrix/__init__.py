@@ -1,9 +1,9 @@
-"""GPU x model: what each card takes of each model, from the newest run that proves it, or else from an estimate.
+"""GPU x model: the batch size of each model on each card, from the newest measurement, or else an estimate.
 
-query        which settings and cards the page shows
-prices       what an hour of each card costs, and who says so
-highlights   PURE: which measured card is the fastest, which the cheapest
-context      what the page is given
+query        the settings and cards that the page shows
+prices       the price of an hour of each card, with its source
+highlights   PURE: the fastest and the cheapest measured card
+context      the context of the page
 
 Cells are written when a run ends (`runs/matrix_store.py`), so that the page reads a few hundred rows, however many runs
 there are.

@@ -1,4 +1,4 @@
-"""What the matrix page is given, put together from rows that the view has read."""
+"""The context of the matrix page, from rows that the view has read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Cells = Mapping[str, Mapping[str, MatrixCell]]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A column. `price` is None where nobody says one; `is_here` where a device of this portal is such a card."""
+    """A column. `price` is None where unknown; `is_here`: a device of this portal is such a card."""
 
     key: str
     name: str
@@ -44,7 +44,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """One field of the table. Without a `cell` it says why it cannot have one, or offers to estimate it."""
+    """One cell of the table. Without a stored `cell` it shows why there cannot be one, or offers an estimate."""
 
     card: Card
     cell: MatrixCell | None
@@ -145,7 +145,7 @@ def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Seq
 
 
 def _best(kinds: Mapping[str, MatrixCell]) -> MatrixCell | None:
-    """Choose what was measured before any estimate."""
+    """Prefer a measurement to an estimate."""
     return kinds.get(MEASURED) or kinds.get(ESTIMATED)
 
 

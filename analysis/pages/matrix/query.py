@@ -1,4 +1,4 @@
-"""What is requested of the matrix: the settings that all its cells share, and which cards stand in it."""
+"""The query of the matrix: the settings that all cells share, and the cards that are shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.catalog import WORKLOADS
 from engine.spec import CHOICES, DEFAULTS, TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
-"""The usual ones: those of the lab, those that were measured, and those with a price."""
+"""The usual cards: those of the lab, those that were measured, and those with a price."""
 
 
 class MatrixForm(forms.Form):

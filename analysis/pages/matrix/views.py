@@ -1,4 +1,4 @@
-"""The page that says what each card takes of each model."""
+"""The page with the batch size of each model on each card."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.pages.matrix.query import MatrixForm
 @may_be_public
 @require_safe
 def matrix(request: HttpRequest) -> HttpResponse:
-    """For one choice of settings. What the address asks wrongly is said, with 400."""
+    """Show the matrix for one choice of settings. An invalid address gets a 400 with the reason."""
     form = MatrixForm.of(request.GET)
     if not form.is_valid():
         return render(request, "analysis/matrix_refused.html", {"form": form}, status=400)

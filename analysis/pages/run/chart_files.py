@@ -1,4 +1,4 @@
-"""A chart of a finished measurement as a file of its own: which template draws it, and what that is given."""
+"""A chart of a finished measurement as a separate file: its template and context."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ChartFile:
 
 
 def chart_file(run: Run, key: str) -> ChartFile | None:
-    """memory, throughput or kinds; None for what this run has no figures for."""
+    """Return the chart `memory`, `throughput` or `kinds`; None where this run has no figures for it."""
     if run.is_estimate or not run.result:
         return None
     result = read_result(run.result)

@@ -1,4 +1,4 @@
-"""What the page of a run that is over is given: the answer, or how it ended without one."""
+"""The context of the page of a run that is over: its result, or how it ended without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analysis.presentation.stored_result import StoredResult
 
 
 def run_context(run: Run) -> dict[str, Any]:
-    """Give what every run page shows, whatever the state."""
+    """Return the context of every run page, in any state."""
     return {
         "run": run,
         "model_name": labels.model_name(run.model),
@@ -29,12 +29,12 @@ def run_context(run: Run) -> dict[str, Any]:
 
 
 def over_context(run: Run) -> dict[str, Any]:
-    """Give what every run that is over shows: the end of its log, and its attempts."""
+    """Return the context of every run that is over: the end of its log, and its attempts."""
     return {"log_lines": last_log_lines(run), "attempts": attempts_shown(run)}
 
 
 def ended_context(run: Run) -> dict[str, Any]:
-    """Give the page of a run that ended without a result."""
+    """Return the context of a run that ended without a result."""
     title, explanation = run_state.ending(run)
     probes = list(Measurement.objects.of(run))
     attempt = run.attempts.filter(number=run.attempt).first()
@@ -50,7 +50,7 @@ def ended_context(run: Run) -> dict[str, Any]:
 
 
 def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
-    """Give the page of a finished run: the answer in the order it is read."""
+    """Return the context of a finished run: the result, in the order of the page."""
     return {
         "result": result,
         "assumed": assumed,
@@ -75,7 +75,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
 
 
 def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
-    """Give what the answer rests on."""
+    """Return the evidence of the result."""
     return {
         "charts": [chart_of(plot) for plot in result_plots(run, result)],
         "stack": memory_breakdown.stack(result),
@@ -104,7 +104,7 @@ def carried_keys(run: Run) -> frozenset[ProbeKey]:
 
 
 def attempts_shown(run: Run) -> list[Attempt]:
-    """Every attempt, where there is something to see: more than one, or one that gave no result."""
+    """Return all attempts if there is more than one, or one that gave no result."""
     attempts = list(run.attempts.select_related("device__host"))
     is_plain = len(attempts) == 1 and (not run.is_over or run.state == State.FINISHED)
     return [] if is_plain else attempts
@@ -116,7 +116,7 @@ def last_log_lines(run: Run) -> list[RunLog]:
 
 
 def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
-    """Write the environment as stored, as text; what is unknown is left out rather than shown empty."""
+    """Write the stored environment as text, without unknown facts."""
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),
@@ -129,11 +129,11 @@ def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
 
 
 def result_plots(run: Run, result: StoredResult) -> list[Plot]:
-    """Memory with the estimate that was made before, and speed; those that were measured."""
+    """Return the plots of memory, with the earlier estimate, and of speed, if measured."""
     stored = (run.result or {}).get("estimate")
     estimate = read_estimate(stored) if stored else None
     peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
-    # where speeds could not be told apart, a curve of them would show what the machine did besides
+    # where speeds could not be distinguished, their curve would show the load of other work
     speed = None
     if result.is_speed_measurable:
         speed = speed_plot(result.probes, roles=result.roles, intervals=result.speed_intervals)

@@ -1,4 +1,4 @@
-"""What the pages about estimates are given: the run page of one, the part beside a measurement."""
+"""The context of estimates: of their own page, and of their part of a measurement's page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analysis.runs.gpu_catalog import prices
 
 
 def estimate_context(run: Run) -> dict[str, Any]:
-    """Give the page of a finished estimate: of one card, or of all of them."""
+    """Return the context of a finished estimate: of one card, or of all."""
     assert run.result is not None  # it is finished
     estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
     has_device = Device.objects.enabled().allowing(run.requested_by).exists()
@@ -24,7 +24,7 @@ def estimate_context(run: Run) -> dict[str, Any]:
 
 
 def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, Any] | None:
-    """Give the estimate that was made before this measurement, and how far it was off; None where there was none."""
+    """Return the estimate made before this measurement, with its error; None without one."""
     if not data.get("estimate"):
         return None
     estimate = read_estimate(data["estimate"])

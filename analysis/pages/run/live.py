@@ -1,4 +1,4 @@
-"""A queued or running run: what its page shows, and what of it a poller has not seen yet."""
+"""A queued or running run: the content of its page, and the changes since a poller's last request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOWEST_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a poller shows: a checksum of the state, the attempt, its last probe and line, its own pace."""
+    """What a poller has already: a checksum of the state, the attempt, its last probe and line, its interval."""
 
     state: int = 0
     attempt: int = 0
@@ -35,7 +35,7 @@ class Seen:
 
     @classmethod
     def of(cls, text: str) -> Seen:
-        """From an address; what is none has seen nothing."""
+        """Read it from an address; an invalid value means that the poller has nothing."""
         parts = text.split(".")
         are_numbers = all(part.isascii() and part.isdecimal() and len(part) < 11 for part in parts)
         return cls(*map(int, parts)) if are_numbers and len(parts) == len(cls.__slots__) else cls()
@@ -46,7 +46,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is stored of a run that goes on. `lines` are those that the poller has not got, `seen` what it then has."""
+    """The stored data of an unfinished run. `lines` are new to the poller; `seen` is what it has afterwards."""
 
     run: Run
     turn: QueuePosition | None
@@ -75,17 +75,17 @@ class Live:
 
 
 def poll_seconds(idle_seconds: float) -> int:
-    """How soon to ask again, by how long nothing has happened: 3 -> 1, 45 -> 2, 200 -> 5, an hour -> 15."""
+    """Return the interval of polling, by the time without changes: 3 -> 1, 45 -> 2, 200 -> 5, an hour -> 15."""
     return next((pace for below, pace in _PACES if idle_seconds < below), SLOWEST_SECONDS)
 
 
 def read_live(run: Run, before: Seen) -> Live:
-    """Ask the database for what changes, each part once."""
+    """Read the parts that change, each once."""
     turn = queue_positions([run]).get(run.pk)
     attempt = run.attempts.filter(number=run.attempt).first()
     probes = list(Measurement.objects.of(run))
     follows = before.attempt == run.attempt and before.lines > 0
-    # the last line that is shown already is read once more: it tells when something was last said
+    # the last line that is shown already is read again: it tells the time of the last line
     newest = RunLog.objects.of(run).filter(sequence__gte=before.lines if follows else 0)
     lines = list(newest.reverse()[:LOG_LINES_SHOWN])[::-1]
     seen = Seen(
@@ -95,14 +95,14 @@ def read_live(run: Run, before: Seen) -> Live:
         lines=lines[-1].sequence if lines else 0,
         every_seconds=poll_seconds(_idle_seconds(run, probes, lines)),
     )
-    # more came than are shown: what is between would be missing, so the list begins anew
+    # more lines arrived than are shown: the list is replaced, because some would be missing
     is_appended = follows and bool(lines) and lines[0].sequence <= before.lines
     fresh = [line for line in lines if not is_appended or line.sequence > before.lines]
     return Live(run, turn, attempt, probes, fresh, is_appended, before, seen)
 
 
 def live_context(live: Live) -> dict[str, Any]:
-    """Give what the page, or the part of it that changed, shows."""
+    """Return the context of the page, or of the parts that changed."""
     run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
     left = remaining_time(run) if live.has_new_state or live.has_new_probes else None
     return {
@@ -120,16 +120,16 @@ def live_context(live: Live) -> dict[str, Any]:
 
 
 def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
-    """Return what was predicted before this attempt measured anything, as soon as it is known."""
+    """Return the estimate made before this attempt, as soon as it is stored."""
     stored = (attempt.environment or {}).get("estimate") if attempt else None
     try:
         return read_estimate(stored) if stored else None
-    except (KeyError, TypeError):  # of another version of the engine: a measurement is worth showing without it
+    except (KeyError, TypeError):  # written by another version of the engine: the measurement is shown without it
         return None
 
 
 def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Chart | None:
-    """Peak memory of what was measured until now, with the limit where the engine has told it."""
+    """Plot the peak memory measured so far, with the limit if the engine has reported it."""
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
     roles = {"current": run.spec.get("current_batch_size")}
     limit_bytes = device.get("limit_bytes")
@@ -140,13 +140,13 @@ def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement
 def stored_probe_lines(
     run: Run, probes: Sequence[Measurement], estimate: StoredEstimate | None = None
 ) -> list[ProbeLine]:
-    """Make table rows of the last attempt's probes; of the answer only today's size is known yet."""
+    """Return table rows of the last attempt's probes; of the roles only today's size is known yet."""
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
     return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
 
 
 def _state_sum(run: Run, turn: QueuePosition | None) -> int:
-    """Of what the text about the state depends on; a clock is none of it."""
+    """Return a checksum of everything that the text of the state depends on, except the time."""
     seen = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
     return zlib.crc32(repr(seen).encode())
 

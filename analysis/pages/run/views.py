@@ -1,4 +1,4 @@
-"""The pages of one run. A view reads the request and ends in one service call or a page."""
+"""The pages of one run. A view reads the request, and calls one service or renders a page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STOP_POLLING = 286
 @may_be_public
 @require_safe
 def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
-    """One run: live, ended without a result, or its answer. Of a public server, guests see answers alone."""
+    """Show one run: live, ended without a result, or its result. Guests of a public server only see results."""
     run = _run(run_id)
     if is_guest(request) and run.state != State.FINISHED and (refusal := refused(request, run_detail)):
         return refusal
@@ -58,7 +58,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_POST
 def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Ask a run to stop."""
+    """Cancel a run."""
     run = _run(run_id)
     answer = services.runs_cancel_by(run_ids={run.pk}, by=signed_in_user(request))
     if answer.not_allowed:
@@ -70,7 +70,7 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Ask for the same spec in the same place again; with `only=timing`, taking over what this run measured."""
+    """Repeat a run with the same spec and placement; with `only=timing` the new run starts with its probes."""
     run, user = _run(run_id), signed_in_user(request)
     try:
         check_rate_limit(CREATE, user)
@@ -80,13 +80,13 @@ def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
         messages.error(request, str(error))
         return redirect(run)
     except SpecError as error:
-        messages.error(request, f"This run cannot be repeated as it was: {error}")
+        messages.error(request, f"This run cannot be repeated: {error}")
         return redirect(f"{reverse('home')}?from={run.pk}")
 
 
 @require_POST
 def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Make a run a baseline that others are compared with, or a plain run again."""
+    """Make a run a baseline that others are compared with, or undo that."""
     run = _run(run_id)
     is_baseline = request.POST.get("pin") == "1"
     done = services.runs_set_baseline(run_ids={run.pk}, by=signed_in_user(request), is_baseline=is_baseline)
@@ -99,7 +99,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_safe
 def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
-    """Answer a chart of a result as a picture that stands alone, in colours for paper."""
+    """Answer a chart of a result as a separate picture, in colours for print."""
     run = _run(run_id)
     drawing = chart_file(run, key)
     if drawing is None:

@@ -1,4 +1,4 @@
-"""What the trend page is given, put together from rows that the view has read."""
+"""The context of the trend page, from rows that the view has read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
 
 @dataclass(frozen=True, slots=True)
 class StepFound:
-    """A step with its text, what changed around it, and what somebody said of it."""
+    """A step with its text, the facts that changed with it, and its note."""
 
     series: Series
     step: Step
@@ -54,7 +54,7 @@ class StepFound:
 
 @dataclass(frozen=True, slots=True)
 class KnownSeries:
-    """A series that can be looked at: where it is and how many of the newest runs belong to it."""
+    """An existing series: its address, and how many of the newest runs belong to it."""
 
     address: str
     model_name: str
@@ -88,15 +88,15 @@ def trend_context(
 
 
 def settings_of(query: SeriesKey) -> list[str]:
-    """Say the series as text, as a run's settings are said."""
+    """Describe the series in the format of a run's settings."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
     limit = query.memory_limit_bytes
-    return [*labels.describe_settings(spec), *([f"held to {round_bytes(limit)}"] if limit else [])]
+    return [*labels.describe_settings(spec), *([f"limited to {round_bytes(limit)}"] if limit else [])]
 
 
 def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
-    """Find the series these runs make up, those with the most runs first."""
+    """Find the series of these runs, those with the most runs first."""
     counts = Counter(SeriesKey.of_run(run.spec, run.device_name) for run in runs)
     return [
         KnownSeries(

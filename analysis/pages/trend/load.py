@@ -50,7 +50,7 @@ def samples_of(ids: Iterable[int]) -> list[Sample]:
 
 
 def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:
-    """Read what people said of the steps that begin with one of these runs, by run and metric."""
+    """Read the notes on the steps that begin with one of these runs, by run and metric."""
     rows = TrendAcknowledgement.objects.filter(run__in=ids).select_related("acknowledged_by")
     return {(row.run_id, row.metric): row for row in rows}
 

@@ -1,4 +1,4 @@
-"""The charts of the trend page: each figure's change over time, its stretches, its steps, the versions as marks."""
+"""The charts of the trend page: each figure's change over time, its medians, its steps, and version changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
         title=series.title,
         sentence=_sentence(series),
         x=time_axis([dot.x for dot in dots]),
-        y=change_axis([dot.y for dot in dots], title="change against the first stretch"),
+        y=change_axis([dot.y for dot in dots], title="change from the first runs"),
         traces=(Trace(series.title, _STYLE, dots),),
         table=_table(series),
         levels=_medians(series, base, dots),

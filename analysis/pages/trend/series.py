@@ -44,7 +44,7 @@ class TrendRun:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run of the series. `left_out` says why its figures are in no chart; empty where they are."""
+    """One run of the series. `left_out` is the reason why its figures are in no chart, or empty."""
 
     run_id: int
     at: datetime
@@ -138,7 +138,7 @@ def _series(key: str, title: str, better: str, samples: Sequence[Sample], read: 
 
 
 def _why_left_out(run: TrendRun) -> str:
-    """Say why a run is no point of the series: its limit was not found, or others' processes moved it."""
+    """Return why a run is not a point of the series: its limit is not certified, or others used the card."""
     if run.is_shared:
         return "other processes used the card"
     return "" if run.certified else "its limit is not certified"

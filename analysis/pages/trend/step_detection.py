@@ -1,4 +1,4 @@
-"""Where a series of figures jumps and stays: stretches of equal height, and the steps between them.
+"""Detection of lasting changes in a series: stretches of equal height, and the steps between them.
 
     a step needs at least 4 points on each side (asv asks for more than three as well) and 3 % between the medians
     100 100 100 100 106 106 106 106   one step, at the fifth, +6 %
@@ -69,7 +69,7 @@ def find_stretches(values: Sequence[float], grain: float = 0.0) -> list[Stretch]
 
 
 def find_steps(stretches: Sequence[Stretch]) -> list[Step]:
-    """Where a stretch is the threshold away from the last height that was told."""
+    """Find stretches that differ by the threshold from the last reported height."""
     steps: list[Step] = []
     for stretch in stretches[1:]:
         height = steps[-1].after if steps else stretches[0].median

@@ -40,7 +40,7 @@ def trend(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Say what the step is that begins with this run."""
+    """Store a note on the step that begins with this run."""
     run = get_object_or_404(measured_runs(), pk=run_id)
     metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
     if metric not in METRICS or not note:

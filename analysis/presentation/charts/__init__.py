@@ -1,12 +1,12 @@
 """Charts, pure: figures in, coordinates out. No request, no database.
 
-    plots       what a chart shows: axes, traces, limits, marks, labels, and the same as a table
-    axes        from values to fractions of the width or the height, and where the ticks stand
-    labels      where a text goes so that it covers nothing
+    plots       the content of a chart: axes, traces, limits, marks, labels, and its table
+    axes        values to fractions of the width or the height, and ticks
+    labels      placement of texts without overlap
     drawing     a plot as coordinates for templates/analysis/parts/chart_drawing.html
 
     curves      the plots of one run: memory and speed by batch size
-    estimate_errors   the plot of how far estimates were off
+    estimate_errors   the plot of the errors of estimates
     bars        memory bars in percent of the device
     sparkline   a run in a line of the history
 

@@ -112,7 +112,7 @@ def _between(
 def _powers_of_two(
     quantity: str, title: str, values: Iterable[float], text: Callable[[float], str], at_most: int
 ) -> Axis:
-    """From the power at or below the smallest to the one at or above the largest; a lone one stands in the middle."""
+    """Span from the power at or below the smallest to that at or above the largest; a single value is centred."""
     known = list(values)
     low, high = math.floor(math.log2(min(known))), math.ceil(math.log2(max(known)))
     if low == high:

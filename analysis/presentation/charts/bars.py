@@ -14,7 +14,7 @@ LABEL_FITS_BELOW = 0.7
 
 @dataclass(frozen=True, slots=True)
 class MemoryBar:
-    """One bar: what a batch size uses of the device, what it leaves. `used_bytes` None: `unknown` says why."""
+    """One bar: used and unused memory at a batch size. `used_bytes` None: `unknown` says why."""
 
     key: str
     title: str
@@ -59,7 +59,7 @@ class MemoryBar:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One kind of memory in the stacked bar."""
+    """One kind of memory in a stacked bar."""
 
     css_class: str
     name: str
@@ -71,7 +71,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What held the memory at the peak of one batch size, and in which phase of the step that was."""
+    """Memory by kind at the peak of one batch size, and the phase of the peak."""
 
     batch_size: int
     phase: str

@@ -1,4 +1,4 @@
-"""The charts of one run: peak memory and speed by batch size, with the sizes of the answer marked on them."""
+"""The charts of one run: peak memory and speed by batch size, with the sizes of the result marked."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Points = dict[int, float]
 Intervals = Iterable[tuple[int, float, float]]
 """(batch size, low, high)."""
 Roles = Mapping[str, int | None]
-"""Which batch size is the recommended, the fastest, the largest, the current one."""
+"""The recommended, the fastest, the largest and the current batch size."""
 
 _MEMORY, _ALLOCATED = SeriesStyle("line-memory"), SeriesStyle("line-allocated")
 _SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated")
 
 
 class ProbeRow(Protocol):
-    """What the pages read of a probe: an engine Probe, which is frozen, and a stored Measurement both have it."""
+    """The fields of a probe that pages read: of an engine's Probe or of a stored Measurement."""
 
     @property
     def batch_size(self) -> int: ...
@@ -49,7 +49,7 @@ class ProbeRow(Protocol):
 
 
 def memory_points(probes: Iterable[ProbeRow]) -> Points:
-    """Return what the training took from the device: reserved where an allocator reserves, else allocated."""
+    """Return the memory that the training took: reserved where an allocator reserves, else allocated."""
     return _points(
         probes,
         lambda probe: probe.peak_allocated_bytes if probe.peak_reserved_bytes is None else probe.peak_reserved_bytes,
@@ -70,7 +70,7 @@ def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
 def memory_plot(
     probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: StoredEstimate | None = None
 ) -> Plot | None:
-    """Peak memory by batch size, or None where no probe that fits was measured."""
+    """Plot peak memory by batch size; None without any probe that fits."""
     held = memory_points(probes)
     if not held:
         return None
@@ -109,8 +109,8 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
     dots = speed_dots(speeds, known, unsteady)
     main = Trace("Samples per second", _SPEED, dots)
     sentence = _speed_sentence(speeds)
-    sentence += " The bars are intervals of 95 %." if known else ""
-    sentence += " Hollow points were not steady." if any(dot.is_hollow for dot in dots) else ""
+    sentence += " The bars are 95 % confidence intervals." if known else ""
+    sentence += " The timing of hollow points was not steady." if any(dot.is_hollow for dot in dots) else ""
     return Plot(
         key="throughput",
         title="Speed by batch size",
@@ -137,12 +137,12 @@ def speed_dots(
 
 
 def speed_heights(dots: Iterable[PlotPoint]) -> list[float]:
-    """Return what the axis has to reach: the points and the ends of their intervals."""
+    """Return the values that the axis must include: the points and the ends of their intervals."""
     return [height for dot in dots for height in (dot.y, *(dot.interval or ()))]
 
 
 def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]) -> Points:
-    """One point a size: the latest measured, but not a soak's, which repeats a size under other conditions."""
+    """Return one point for each size: the latest probe, but not a soak's, which has other conditions."""
     points: Points = {}
     for probe in probes:
         value = read(probe)
@@ -161,10 +161,10 @@ def _memory_dots(points: Points, word: str = "") -> tuple[PlotPoint, ...]:
 
 
 def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
-    """Plot what was predicted for every size that was to fit, as far as the measurement went.
+    """Plot the estimates of sizes that were expected to fit, in the range of the measurement.
 
-    Memory is no straight line: two estimates are joined only where nothing was run between them, for there the line
-    would be read as an estimate that nobody made.
+    Memory is not linear in the batch size: two estimates are joined only where nothing was measured between them.
+    Elsewhere the line would look like an estimate that does not exist.
     """
     shown = [point for point in estimate.points if point.fits or point.batch_size <= max(known)]
     dots, before = [], 0
@@ -177,7 +177,7 @@ def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
 
 
 _ROLE_WORDS = {
-    "recommended": "use {size:,}",
+    "recommended": "recommended {size:,}",
     "fastest": "fastest {size:,}",
     "largest": "largest {size:,}",
     "current": "today {size:,}",
@@ -186,7 +186,7 @@ _ROLE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A batch size of the answer, its roles joined, so that two labels never fight for one point."""
+    """A batch size of the result with all its roles, so that one point never has two labels."""
 
     batch_size: int
     text: str
@@ -203,7 +203,7 @@ def _marks(roles: Roles) -> list[_Mark]:
 
 
 def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> tuple[PointLabel, ...]:
-    """Ring the sizes of the answer, the recommended one first, and give the last point its figure."""
+    """Mark the sizes of the result, the recommended one first, and label the last point."""
     labels = [
         PointLabel(
             mark.batch_size,
@@ -230,13 +230,13 @@ def _sizes(traces: Iterable[Trace]) -> list[int]:
 
 
 def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) -> Table:
-    """Batch size, a figure for each line, what happened."""
+    """Return the table: batch size, a figure for each line, a note."""
     by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
     notes = {dot.x: "fits" for dot in traces[-1].dots}
     notes |= {mark.batch_size: mark.text for mark in _marks(roles) if mark.batch_size in notes}
     notes |= {cross.x: "out of memory" for cross in traces[-1].crosses}
     rows = tuple(
-        (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tried"))
+        (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tested"))
         for size in _sizes(traces)
     )
     figures = len(traces) + 1

@@ -28,7 +28,7 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 18, 40, 46
 INSET = 14
 """Pixels between the ends of the plot and those of its horizontal axis, so that no point lies on the frame."""
 FOOT = 18
-"""Pixels above the horizontal axis that are kept for the texts of vertical marks, where there are any."""
+"""Pixels above the horizontal axis that are reserved for the texts of vertical marks, if there are any."""
 DOT_RADIUS, DENSE_SCALE, RING_RADIUS = 5.0, 0.6, 8.0
 BAR_REACH = 4.0
 """Pixels that the ends of an interval reach to either side."""

@@ -1,4 +1,4 @@
-"""How far estimates were off over time, as a plot: one trace for each GPU and family of models."""
+"""The plot of the errors of estimates over time: one trace for each GPU and family of models."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, Seri
 from analysis.presentation.estimate_error import Group, describe_difference
 
 _TRACES = 8
-"""As many as the palette has colours that are told apart; the table has all."""
+"""As many traces as the palette has distinguishable colours; the table has all."""
 
 
 def error_plot(groups: Sequence[Group]) -> Plot | None:
-    """None where nothing was graded yet."""
+    """Return the plot; None while no estimate has an error."""
     shown = groups[:_TRACES]
     if not shown:
         return None
@@ -21,10 +21,10 @@ def error_plot(groups: Sequence[Group]) -> Plot | None:
     dots = [dot for trace in traces for dot in trace.dots]
     return Plot(
         key="errors",
-        title="Estimated peak memory against the measured one",
+        title="Estimated relative to measured peak memory",
         sentence=_sentence(groups),
         x=time_axis(dot.x for dot in dots),
-        y=change_axis((dot.y for dot in dots), title="estimate against measurement"),
+        y=change_axis((dot.y for dot in dots), title="estimate relative to measurement"),
         traces=traces,
         table=_table(groups),
         labels=tuple(
@@ -49,7 +49,7 @@ def _sentence(groups: Sequence[Group]) -> str:
     grades = [grade for group in groups for grade in group.grades]
     worst = max(grades, key=lambda grade: abs(grade.peak_error))
     runs = "1 measured run had" if len(grades) == 1 else f"{len(grades)} measured runs had"
-    return f"{runs} an estimate; the one farthest off was run {worst.run_id}: {describe_difference(worst.peak_error)}."
+    return f"{runs} an estimate; the largest error has run {worst.run_id}: {describe_difference(worst.peak_error)}."
 
 
 def _table(groups: Sequence[Group]) -> Table:

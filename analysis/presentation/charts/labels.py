@@ -1,4 +1,4 @@
-"""Where a text goes so that it covers no line, no point and no other text, and stays in the picture."""
+"""Placement of texts: inside the picture, and without covering a line, a point or another text."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Box:
     bottom: float
 
     def overlaps(self, other: Box) -> bool:
-        """Say whether they share an area; a shared edge is none."""
+        """Whether they share an area; a shared edge does not count."""
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
 
     def holds(self, other: Box) -> bool:
-        """Say whether the other lies inside."""
+        """Whether the other box lies inside."""
         return (
             self.left <= other.left
             and self.right >= other.right
@@ -47,7 +47,7 @@ class Box:
         )
 
     def is_crossed_by(self, segment: Segment) -> bool:
-        """Say whether a straight line between two places runs through (Liang and Barsky's clipping)."""
+        """Whether a straight line between two places crosses it (Liang and Barsky's clipping)."""
         (x0, y0), (x1, y1) = segment
         # most lines are far away, and a page compares tens of thousands of pairs
         if (
@@ -92,7 +92,7 @@ class Room:
     lines: list[Segment] = field(default_factory=list)
 
     def is_free(self, box: Box) -> bool:
-        """Say whether a text would cover nothing there."""
+        """Whether a text there would cover nothing."""
         return (
             self.inside.holds(box)
             and not any(box.overlaps(other) for other in self.texts)

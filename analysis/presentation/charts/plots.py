@@ -1,4 +1,4 @@
-"""What a chart shows, before anything is drawn: axes, traces, limits, marks, labels, and its table."""
+"""The content of a chart, before it is drawn: axes, traces, limits, marks, labels, and its table."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ MARKERS = (
 )
 """Circle, square, diamond, triangle up and down, pentagon, star: paths around the origin."""
 COLOURS, DASHES = 8, 5
-"""How many of each static/css/charts.css has; the colours are told apart also with the three colour blindnesses."""
+"""Numbers of styles in static/css/charts.css; people with colour blindness can distinguish the colours, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
-    """How one line is drawn, wherever it is drawn: classes of static/css/charts.css and a marker's path."""
+    """The style of one line in all charts: classes of static/css/charts.css and a marker's path."""
 
     css_class: str
     marker_path: str = MARKERS[0]
 
     @classmethod
     def of(cls, run_id: int) -> SeriesStyle:
-        """By the run's number alone, so that it keeps its colour in every comparison.
+        """Choose the style by the run's number, so that a run has the same colour in every comparison.
 
         8, 7 and 5 share no factor: only numbers that are a multiple of 280 apart look the same.
         """
@@ -42,21 +42,21 @@ class SeriesStyle:
 
 @dataclass(frozen=True, slots=True)
 class PlotPoint:
-    """One measured or estimated point, with the text a pointer shows."""
+    """One measured or estimated point, with its tooltip."""
 
     x: float
     y: float
     text: str
     interval: tuple[float, float] | None = None
-    """What it lies between, drawn as an error bar; None where it is not known."""
+    """Its confidence interval, drawn as an error bar; None where it is unknown."""
     is_hollow: bool = False
-    """Its timing did not become steady."""
+    """Whether its timing was not steady."""
     is_joined: bool = True
-    """Whether the line runs to it from the point before."""
+    """Whether a line joins it to the point before."""
 
 
 DENSE_FROM = 60
-"""So many points of one line cover each other, and are drawn smaller."""
+"""Whether the points of a line would overlap and are drawn smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Trace:
     has_line: bool = True
     is_estimate: bool = False
     note: str = ""
-    """What the legend says beside the name."""
+    """A note next to the name in the legend."""
 
     @property
     def css_class(self) -> str:
@@ -82,7 +82,7 @@ class Trace:
 
     @property
     def strokes(self) -> list[list[PlotPoint]]:
-        """The stretches that a line joins."""
+        """The groups of points that are joined by a line."""
         joined: list[list[PlotPoint]] = []
         for dot in self.dots if self.has_line else ():
             if joined and dot.is_joined:
@@ -129,7 +129,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The same as text: one head, rows of equal length. `numbers` are the columns that are aligned as figures."""
+    """The chart as a table: one header, rows of equal length. `numbers` are the columns aligned as figures."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -149,9 +149,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart's whole content. `front` is a line through the points that nothing else beats.
+    """A chart's whole content. `front` is the Pareto line.
 
-    `labels` are placed in this order: the first ones have the choice of places.
+    `labels` are placed in this order, so the first ones get the best places.
     """
 
     key: str
@@ -168,7 +168,7 @@ class Plot:
 
     @property
     def needs_legend(self) -> bool:
-        """One line that says nothing but its own axis needs none."""
+        """Whether a legend is needed: not for a single line that the axis names already."""
         return len(self.traces) > 1 or self.has_hollow or self.has_intervals or any(t.note for t in self.traces)
 
     @property
@@ -185,6 +185,6 @@ class Plot:
 
     @property
     def kinds(self) -> str:
-        """Say what the points are: "measured", "estimated" or both."""
+        """The kinds of the points: "measured", "estimated" or both."""
         kinds = {"estimated" if trace.is_estimate else "measured" for trace in self.traces}
         return " and ".join(sorted(kinds, reverse=True))

@@ -33,14 +33,14 @@ def words(html: str) -> str:
 def test_different_surroundings_are_said_before_any_figure(alice_client: Client) -> None:
     other = finished(result(environment={"torch": "2.12.1"}), carried=2)
     text = words(page(alice_client, finished(), other))
-    assert text.index("Not made in the same surroundings.") < text.index("Results")
+    assert text.index("Different environments.") < text.index("Results")
     assert f"2.12.1 (run {other.pk})" in text
     assert f"2 (run {other.pk})" in text
 
 
 def test_equal_surroundings_are_said_too(alice_client: Client) -> None:
     text = words(page(alice_client, finished(), finished()))
-    assert "Not made in the same surroundings" not in text
+    assert "Different environments" not in text
     assert "Same GPU, driver, CUDA, torch" in text
 
 
@@ -70,7 +70,7 @@ def test_a_run_without_a_result_is_listed_with_its_state(alice_client: Client) -
     services.run_fail(run_id=failed.pk, token=failed.token, code="workload_failed", message="no loss")
     waiting = make_run(the_card())
     text = words(page(alice_client, finished(), failed, waiting))
-    assert f"Without a result, so without figures: run {failed.pk} ✕ failed run {waiting.pk} ○ queued" in text
+    assert f"No figures, because there is no result: run {failed.pk} ✕ failed run {waiting.pk} ○ queued" in text
 
 
 def test_a_baseline_without_a_result_is_said(alice_client: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.models import Run
 from analysis.pages.compare.compared_run import compared_run_of
-from analysis.pages.compare.differences import mismatches, setting_rows, surrounding_rows
+from analysis.pages.compare.differences import environment_rows, mismatches, setting_rows
 from analysis.pages.compare.environment import changed, environment_facts
 from engine.units import GIB
 from tests.factories import make_spec
@@ -72,7 +72,7 @@ def test_a_setting_this_version_does_not_know_is_compared_as_well() -> None:
 
 def test_what_was_not_recorded_is_no_difference() -> None:
     waiting = compared_run_of(Run(pk=2, state="queued", model="bert-tiny", spec=make_spec().to_dict()))
-    assert [row.name for row in surrounding_rows([subject(1), waiting]) if row.differs] == []
+    assert [row.name for row in environment_rows([subject(1), waiting]) if row.differs] == []
 
 
 def test_a_change_names_both_sides_the_weighty_ones_first() -> None:

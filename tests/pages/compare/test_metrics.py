@@ -28,7 +28,7 @@ from tests.factories.speeds import SPEED, make_unmeasurable_result
 
 
 def metric(better: str, noise_fraction: float = 0.0) -> Metric:
-    return Metric("made_up", "made up", "measured", lambda outcome: None, number, better, noise_fraction)
+    return Metric("synthetic", "made up", "measured", lambda outcome: None, number, better, noise_fraction)
 
 
 @pytest.mark.parametrize(

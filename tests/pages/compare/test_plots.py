@@ -108,7 +108,7 @@ def test_the_trade_off_has_a_point_for_each_size_of_which_both_are_known() -> No
     assert plot is not None
     assert [len(trace.dots) for trace in plot.traces] == [4, 3]
     assert all(speed <= 100 for _, speed in plot.front)
-    assert plot.sentence.endswith("it holds points of run 1.")
+    assert plot.sentence.endswith("It has points of run 1.")
 
 
 def test_the_table_says_what_was_not_tried_and_what_ran_out_of_memory() -> None:

@@ -43,7 +43,7 @@ def text_of(client) -> str:
 def test_with_nothing_graded_the_page_says_that_it_is_not_known(alice_client):
     graded(None)
     text = text_of(alice_client)
-    assert "Not known yet" in text
+    assert "Unknown yet" in text
     assert "<svg class=" not in text
 
 
@@ -67,7 +67,7 @@ def test_the_chart_has_a_point_for_each_run_and_its_table(alice_client):
 def test_an_estimate_is_never_graded_against_itself(alice_client):
     run = make_claimed_estimate()
     Run.objects.filter(pk=run.pk).update(state=State.FINISHED, finished_at=timezone.now(), estimate_peak_error=0.5)
-    assert "Not known yet" in text_of(alice_client)
+    assert "Unknown yet" in text_of(alice_client)
 
 
 def test_the_page_takes_the_same_queries_however_many_runs(alice_client, django_assert_max_num_queries):

@@ -152,7 +152,7 @@ def change(client: Client, action: str, *runs: Run, **values: str) -> str:
 
 def test_ticked_runs_are_changed_and_the_answer_says_how_many(alice, alice_client, root):
     hers, others = store(2, requested_by=alice), store(requested_by=root)
-    assert "2 deleted; 1 not: somebody else’s, or gone." in change(alice_client, "delete", *hers, *others)
+    assert "2 deleted; 1 not: another person’s or deleted." in change(alice_client, "delete", *hers, *others)
     assert "1 tagged" in change(root_of(root), "tag", *others, tag="Paper")
     assert others[0].tags.get().name == "paper"
 

@@ -106,7 +106,7 @@ def test_the_totals_open_no_result() -> None:
 
 def test_nobody_waits(alice_client: Client) -> None:
     make_device()
-    assert "Nobody is waiting." in text_of(alice_client)
+    assert "The queue is empty." in text_of(alice_client)
 
 
 def test_my_place_in_the_queue_is_said(alice: Any, root: Any, alice_client: Client) -> None:
@@ -173,7 +173,7 @@ def test_a_device_whose_worker_is_silent_is_not_offered_and_the_form_says_so(ali
     page = text_of(alice_client)
     assert f'<option value="{living.pk}">' in page
     assert f'<option value="{silent.pk}">' not in page
-    assert "Left out, as their workers give no sign of life: host-b cuda:0." in page
+    assert "Not offered, because their workers give no sign of life: host-b cuda:0." in page
     assert "Any GPU" not in page
     assert "⊘ no sign of life" in words(page)  # on the device's own card
     response = alice_client.post("/runs/new/", asked(silent))

@@ -69,7 +69,7 @@ def test_an_empty_cell_offers_an_estimate_that_fills_the_form(alice_client: Clie
 def test_what_a_card_cannot_do_is_not_offered(alice_client: Client) -> None:
     measured("a10", precision="bf16")
     text = page(alice_client, "?precision=bf16")
-    assert cell(text, "T4").startswith("cannot do bf16 : bf16 needs compute capability 8.0")
+    assert cell(text, "T4").startswith("does not support bf16 : bf16 needs compute capability 8.0")
 
 
 def test_fastest_and_cheapest_are_marked_in_words_among_measured_cards(alice_client: Client) -> None:
@@ -84,7 +84,7 @@ def test_fastest_and_cheapest_are_marked_in_words_among_measured_cards(alice_cli
 
 def test_a_card_without_a_price_has_no_cost_and_says_so(alice_client: Client) -> None:
     measured("rtx-3090")
-    assert "price not known" in cell(page(alice_client), "RTX 3090")
+    assert "price unknown" in cell(page(alice_client), "RTX 3090")
 
 
 def test_the_labs_price_is_used_with_its_source_and_date(alice_client: Client) -> None:
@@ -104,7 +104,7 @@ def test_a_devices_own_price_stands_before_the_catalogues(alice_client: Client) 
 
 def test_other_settings_are_another_matrix(alice_client: Client) -> None:
     measured("a10", largest=20, mode="eval", gradient_checkpointing=True)
-    assert "Nothing is measured or estimated with these settings yet" in page(alice_client)
+    assert "There are no measurements or estimates with these settings yet" in page(alice_client)
     assert "20 measured" in cell(page(alice_client, "?mode=eval&gradient_checkpointing=on"), "A10")
 
 

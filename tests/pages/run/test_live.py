@@ -50,7 +50,7 @@ def test_a_running_run_shows_phase_probes_and_log(alice_client: Client) -> None:
 
 def test_the_curve_grows_with_the_probes(alice_client: Client) -> None:
     run = make_claimed_run()
-    assert "It is drawn from the first batch size that fits." in words(page(alice_client, run))
+    assert "The chart appears with the first batch size that fits." in words(page(alice_client, run))
     measure(run, 4, 8)
     text = page(alice_client, run)
     assert len(re.findall(r'class="dot"', text)) == 4  # two points, in the wide and the narrow picture
@@ -60,9 +60,9 @@ def test_the_curve_grows_with_the_probes(alice_client: Client) -> None:
 def expect(run: Run, estimate: dict[str, Any]) -> None:
     """As the supervisor stores what the engine tells it: first the device, then the estimate."""
     events = EventBuffer(Lease(run_id=run.pk, token=run.token))
-    events.learn(device=FACTS.to_dict(), environment={"torch": "0.0"})
+    events.add_facts(device=FACTS.to_dict(), environment={"torch": "0.0"})
     events.store()
-    events.learn(estimate=estimate)
+    events.add_facts(estimate=estimate)
     events.store()
 
 
@@ -71,7 +71,7 @@ def test_the_estimate_stands_beside_what_is_measured(alice_client: Client) -> No
     expect(run, prior_estimate(at_4=390 * MIB, at_8=810 * MIB))
     measure(run, 4)
     text = page(alice_client, run)
-    assert "Before anything was run: up to 8 samples, 7 safely." in words(text)
+    assert "Estimated before the run: up to 8 samples, 7 safely." in words(text)
     assert "4 ✓ fits 400.0 MiB 390.0 MiB 8.00" in words(text)
     assert 'class="trace line-estimated is-estimate"' in text
     assert "limit 1 GiB" in words(text)
@@ -80,7 +80,7 @@ def test_the_estimate_stands_beside_what_is_measured(alice_client: Client) -> No
 def test_an_estimate_of_another_version_does_not_break_the_page(alice_client: Client) -> None:
     run = make_claimed_run()
     expect(run, {"schema": 99})
-    assert "Before anything was run" not in words(page(alice_client, run))
+    assert "Estimated before the run" not in words(page(alice_client, run))
 
 
 def test_a_poll_that_brings_nothing_new_is_empty(alice_client: Client) -> None:
@@ -119,7 +119,7 @@ def test_a_new_attempt_begins_a_new_log(alice_client: Client) -> None:
     services.run_claim(device=run.device, owner="another")
     text = poll(alice_client, run, seen).content.decode()
     assert '<ol id="log-lines" hx-swap-oob="true">' in text
-    assert "The engine has said nothing yet." in text
+    assert "The log is still empty." in text
 
 
 def test_a_state_is_told_once_and_not_with_every_poll(alice_client: Client) -> None:

@@ -59,7 +59,7 @@ def test_a_wrong_assumption_is_marked_and_changes_nothing(alice_client: Client, 
 def test_the_estimate_is_set_against_the_measurement(alice_client: Client) -> None:
     estimate = prior_estimate(at_4=390 * MIB, at_8=820 * MIB)
     text = page(alice_client, finished(make_result(estimate=estimate)))
-    assert "≈ estimate Said up to 8 before anything was run: the same." in words(text)
+    assert "≈ estimate Estimated up to 8 before the run: the same." in words(text)
     assert "Peak memory at batch 4 390.0 MiB 400.0 MiB 2.5 % under" in words(text)
     assert 'class="trace line-estimated is-estimate"' in text
 
@@ -69,12 +69,12 @@ def test_a_card_shows_what_each_counter_saw(alice_client: Client) -> None:
     probe = make_probe(8, peak_reserved_bytes=900 * MIB, device_used_bytes=1100 * MIB)
     text = words(page(alice_client, finished(make_result(device=facts, probes=(make_probe(4), probe)))))
     assert "allocated by tensors 800.0 MiB reserved by PyTorch&#x27;s allocator 900.0 MiB" in text
-    assert "device used all processes, the context too 1.1 GiB limit what this run was allowed" in text
+    assert "device used all processes, the context too 1.1 GiB limit memory that this run may use" in text
 
 
 def test_a_cpu_says_why_it_has_one_counter(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result())))
-    assert "A CPU has no allocator that reserves" in text
+    assert "A CPU has no reserving allocator" in text
     assert "reserved by" not in text
 
 
@@ -158,7 +158,7 @@ def test_a_run_on_a_shared_card_is_not_pinned(root_client: Client) -> None:
     run = finished(replace(make_result(), device=facts))
     assert "Pin as baseline" not in words(page(root_client, run))
     answer = root_client.post(f"/runs/{run.pk}/pin/", {"pin": "1"}, follow=True)
-    assert "no finished measurement on a card of its own" in words(answer.content.decode())
+    assert "not a finished measurement on an unshared card" in words(answer.content.decode())
 
 
 def test_who_shares_the_card_is_named_as_far_as_the_driver_tells(alice_client: Client) -> None:

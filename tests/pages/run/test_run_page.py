@@ -89,7 +89,8 @@ def test_a_run_that_cannot_be_repeated_says_why(alice_client: Client) -> None:
 def test_a_result_is_told_in_order(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result())))
     parts = (
-        "On this CPU, held to 1 GiB, BERT tiny trains with up to 8 samples. Use 8 : 2.00x as fast as your 4, saving",
+        "On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples. Recommended: 8 ,",
+        "2.00x as fast as your 4, saving",
         "certified",
         "Today batch 4",
         "Recommended batch 8",
@@ -125,7 +126,7 @@ def test_the_out_of_memory_cross_lies_on_the_limit_line(alice_client: Client) ->
 def test_what_does_not_fit_shows_no_figures_and_says_what_to_try(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result_that_does_not_fit())))
     assert "BERT tiny does not fit: even batch 1 runs out of memory." in text
-    assert "What may make it fit" in text
+    assert "Ways to make it fit" in text
     assert "Saved per year" not in text
 
 
@@ -170,7 +171,7 @@ def interrupt(run: Run) -> None:
             ),
         ),
         (cancel, ("the analysis was cancelled.", "It gives no result.", "Start it again")),
-        (interrupt, ("the analysis was interrupted.", "The worker vanished.", "Look whether its host is up")),
+        (interrupt, ("the analysis was interrupted.", "The worker vanished.", "Check whether its host is up")),
     ],
 )
 def test_a_run_without_result_says_how_it_ended(
@@ -178,10 +179,10 @@ def test_a_run_without_result_says_how_it_ended(
 ) -> None:
     run = make_claimed_run()
     services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16), sequence=1)
-    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("error", "the last words")], first_sequence=1)
+    services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("error", "the last output")], first_sequence=1)
     end(run)
     text = words(page(alice_client, run))
-    assert [part for part in (*said, "16 ✓ fits", "the last words", "Run again") if part not in text] == []
+    assert [part for part in (*said, "16 ✓ fits", "the last output", "Run again") if part not in text] == []
 
 
 def every_page(client: Client) -> list[Any]:
@@ -235,7 +236,7 @@ def test_a_run_that_asks_for_any_of_a_kind_says_so_while_it_waits(alice_client: 
 def test_a_run_that_nothing_can_take_does_not_promise_a_start(alice_client: Client) -> None:
     run = make_run(make_card())
     Run.objects.update(requested_device=None, requested_device_class="H100")
-    assert "Waiting for any H100; when is not known." in words(page(alice_client, run))
+    assert "Waiting for any H100; the start time is unknown." in words(page(alice_client, run))
 
 
 def test_attempts_are_listed_once_there_is_more_than_one_to_tell_of(alice_client: Client) -> None:
@@ -259,8 +260,8 @@ def test_a_probe_of_an_earlier_attempt_is_marked(alice_client: Client) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("time_out", "Give it a larger time budget"),
-        ("engine_killed", "often the host’s memory running out"),
+        ("time_out", "with a larger time budget"),
+        ("engine_killed", "often a lack of host memory"),
         ("something_new", "Run it again; if it fails in the same way"),
     ],
 )
@@ -269,7 +270,7 @@ def test_a_failed_run_says_what_can_be_done_now(alice_client: Client, code: str,
     services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(4), sequence=1)
     Run.objects.update(state=State.FAILED, error_code=code)
     text = words(page(alice_client, run))
-    assert [part for part in ("What you can do now", said, "Peak memory by batch size") if part not in text] == []
+    assert [part for part in ("Next steps", said, "Peak memory by batch size") if part not in text] == []
 
 
 def test_a_run_that_ended_before_any_probe_draws_nothing(alice_client: Client) -> None:

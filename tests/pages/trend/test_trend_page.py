@@ -54,12 +54,14 @@ def test_a_lower_boundary_is_worse(alice_client: Client) -> None:
     runs = series(*[result(40)] * 4, *[result(36)] * 4)
     text = words(page(alice_client, runs[0]))
     assert "▼ worse Largest batch size fell by 10.0 %, from 40 to 36." in text
-    assert "Nothing that was recorded of the surroundings changed between them." in text
+    assert "No recorded fact of the environment changed between them." in text
 
 
 def test_three_runs_after_a_change_are_no_step_yet(alice_client: Client) -> None:
     runs = series(*[result(40)] * 4, *[result(36)] * 3)
-    assert "Too few runs to tell a step from chance: it takes 4 on each side." in words(page(alice_client, runs[0]))
+    assert "Too few runs to distinguish a step from chance: 4 are needed on each side." in words(
+        page(alice_client, runs[0])
+    )
 
 
 def test_a_step_is_acknowledged_with_a_note(alice: User, alice_client: Client) -> None:
@@ -84,7 +86,7 @@ def test_somebody_elses_note_stays_and_the_page_says_why(alice_client: Client) -
     TrendAcknowledgement.objects.create(run=run, metric="peak", note="his", acknowledged_by=make_user("bob"))
     posted = {"metric": "peak", "note": "mine"}
     response = alice_client.post(f"/trend/acknowledge/{run.pk}/", posted, follow=True)
-    assert "the note there is another person’s" in words(response.content.decode())
+    assert "the existing note is another person’s" in words(response.content.decode())
     assert TrendAcknowledgement.objects.get().note == "his"
 
 
@@ -92,7 +94,7 @@ def test_somebody_elses_note_stays_and_the_page_says_why(alice_client: Client) -
 def test_an_empty_note_or_an_unknown_figure_is_not_stored(alice_client: Client, posted: dict[str, str]) -> None:
     (run,) = series(result())
     response = alice_client.post(f"/trend/acknowledge/{run.pk}/", posted, follow=True)
-    assert "Nothing was noted" in words(response.content.decode())
+    assert "The note was not saved" in words(response.content.decode())
     assert not TrendAcknowledgement.objects.exists()
 
 
@@ -151,7 +153,7 @@ def test_without_a_query_the_series_can_be_chosen(alice_client: Client) -> None:
 def test_a_series_without_runs_says_so(alice_client: Client) -> None:
     response = alice_client.get("/trend/?model=bert&gpu=Nothing")
     assert response.status_code == 200
-    assert "exactly this card: Nothing" in words(response.content.decode())
+    assert "this card: Nothing" in words(response.content.decode())
 
 
 def test_a_wrong_address_gets_a_page_that_names_its_parameter(alice_client: Client) -> None:

@@ -108,7 +108,7 @@ def test_without_a_measured_size_there_is_no_chart() -> None:
 
 def test_the_table_says_what_was_not_measured() -> None:
     assert ("422", "not measured", "out of memory") in memory().table.rows
-    assert ("384", "34.0 GiB", "use 384") in memory().table.rows
+    assert ("384", "34.0 GiB", "recommended 384") in memory().table.rows
 
 
 def test_an_interval_is_a_bar_around_its_point_and_fits_into_the_picture() -> None:
