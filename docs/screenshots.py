@@ -4,7 +4,7 @@
     python -m docs.screenshots --password ... --result 1 --compare 1 2       # docs/images, with captions
     python -m docs.screenshots --password ... --every screenshots            # all pages, 1280 and 390 px
 
-What is shown is what those runs measured. The captions say so in words that the pages themselves give.
+The pictures show what those runs measured. The captions quote the pages.
 Needs what the browser tests need: playwright and a Chromium on the path.
 """
 
@@ -58,7 +58,7 @@ def _for_readme(visitor: Visitor, arguments: argparse.Namespace) -> None:
     first, second = arguments.compare
     shown = {
         "result": (f"/runs/{arguments.result}/", f"The result of run {arguments.result}, measured on a CPU"),
-        "compare": (f"/compare/?ids={first}&ids={second}", "Two runs beside each other, both measured on a CPU"),
+        "compare": (f"/compare/?ids={first}&ids={second}", "Comparison of two runs, both measured on a CPU"),
         "matrix": ("/matrix/", "Which card takes how much of which model: estimates, and what was measured"),
     }
     for name, (path, caption) in shown.items():

@@ -97,7 +97,7 @@ def test_a_command_with_an_open_quote_is_refused_by_name():
 
 def test_a_folder_that_cannot_be_made_is_refused_with_the_remedy(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(ImproperlyConfigured, match="cannot make this folder .*; set THIS"):
+    with pytest.raises(ImproperlyConfigured, match="cannot create this folder .*; set THIS"):
         writable_folder(tmp_path / "file" / "var", remedy="set THIS")
 
 

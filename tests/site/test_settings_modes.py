@@ -70,7 +70,7 @@ def test_an_exception_in_a_view_is_printed_where_the_server_runs(tmp_path):
 def test_a_data_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     done = python("-c", "import memorymark_site.settings", folder=tmp_path / "file" / "var")
-    assert done.stderr.splitlines()[-1].endswith("cannot make this folder (Not a directory); set MEMORYMARK_DATA_DIR")
+    assert done.stderr.splitlines()[-1].endswith("cannot create this folder (Not a directory); set MEMORYMARK_DATA_DIR")
 
 
 def test_a_fleet_is_named_by_the_environment(tmp_path):

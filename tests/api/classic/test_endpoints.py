@@ -233,7 +233,7 @@ def test_a_body_that_is_too_large_is_refused(alice_client, settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
     answer = analyze(alice_client, {"model_name": "bert"})
     assert answer.status_code == 413
-    assert answer.json()["error"].startswith("The body is larger than this server takes")
+    assert answer.json()["error"].startswith("The body is larger than this server accepts")
 
 
 def test_a_form_without_its_token_is_refused_with_a_page_of_ours(alice):
