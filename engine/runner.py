@@ -26,11 +26,11 @@ from .search.boundary import (
     boundary_of_search,
     boundary_of_soak,
     boundary_of_soak_cut_short,
-    with_todays_size_explained,
+    with_current_size_note,
 )
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
 from .search.reserve import edge_size, sizes_with_reserve
-from .search.unguided import Found, Limits, Trial, Try, curve_sizes, next_soak
+from .search.unguided import Found, Limits, Trial, Try, curve_sizes, next_soak_size
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .units import format_bytes
@@ -243,7 +243,7 @@ class _Sweep:
         steps = self._soak_steps
         soaks: list[Probe] = []
         try:
-            while (size := next_soak(_trials(soaks), largest)) is not None:
+            while (size := next_soak_size(_trials(soaks), largest)) is not None:
                 self.worker.close()
                 soaks.append(self._probe(size, Purpose.SOAK, steps=steps))
         except TimeIsUp:

@@ -262,7 +262,7 @@ SPECTACULAR_SETTINGS = {
         "RunKindEnum": "analysis.models.Run.Kind",
         "StateEnum": "analysis.models.State",
     },
-    "PREPROCESSING_HOOKS": ["analysis.api.openapi.only_the_api"],
+    "PREPROCESSING_HOOKS": ["analysis.api.openapi.exclude_monitoring"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "analysis.api.openapi.with_problems",

@@ -17,7 +17,7 @@ _UNKNOWN = "not measured"
 UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
 
 
-class FoundByTheirWorkers(Managed[Row]):
+class RegisteredByWorkers(Managed[Row]):
     """Hosts and devices, which their workers register."""
 
     actions: tuple[str, ...] = ("drain", "undrain")
@@ -37,7 +37,7 @@ class FoundByTheirWorkers(Managed[Row]):
 
 
 @admin.register(Host)
-class HostAdmin(FoundByTheirWorkers[Host]):
+class HostAdmin(RegisteredByWorkers[Host]):
     """The machines."""
 
     list_display = ("name", "drained", "maintenance_from", "maintenance_until", "maintenance_note", "registered_at")
@@ -53,7 +53,7 @@ class HostAdmin(FoundByTheirWorkers[Host]):
 
 
 @admin.register(Device)
-class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
+class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
     """The GPU fleet."""
 
     list_display = (
@@ -75,7 +75,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], FoundByTheirWorkers[Device]):
     search_help_text = "Name of the card, its host or its UUID."
     autocomplete_fields = ("allowed_users",)
     filter_horizontal = ("allowed_groups",)
-    actions = ("enable", "disable", *FoundByTheirWorkers.actions, "calibrate")
+    actions = ("enable", "disable", *RegisteredByWorkers.actions, "calibrate")
     facts = (
         "host",
         "device",

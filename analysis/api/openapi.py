@@ -96,7 +96,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
 
 
-def only_the_api(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
+def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
     """Leave out the endpoints of monitoring (/readyz, /metrics)."""
     return [endpoint for endpoint in endpoints if endpoint[0].startswith((VERSIONED, *CLASSIC))]
 

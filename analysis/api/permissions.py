@@ -73,7 +73,7 @@ class MayAnalyze(MayUse):
     """Requires the right to start runs; or a program on this machine, if the server serves only this machine."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        return super().has_permission(request, view) or (not _is_known(request) and is_a_program_here(request))
+        return super().has_permission(request, view) or (not _is_known(request) and is_local_program(request))
 
 
 def _is_known(request: Any) -> bool:
@@ -81,12 +81,12 @@ def _is_known(request: Any) -> bool:
     return bool(request.user and request.user.is_authenticated)
 
 
-def is_a_program_here(request: HttpRequest) -> bool:
+def is_local_program(request: HttpRequest) -> bool:
     """Whether the request comes from this machine, and not from a browser that shows another site's page."""
-    return settings.SERVES_THIS_MACHINE_ONLY and _comes_from_here(request) and not _may_be_cross_site(request)
+    return settings.SERVES_THIS_MACHINE_ONLY and _is_local(request) and not _may_be_cross_site(request)
 
 
-def _comes_from_here(request: HttpRequest) -> bool:
+def _is_local(request: HttpRequest) -> bool:
     """Whether the request comes from this machine; not through a local proxy, which is recognised by its headers."""
     try:
         is_loopback = ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback

@@ -12,7 +12,7 @@ from django.utils import timezone
 ACTION_LENGTH, KIND_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH = 40, 40, 64, 200
 
 
-class AuditIsKept(TypeError):
+class AuditEntryImmutableError(TypeError):
     """Code tried to change or delete an entry of the audit log."""
 
 
@@ -20,10 +20,10 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
     """Reads and adds entries. Only retention deletes them, when they are old enough."""
 
     def update(self, **columns: Any) -> int:
-        raise AuditIsKept("entries of the audit log cannot be changed")
+        raise AuditEntryImmutableError("entries of the audit log cannot be changed")
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        raise AuditIsKept("only retention deletes entries of the audit log")
+        raise AuditEntryImmutableError("only retention deletes entries of the audit log")
 
     def purge_before(self, moment: datetime, *, limit: int) -> int:
         """Delete the oldest entries before this moment, at most `limit`."""
@@ -71,8 +71,8 @@ class AuditEntry(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self.pk is not None:
-            raise AuditIsKept("entries of the audit log cannot be changed")
+            raise AuditEntryImmutableError("entries of the audit log cannot be changed")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        raise AuditIsKept("only retention deletes entries of the audit log")
+        raise AuditEntryImmutableError("only retention deletes entries of the audit log")

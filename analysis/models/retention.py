@@ -56,6 +56,6 @@ class RetentionRule(models.Model):
         return _AUDIT_DAYS_MIN if self.what == self.What.AUDIT_ENTRIES else 1
 
     @property
-    def days_kept(self) -> int | None:
+    def days_applied(self) -> int | None:
         """The number of days that is applied: within the limits, whatever value the row has."""
         return None if self.days is None else min(max(self.days, self.days_min), DAYS_MAX)

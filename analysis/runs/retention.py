@@ -121,7 +121,7 @@ def _apply(rule: RetentionRule, clock: _Clock) -> Applied:
 
 
 def _before(rule: RetentionRule) -> datetime:
-    return database_now() - timedelta(days=rule.days_kept or 0)
+    return database_now() - timedelta(days=rule.days_applied or 0)
 
 
 def _due(rule: RetentionRule, before: datetime) -> int:
@@ -136,15 +136,15 @@ def _due(rule: RetentionRule, before: datetime) -> int:
 
 
 def _purge_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _fewer(services.runs_purge(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
+    return _batch_outcome(services.runs_purge(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
 
 
 def _expire_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _fewer(services.runs_expire(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
+    return _batch_outcome(services.runs_expire(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
 
 
 def _purge_entries(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _fewer(AuditEntry.objects.all().purge_before(before, limit=_ROWS_AT_ONCE), _ROWS_AT_ONCE)
+    return _batch_outcome(AuditEntry.objects.all().purge_before(before, limit=_ROWS_AT_ONCE), _ROWS_AT_ONCE)
 
 
 def _purge_keys(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
@@ -161,7 +161,7 @@ def _trim_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     return count, False
 
 
-def _fewer(done: int, limit: int) -> tuple[int, bool]:
+def _batch_outcome(done: int, limit: int) -> tuple[int, bool]:
     return done, done < limit
 
 

@@ -178,7 +178,7 @@ def details(result: RunResult) -> str:
         f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
         f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s, timing {timings.timing_seconds:.1f} s"
     )
-    lines = [certificate(result), *_small_print(result), *_ways_to_fit(result), *_estimated(result)]
+    lines = [certificate(result), *_certificate_limits(result), *_ways_to_fit(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
@@ -187,7 +187,7 @@ def details(result: RunResult) -> str:
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
 
 
-def _small_print(result: RunResult) -> list[str]:
+def _certificate_limits(result: RunResult) -> list[str]:
     """Return the limits of the certificate."""
     return [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
 

@@ -28,7 +28,7 @@ def run_command(command: Callable[[], int]) -> int:
         status = command()
         sys.stdout.flush()
     except BrokenPipeError:
-        _print_no_more()
+        _discard_output()
         return EXIT_NOBODY_READS
     except KeyboardInterrupt:
         sys.stderr.write("interrupted: no result is stored\n")
@@ -42,7 +42,7 @@ def print_json(content: Any) -> None:
     sys.stdout.flush()
 
 
-def _print_no_more() -> None:
+def _discard_output() -> None:
     """Discard buffered output: Python would flush it at its end and report the broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

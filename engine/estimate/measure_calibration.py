@@ -85,11 +85,11 @@ def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
     return json.loads(line), used_bytes
 
 
-def _live_as_tenant(name: str) -> None:
+def _run_tenant(name: str) -> None:
     """Open the card, load the usual kernels, report the memory taken, and wait for the end of standard input."""
     device = torch.device(name)
     taken = _workspaces(device)
-    _train_a_little(device)
+    _train_small_model(device)
     torch.cuda.synchronize(device)
     taken["reserved_bytes"] = torch.cuda.memory_reserved(device)
     sys.stdout.write(json.dumps(taken) + "\n")
@@ -122,7 +122,7 @@ def _workspaces(device: torch.device) -> dict[str, int]:
     }
 
 
-def _train_a_little(device: torch.device) -> None:
+def _train_small_model(device: torch.device) -> None:
     """One step over the layers that the offered models are made of, in single precision."""
     layers: list[Any] = [nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64), nn.GELU(), nn.AdaptiveAvgPool2d(8), nn.Flatten(2)]
     encoder = nn.TransformerEncoderLayer(64, 4, batch_first=True)
@@ -134,4 +134,4 @@ def _train_a_little(device: torch.device) -> None:
 
 
 if __name__ == "__main__":
-    _live_as_tenant(sys.argv[1])
+    _run_tenant(sys.argv[1])

@@ -110,9 +110,9 @@ def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
     largest = result.boundary.largest_batch_size
     fitting = [p for size, p in decisive_probes(result.probes).items() if p.fits and size <= (largest or 0)]
     estimate = prior.beside(p.batch_size for p in fitting)
-    of_boundary = estimate.largest_batch_size / largest - 1 if result.boundary.certified and largest else None
-    of_peak = _peak_error(prior.at(fitting[-1].batch_size), fitting[-1]) if fitting else None
-    return replace(result, estimate=estimate.to_dict(), estimate_error=EstimateError(of_peak, of_boundary))
+    boundary_error = estimate.largest_batch_size / largest - 1 if result.boundary.certified and largest else None
+    peak_error = _peak_error(prior.at(fitting[-1].batch_size), fitting[-1]) if fitting else None
+    return replace(result, estimate=estimate.to_dict(), estimate_error=EstimateError(peak_error, boundary_error))
 
 
 def _peak_error(point: EstimateAt, probe: Probe) -> float | None:

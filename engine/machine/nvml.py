@@ -150,7 +150,7 @@ def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[Devic
     the uuid tells them apart. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out what it does not name.
     """
     cards = list(_cards(nvml))
-    if not any(_is_cut_up(nvml, card) for _, card in cards):
+    if not any(_has_mig_enabled(nvml, card) for _, card in cards):
         return None
     names_given = None if visible_devices is None else _split_names(visible_devices)
     found: list[DeviceFacts] = []
@@ -173,7 +173,7 @@ def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
             yield index, nvml.nvmlDeviceGetHandleByIndex(index)
 
 
-def _is_cut_up(nvml: Any, card: Any) -> bool:
+def _has_mig_enabled(nvml: Any, card: Any) -> bool:
     """Whether MIG is in force. Cards and drivers without MIG answer with an error."""
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(card)
@@ -184,7 +184,7 @@ def _is_cut_up(nvml: Any, card: Any) -> bool:
 
 def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
     """Yield the handles of what can be computed on: the card, or its instances."""
-    if not _is_cut_up(nvml, card):
+    if not _has_mig_enabled(nvml, card):
         yield card
         return
     for slot in range(nvml.nvmlDeviceGetMaxMigDeviceCount(card)):

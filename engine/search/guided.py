@@ -55,7 +55,7 @@ def decide(trials: Sequence[Trial], limits: Limits, expected: Expectation | None
         return unguided.decide(trials, limits)
     leaps = _refused_leaps(trials)
     if len(leaps) == 2:
-        return _as_if_never_leapt(trials, leaps, limits)
+        return _unguided_step(trials, leaps, limits)
     corrected = _corrected(fits, expected, limits.memory_bytes)
     if corrected is None:
         return unguided.decide(trials, limits)
@@ -84,7 +84,7 @@ def _refused_leaps(trials: Sequence[Trial]) -> list[Trial]:
     return leaps[: 2 if is_halved else 1]
 
 
-def _as_if_never_leapt(trials: Sequence[Trial], leaps: list[Trial], limits: Limits) -> Try | Found:
+def _unguided_step(trials: Sequence[Trial], leaps: list[Trial], limits: Limits) -> Try | Found:
     """Return what the plain search would do; where it would run a size that a leap already ruled out, it need not."""
     seen = [t for t in trials if t not in leaps]
     while isinstance(step := unguided.decide(seen, limits), Try):

@@ -204,7 +204,7 @@ def _is_straight(points: list[tuple[int, int]]) -> bool:
     return m3 > m1 and abs(m3 - expected) <= COLLINEAR_TOLERANCE * (m3 - m1)
 
 
-def next_soak(trials: Sequence[Trial], largest: int) -> int | None:
+def next_soak_size(trials: Sequence[Trial], largest: int) -> int | None:
     """Which size to soak next, given the soaks so far; None when the largest that survives one is known.
 
     Begins with `largest`. Where that fails it goes down in doubling steps, then halves, so that the answer

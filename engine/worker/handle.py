@@ -110,7 +110,7 @@ class WorkerHandle:
         self.model_seconds += opened["model_seconds"]
         self.environment = opened.get("environment") or self.environment
         found = DeviceFacts.from_dict(opened["device"])
-        self.device = _facts_to_keep(self.device, found)
+        self.device = _facts_before_use(self.device, found)
         self.beside_bytes = found.beside_bytes  # a tenant that stays is waited for once, not in every session
 
     def probe(
@@ -317,7 +317,7 @@ class WorkerHandle:
         return f"; its last output: {' | '.join(last[-3:])}" if last else ""
 
 
-def _facts_to_keep(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
+def _facts_before_use(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
     """Return the device as it was before this run used it; marked as shared as soon as another process uses it.
 
     Memory of an earlier session of this run may still be listed as another's while the driver takes it back, so

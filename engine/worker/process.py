@@ -57,7 +57,7 @@ def main(model_id: str, device_name: str) -> None:
     started = time.perf_counter()
     out = _private_stdout()
     _die_with_parent()
-    _be_the_first_victim()
+    _prefer_as_oom_victim()
     if device_name == "cpu":
         os.environ.update(HIDDEN)  # autograd makes a context on every card it finds, and others may be measuring there
     try:
@@ -254,7 +254,7 @@ def _say_progress(out: TextIO, stage: str, step: int) -> None:
     _say(out, event="progress", stage=stage, step=step)
 
 
-def _be_the_first_victim() -> None:
+def _prefer_as_oom_victim() -> None:
     """Ask the kernel to end this process, and those forked from it, before others when the host's memory is out."""
     score = Path("/proc/self/oom_score_adj")
     with contextlib.suppress(OSError, ValueError):  # not Linux: the kernel chooses by itself

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from analysis.audit.record import record
 from analysis.models import AuditEntry
-from analysis.models.audit import AuditIsKept
+from analysis.models.audit import AuditEntryImmutableError
 
 pytestmark = pytest.mark.django_db
 
@@ -22,9 +22,9 @@ def entry() -> AuditEntry:
 
 def test_no_code_changes_or_deletes_an_entry_by_mistake(entry):
     for forbidden in (entry.save, entry.delete, AuditEntry.objects.all().delete):
-        with pytest.raises(AuditIsKept):
+        with pytest.raises(AuditEntryImmutableError):
             forbidden()
-    with pytest.raises(AuditIsKept):
+    with pytest.raises(AuditEntryImmutableError):
         AuditEntry.objects.update(actor_name="somebody else")
 
 

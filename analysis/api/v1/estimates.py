@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from analysis.api.run_request import run_stored
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.idempotency import run_once
-from analysis.api.v1.runs import FILTERS, RunPages, accepted, page_answered, wanted_runs
+from analysis.api.v1.runs import FILTERS, RunPages, accepted, page_answered, requested_runs
 from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.strict_input import body_object
 from analysis.api.v1.strict_view import StrictView
@@ -41,7 +41,7 @@ class EstimateList(StrictView):
     )
     def get(self, request: Request) -> Response:
         """List runs of kind estimate, filtered and sorted like runs."""
-        data = wanted_runs(request).data.copy()
+        data = requested_runs(request).data.copy()
         data[_KIND] = _ESTIMATE
         return page_answered(parse_query(data), request)
 

@@ -76,7 +76,7 @@ class RunList(StrictView):
     )
     def get(self, request: Request) -> Response:
         """List runs, filtered and sorted as on the page /runs/. There is no total count; `next` is null at the end."""
-        return page_answered(wanted_runs(request), request)
+        return page_answered(requested_runs(request), request)
 
     @extend_schema(
         tags=["runs"],
@@ -210,7 +210,7 @@ class RunDetail(StrictView):
         return Response(status=204)
 
 
-def wanted_runs(request: Request) -> HistoryQuery:
+def requested_runs(request: Request) -> HistoryQuery:
     """Read the filters and the sort order of the address, as the page does, without those of pagination."""
     data = QueryDict(mutable=True)
     for name, values in request.query_params.lists():

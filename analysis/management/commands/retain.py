@@ -38,7 +38,7 @@ def _as_text(applied: Applied, is_dry: bool) -> str:
     what = RetentionRule.What(applied.rule.what)
     if applied.count is None:
         return "never deleted"
-    days = f"older than {applied.rule.days_kept} days"
+    days = f"older than {applied.rule.days_applied} days"
     if not is_dry:
         return f"{applied.count} {_ROWS[what]} ({days})"
     if what == RetentionRule.What.LOG_LINES:

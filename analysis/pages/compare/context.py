@@ -9,7 +9,7 @@ from typing import Any
 from analysis.http.query_string import BadQuery
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
-from analysis.pages.compare.differences import SAID_IN_SHORT, Row, environment_rows, mismatches, setting_rows
+from analysis.pages.compare.differences import IN_SHORT_DESCRIPTION, Row, environment_rows, mismatches, setting_rows
 from analysis.pages.compare.environment import COMPARABILITY_FACTS
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.plots import compare_plots
@@ -97,7 +97,9 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
 def _line(index: int, heads: Sequence[Any], metrics: Sequence[MetricRow], differing: Sequence[Row]) -> tuple[Any, ...]:
     """Return a run, its cells, and the settings that are not the baseline's and not in its short line of settings."""
     base = next((place for place, head in enumerate(heads) if head["is_baseline"]), 0)
-    unsaid = [row for row in differing if row.name not in SAID_IN_SHORT and row.values[index] != row.values[base]]
+    unsaid = [
+        row for row in differing if row.name not in IN_SHORT_DESCRIPTION and row.values[index] != row.values[base]
+    ]
     return heads[index], [row.cells[index] for row in metrics], [(row.name, row.values[index]) for row in unsaid]
 
 

@@ -84,7 +84,7 @@ def _runs(ids: Sequence[int]) -> str:
 
 
 Spec = Mapping[str, Any]
-SAID_IN_SHORT = frozenset({"Model", "Input", *(SETTINGS[name].label for name in TRAINING_SETTINGS)})
+IN_SHORT_DESCRIPTION = frozenset({"Model", "Input", *(SETTINGS[name].label for name in TRAINING_SETTINGS)})
 """Facts that are already in the short line of a run's model and settings."""
 _INPUTS = ("sequence_length", "image_size")
 

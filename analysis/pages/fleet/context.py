@@ -94,11 +94,11 @@ def fleet_hosts(
             host,
             tuple(
                 _device(device, running.get(device.pk), by_device[device.pk], waiting_counts.get(device.pk, 0), now)
-                for device in of_host
+                for device in host_devices
             ),
             _describe_maintenance(host, now),
         )
-        for host, of_host in groupby(devices, key=lambda device: device.host)
+        for host, host_devices in groupby(devices, key=lambda device: device.host)
     ]
 
 

@@ -149,10 +149,10 @@ class RunFilter(FilterSet):
         for names in _TOGETHER:
             if given.keys().isdisjoint(names):
                 continue
-            alone = self._narrowed(Run.all_runs.order_by(), given, names)
+            alone = self._filtered(Run.all_runs.order_by(), given, names)
             few = ids_if_few(alone, FEW)
             if few is None:
-                queryset = self._walked(queryset, given, names)
+                queryset = self._filtered_in_order(queryset, given, names)
             else:
                 numbers = set(few) if numbers is None else numbers.intersection(few)
         for name in {"tag", "q"} & given.keys():
@@ -172,17 +172,17 @@ class RunFilter(FilterSet):
             return ids_if_few(_tagged(value), FEW, "run_id")
         return ids_with_words(search_terms(value), FEW)
 
-    def _walked(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
+    def _filtered_in_order(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
         """Apply filters that many runs match: reading in the list's order finds enough of them soon.
 
         SQLite would collect and sort all of them. A condition on each single run prevents that.
         """
         stays = ("created", *_TOGETHER[names], *(("ended",) if "created_before" in given else ()))
         if connection.vendor != "sqlite" or self.order in stays:
-            return self._narrowed(runs, given, names)
-        return runs.filter(Exists(self._narrowed(Run.all_runs.filter(pk=OuterRef("pk")).order_by(), given, names)))
+            return self._filtered(runs, given, names)
+        return runs.filter(Exists(self._filtered(Run.all_runs.filter(pk=OuterRef("pk")).order_by(), given, names)))
 
-    def _narrowed(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
+    def _filtered(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
         """Apply those of these filters that are given."""
         for name in names:
             if name in given:
@@ -190,7 +190,7 @@ class RunFilter(FilterSet):
         return runs
 
     @property
-    def leaves_out_all_measured(self) -> bool:
+    def excludes_measured(self) -> bool:
         """Whether no run with a measured figure can pass: only finished measurements have any."""
         states = self.form.cleaned_data["state"]
         return bool(states) and State.FINISHED not in states or self.form.cleaned_data["kind"] == Run.Kind.ESTIMATE

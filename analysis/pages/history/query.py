@@ -50,9 +50,7 @@ class HistoryQuery:
     def parts(self) -> list[Part]:
         """The runs, in order."""
         runs = self.filters.qs
-        return self.sort.parts(
-            runs, none_measured=self.filters.leaves_out_all_measured, is_narrow=self.filters.is_narrow
-        )
+        return self.sort.parts(runs, none_measured=self.filters.excludes_measured, is_narrow=self.filters.is_narrow)
 
     @cached_property
     def chosen(self) -> list[Chosen]:

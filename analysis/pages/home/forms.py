@@ -129,7 +129,7 @@ class RunForm(forms.Form):
         else:
             self.add_error(None, str(error))
 
-    def put_aside(self, field: str | None) -> bool:
+    def use_default(self, field: str | None) -> bool:
         """Continue with the default of a refused field, to find further errors."""
         if self.spec is None or field not in self.fields or field in ("model", "device"):
             return False
@@ -143,12 +143,12 @@ class RunForm(forms.Form):
         return [self[name] for name in RARER]
 
     @property
-    def can_be_tried(self) -> bool:
+    def can_be_checked(self) -> bool:
         """Whether enough fields are valid to check quotas and placement."""
         return self.spec is not None and (self.is_estimate or "device" in self.cleaned_data)
 
     @property
-    def devices_meant(self) -> list[Device]:
+    def candidate_devices(self) -> list[Device]:
         """The devices that could execute the run."""
         place = self.place
         if place.device is not None:

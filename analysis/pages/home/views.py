@@ -88,12 +88,12 @@ def _created(form: RunForm, user: Any) -> Run | None:
     """
     run = None
     with transaction.atomic():
-        while run is None and form.can_be_tried:
+        while run is None and form.can_be_checked:
             try:
                 run = _stored(form, user)
             except SpecError as error:
                 form.add_spec_error(error)
-                if not form.put_aside(error.field):
+                if not form.use_default(error.field):
                     break
         is_wrong = bool(form.errors)
         if not is_wrong:
@@ -111,7 +111,7 @@ def _stored(form: RunForm, user: User) -> Run:
 def _earlier_result(form: RunForm) -> EarlierResult | None:
     if form.is_estimate or form.spec is None:
         return None
-    return earlier_result(form.spec, form.devices_meant)
+    return earlier_result(form.spec, form.candidate_devices)
 
 
 def _run_named(request: HttpRequest) -> Run | None:

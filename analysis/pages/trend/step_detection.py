@@ -63,8 +63,8 @@ def find_stretches(values: Sequence[float], grain: float = 0.0) -> list[Stretch]
     if not values:
         return []
     heights = [math.log(value) for value in _without_spikes(values)]
-    cuts = _cheapest_cuts(heights, _price_of_a_cut(values, grain))
-    cuts = _far_enough_apart(_moved_to_the_edge(cuts, values))
+    cuts = _cheapest_cuts(heights, _cut_price(values, grain))
+    cuts = _far_enough_apart(_moved_to_edges(cuts, values))
     return [Stretch(start, stop, median(values[start:stop])) for start, stop in pairwise(cuts)]
 
 
@@ -84,7 +84,7 @@ def _without_spikes(values: Sequence[float]) -> list[float]:
     return [values[0], *inner, values[-1]] if len(values) > 2 else list(values)
 
 
-def _price_of_a_cut(values: Sequence[float], grain: float) -> float:
+def _cut_price(values: Sequence[float], grain: float) -> float:
     """Price a cut by the noise. Rounding to a grain is noise, too: its deviation is the grain over the root of 12."""
     moves = [abs(math.log(after / before)) for before, after in pairwise(values)]
     rounding = grain / median(values) / math.sqrt(12)
@@ -114,7 +114,7 @@ def _spread(sums: Sequence[float], squares: Sequence[float], start: int, stop: i
     return squares[stop] - squares[start] - total**2 / (stop - start)
 
 
-def _moved_to_the_edge(cuts: list[int], values: Sequence[float]) -> list[int]:
+def _moved_to_edges(cuts: list[int], values: Sequence[float]) -> list[int]:
     """Smoothing can shift a cut by a point: each is put where the distances from both medians are least."""
     moved = list(cuts)
     for position in range(1, len(cuts) - 1):

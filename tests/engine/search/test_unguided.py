@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from engine.search.unguided import Found, Limits, Trial, Try, curve_sizes, decide, next_soak
+from engine.search.unguided import Found, Limits, Trial, Try, curve_sizes, decide, next_soak_size
 from tests.engine import synthetic_devices
 from tests.engine.synthetic_devices import KINDS, Device, make_device
 
@@ -89,7 +89,7 @@ def test_memory_that_nobody_could_read_still_leads_to_the_boundary():
 
 def soak(survives: int, largest: int) -> tuple[int, list[int]]:
     trials: list[Trial] = []
-    while (size := next_soak(trials, largest)) is not None:
+    while (size := next_soak_size(trials, largest)) is not None:
         trials.append(Trial(size, size <= survives))
     return max((t.batch_size for t in trials if t.fits), default=0), [t.batch_size for t in trials]
 
