@@ -55,7 +55,7 @@ def test_of_another_question_there_is_no_answer_yet(alice_client: Client, other:
 
 
 @pytest.mark.parametrize(
-    ("asked", "name"),
+    ("values", "name"),
     [
         ({"model": ""}, "model"),
         ({"model": "bart"}, "model"),
@@ -70,10 +70,10 @@ def test_of_another_question_there_is_no_answer_yet(alice_client: Client, other:
     ],
 )
 def test_what_is_not_allowed_is_refused_by_its_parameter(
-    alice_client: Client, asked: dict[str, str], name: str
+    alice_client: Client, values: dict[str, str], name: str
 ) -> None:
     make_card()
-    answer = alice_client.get(PATH, {**ASKED, **asked})
+    answer = alice_client.get(PATH, {**ASKED, **values})
     assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (400, name)
 
 

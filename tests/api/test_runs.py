@@ -227,7 +227,7 @@ def test_a_waiting_run_tells_its_turn(alice_client):
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("values", "expected"),
     [
         ({"device_class": "H100"}, "device_class: no enabled device is called H100"),
         ({"device_class": 7}, "device_class: must be text"),
@@ -237,11 +237,11 @@ def test_a_waiting_run_tells_its_turn(alice_client):
         ({"accepts_shared_device": 1}, "accepts_shared_device: must be true or false"),
     ],
 )
-def test_a_wrong_place_in_the_queue_names_its_field(alice_client, asked, words):
+def test_a_wrong_place_in_the_queue_names_its_field(alice_client, values, expected):
     make_card()
-    answer = alice_client.post("/api/v1/runs/", {"model": "bert-tiny", **asked}, content_type=JSON)
+    answer = alice_client.post("/api/v1/runs/", {"model": "bert-tiny", **values}, content_type=JSON)
     assert answer.status_code == 400
-    assert words in answer.json()["detail"]
+    assert expected in answer.json()["detail"]
 
 
 def test_an_unchanged_run_is_not_sent_again(alice_client, mine):

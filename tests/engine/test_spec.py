@@ -51,12 +51,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("data", "field", "words"), WRONG)
-def test_what_is_not_allowed_is_refused_with_its_field_and_what_is(data, field, words):
+@pytest.mark.parametrize(("data", "field", "expected"), WRONG)
+def test_what_is_not_allowed_is_refused_with_its_field_and_what_is(data, field, expected):
     with pytest.raises(SpecError) as raised:
         RunSpec.from_dict(data)
     assert raised.value.field == field
-    assert words in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_a_spec_survives_json():

@@ -48,17 +48,17 @@ def test_a_run_is_stored_and_its_lines_are_shown(settings):
 
 
 @pytest.mark.parametrize(
-    ("mode", "exit_status", "words"),
+    ("mode", "exit_status", "expected"),
     [
         ("out_of_memory_at_1", 3, "does not fit"),
         ("error", 1, "the loss is not a number"),
         ("crash", 1, "Segmentation fault"),
     ],
 )
-def test_it_exits_as_the_engine_does_and_says_why(settings, mode, exit_status, words):
+def test_it_exits_as_the_engine_does_and_says_why(settings, mode, exit_status, expected):
     status, out = analyze(settings, mode)
     assert status == exit_status
-    assert words in out.splitlines()[-1]
+    assert expected in out.splitlines()[-1]
 
 
 def test_it_runs_its_own_run_and_wakes_the_worker_for_the_others(settings):
@@ -77,7 +77,7 @@ def test_a_busy_device_is_refused_and_nothing_is_stored():
 
 
 @pytest.mark.parametrize(
-    ("options", "exit_status", "words"),
+    ("options", "exit_status", "expected"),
     [
         (["bert-huge"], 2, "model: 'bert-huge' is not offered"),
         (["bert-tiny", "--memory-limit", "lots"], 2, "memory_limit_bytes: 'lots' is not a size"),
@@ -85,8 +85,8 @@ def test_a_busy_device_is_refused_and_nothing_is_stored():
         (["bert-tiny", "--device", "cuda:7"], 4, "cuda:7 is not a device of this host; it has cpu"),
     ],
 )
-def test_what_is_not_allowed_is_refused_with_the_field(options, exit_status, words):
-    with pytest.raises(CommandError, match=words) as refused:
+def test_what_is_not_allowed_is_refused_with_the_field(options, exit_status, expected):
+    with pytest.raises(CommandError, match=expected) as refused:
         call_command("analyze", *options)
     assert refused.value.returncode == exit_status
     assert not Run.objects.exists()

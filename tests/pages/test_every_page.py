@@ -18,7 +18,7 @@ from tests.factories import make_claimed_run, make_device, make_result, make_run
 pytestmark = pytest.mark.django_db
 
 
-def asked(device: Device, **values: Any) -> dict[str, Any]:
+def form_data(device: Device, **values: Any) -> dict[str, Any]:
     defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
     return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
 
@@ -57,14 +57,14 @@ def test_home_without_a_device_says_how_to_get_one(alice_client: Client) -> None
 
 
 def test_analyzing_stores_a_run_and_shows_it(alice_client: Client) -> None:
-    response = alice_client.post("/runs/new/", asked(make_device(), memory_limit_bytes="512MiB"))
+    response = alice_client.post("/runs/new/", form_data(make_device(), memory_limit_bytes="512MiB"))
     run = Run.objects.get()
     assert response.url == run.get_absolute_url()
     assert (run.model, run.state, run.requested_by.get_username()) == ("bert-tiny", "queued", "alice")
 
 
 def test_a_wrong_field_stores_nothing_and_is_marked(alice_client: Client) -> None:
-    response = alice_client.post("/runs/new/", asked(make_device(), sequence_length="9999"))
+    response = alice_client.post("/runs/new/", form_data(make_device(), sequence_length="9999"))
     text = response.content.decode()
     assert response.status_code == 422
     assert not Run.objects.exists()
@@ -73,7 +73,7 @@ def test_a_wrong_field_stores_nothing_and_is_marked(alice_client: Client) -> Non
 
 
 def test_a_time_budget_above_the_servers_is_shown_beside_its_field(alice_client: Client) -> None:
-    response = alice_client.post("/runs/new/", asked(make_device(), time_budget_seconds="600000"))
+    response = alice_client.post("/runs/new/", form_data(make_device(), time_budget_seconds="600000"))
     assert not Run.objects.exists()
     assert "this server allows at most" in response.content.decode()
     assert '<details class="more" open>' in response.content.decode()
@@ -81,7 +81,7 @@ def test_a_time_budget_above_the_servers_is_shown_beside_its_field(alice_client:
 
 def test_a_disabled_device_is_not_offered(alice_client: Client) -> None:
     device = make_device(enabled=False)
-    assert alice_client.post("/runs/new/", asked(device)).status_code == 422
+    assert alice_client.post("/runs/new/", form_data(device)).status_code == 422
     assert not Run.objects.exists()
 
 

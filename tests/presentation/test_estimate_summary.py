@@ -125,8 +125,8 @@ def test_an_unknown_error_is_never_shown_as_none_at_all():
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "expected"),
     [(0.008, "0.8 % over"), (-0.031, "3.1 % under"), (0.0001, "the same"), (0.0, "the same"), (None, "not comparable")],
 )
-def test_a_difference_is_said_with_its_direction(error, words):
-    assert describe_difference(error) == words
+def test_a_difference_is_said_with_its_direction(error, expected):
+    assert describe_difference(error) == expected

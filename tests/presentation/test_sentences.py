@@ -152,16 +152,16 @@ def test_a_size_of_today_that_was_never_tried_is_not_said_to_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("reason", "expected"),
     [
         (Reason.TIME_BUDGET, "time budget of 30 m was spent"),
         (Reason.MAX_BATCH_SIZE, "65,536 was the largest size allowed"),
         (Reason.SIZE_LIMIT, "a limit of the library"),
     ],
 )
-def test_an_open_boundary_says_why(reason: Reason, said: str) -> None:
+def test_an_open_boundary_says_why(reason: Reason, expected: str) -> None:
     result = stored(boundary=uncertified(reason))
-    assert said in (why_not_certified(result.boundary, result.spec) or "")
+    assert expected in (why_not_certified(result.boundary, result.spec) or "")
 
 
 def test_a_certified_boundary_needs_no_excuse() -> None:

@@ -226,7 +226,7 @@ def test_a_kind_wakes_at_most_three_devices_that_could_start_now():
 
 
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("values", "field"),
     [
         ({"memory_limit_bytes": 900 * GIB}, "memory_limit_bytes"),
         ({"precision": "bf16"}, "precision"),
@@ -235,10 +235,10 @@ def test_a_kind_wakes_at_most_three_devices_that_could_start_now():
         ({"priority": 7}, "priority"),
     ],
 )
-def test_what_no_card_of_the_kind_can_do_is_refused_with_its_field(alice, asked, field):
+def test_what_no_card_of_the_kind_can_do_is_refused_with_its_field(alice, values, field):
     make_card(0, compute_capability="7.5")
     with pytest.raises(SpecError) as caught:
-        submit(by=alice, **asked)
+        submit(by=alice, **values)
     assert caught.value.field == field
     assert not Run.objects.exists()
 

@@ -16,11 +16,11 @@ from tests.factories import make_card, make_device, make_run
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize(("asked", "kind"), [("auto", "cuda"), ("cuda", "cuda")])
-def test_a_run_without_a_wish_may_go_to_any_of_the_best_kind(asked, kind):
+@pytest.mark.parametrize(("name", "kind"), [("auto", "cuda"), ("cuda", "cuda")])
+def test_a_run_without_a_wish_may_go_to_any_of_the_best_kind(name, kind):
     make_device(capacity_bytes=500 * GIB)
     make_card()
-    assert placement_find(asked) == Placement(kind=kind)
+    assert placement_find(name) == Placement(kind=kind)
 
 
 @pytest.mark.parametrize("name", ["cpu", "cuda:1"])
@@ -35,14 +35,14 @@ def test_of_two_devices_of_one_name_the_one_whose_host_is_up_is_meant():
     assert placement_find("cuda:0") == Placement(device=up)
 
 
-@pytest.mark.parametrize("asked", ["auto", "cuda"])
-def test_a_class_is_any_part_of_the_vendors_name(asked):
+@pytest.mark.parametrize("name", ["auto", "cuda"])
+def test_a_class_is_any_part_of_the_vendors_name(name):
     make_card(name="NVIDIA A100-SXM4-80GB")
-    assert placement_find(asked, " a100 ") == Placement(kind="cuda", device_class="a100")
+    assert placement_find(name, " a100 ") == Placement(kind="cuda", device_class="a100")
 
 
 @pytest.mark.parametrize(
-    ("asked", "device_class", "field", "words"),
+    ("name", "device_class", "field", "expected"),
     [
         ("xpu", "", "device", "no enabled device xpu; available: cuda:0"),
         ("cuda:7", "", "device", "available: cuda:0"),
@@ -52,11 +52,11 @@ def test_a_class_is_any_part_of_the_vendors_name(asked):
         ("auto", "A" * 101, "device_class", "at most 100"),
     ],
 )
-def test_what_there_is_not_is_refused_with_what_there_is(asked, device_class, field, words):
+def test_what_there_is_not_is_refused_with_what_there_is(name, device_class, field, expected):
     make_card(0)
     make_card(1, enabled=False)
-    with pytest.raises(SpecError, match=words) as caught:
-        placement_find(asked, device_class)
+    with pytest.raises(SpecError, match=expected) as caught:
+        placement_find(name, device_class)
     assert caught.value.field == field
 
 

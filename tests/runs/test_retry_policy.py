@@ -40,7 +40,7 @@ def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
 
 
 @pytest.mark.parametrize(
-    ("causes", "told"),
+    ("causes", "expected"),
     [
         ([Cause.OWNER_DIED] * 3, "Given up after 3 attempts: its worker died 3 times."),
         (
@@ -54,8 +54,8 @@ def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
         ),
     ],
 )
-def test_a_run_that_is_given_up_tells_what_happened_in_each_attempt(causes, told):
-    assert describe_attempts(causes) == told
+def test_a_run_that_is_given_up_tells_what_happened_in_each_attempt(causes, expected):
+    assert describe_attempts(causes) == expected
 
 
 def test_every_cause_that_counts_has_its_words():

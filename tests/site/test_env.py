@@ -84,10 +84,10 @@ def test_processes_that_start_together_share_one_secret(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", ["a", "b"]), ("py -m engine", ["py", "-m", "engine"]), ("'my py' x", ["my py", "x"])]
+    ("text", "expected"), [("", ["a", "b"]), ("py -m engine", ["py", "-m", "engine"]), ("'my py' x", ["my py", "x"])]
 )
-def test_a_command_is_split_as_a_shell_would(text, words):
-    assert env_command("X", ("a", "b"), environ={"X": text}) == words
+def test_a_command_is_split_as_a_shell_would(text, expected):
+    assert env_command("X", ("a", "b"), environ={"X": text}) == expected
 
 
 def test_a_command_with_an_open_quote_is_refused_by_name():

@@ -26,11 +26,11 @@ def test_the_engine_is_asked_in_a_child():
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "expected"),
     [(["false"], "cannot list"), (["/nowhere/python"], "No such file"), (["echo", "no json"], "cannot list")],
 )
-def test_an_engine_that_cannot_answer_is_an_error_with_its_words(command, words):
-    with pytest.raises(DeviceUnavailable, match=words):
+def test_an_engine_that_cannot_answer_is_an_error_with_its_words(command, expected):
+    with pytest.raises(DeviceUnavailable, match=expected):
         device_discovery.devices_find(command)
 
 
@@ -127,10 +127,12 @@ def test_a_meminfo_that_says_nothing_gives_nothing(tmp_path, text):
     assert device_discovery.host_used_bytes(tmp_path / "meminfo") is None
 
 
-@pytest.mark.parametrize(("stored", "asked"), [("GPU-1", "GPU-1"), ("1", "GPU-1"), ("MIG-2", "MIG-2")])
-def test_a_card_is_read_by_its_uuid_as_the_driver_writes_it(monkeypatch, stored, asked):
+@pytest.mark.parametrize(("stored", "driver_uuid"), [("GPU-1", "GPU-1"), ("1", "GPU-1"), ("MIG-2", "MIG-2")])
+def test_a_card_is_read_by_its_uuid_as_the_driver_writes_it(monkeypatch, stored, driver_uuid):
     monkeypatch.setattr(device_discovery.pynvml, "nvmlInit", lambda: None)
-    monkeypatch.setattr(device_discovery.pynvml, "nvmlDeviceGetHandleByUUID", lambda uuid: {asked: "handle"}[uuid])
+    monkeypatch.setattr(
+        device_discovery.pynvml, "nvmlDeviceGetHandleByUUID", lambda uuid: {driver_uuid: "handle"}[uuid]
+    )
     monkeypatch.setattr(
         device_discovery.pynvml, "nvmlDeviceGetMemoryInfo", lambda handle: SimpleNamespace(used=3 * GIB)
     )

@@ -42,7 +42,7 @@ def test_garbage_is_shown_short():
 
 
 @pytest.mark.parametrize(
-    ("probe", "words"),
+    ("probe", "expected"),
     [
         (
             Probe(16, Outcome.FITS, steps=3, peak_allocated_bytes=int(1.7 * GIB), samples_per_second=9.84),
@@ -56,8 +56,8 @@ def test_garbage_is_shown_short():
         (Probe(9, Outcome.SIZE_LIMIT, error_message="int32"), "batch 9: size limit (int32)"),
     ],
 )
-def test_a_probe_is_described_in_a_line(probe, words):
-    assert describe_probe(probe) == words
+def test_a_probe_is_described_in_a_line(probe, expected):
+    assert describe_probe(probe) == expected
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_an_error_of_the_engine_fails_the_run_with_its_code_and_words():
 
 
 @pytest.mark.parametrize(
-    ("mode", "exit_status", "words"),
+    ("mode", "exit_status", "expected"),
     [
         ("crash", -11, "signal 11 (Segmentation fault) and gave no result. Its last output: about to fall"),
         ("killed", -9, "signal 9 (Killed) and gave no result."),
@@ -92,12 +92,12 @@ def test_an_error_of_the_engine_fails_the_run_with_its_code_and_words():
         ("worker_died", 1, "the worker process was ended by SIGKILL"),
     ],
 )
-def test_an_engine_that_was_ended_by_a_signal_is_tried_once_more_and_then_fails_the_run(mode, exit_status, words):
+def test_an_engine_that_was_ended_by_a_signal_is_tried_once_more_and_then_fails_the_run(mode, exit_status, expected):
     first = watch(mode)
     assert (first.state, first.error_code, first.attempts.get().exit_status) == (State.QUEUED, "", exit_status)
     run = watch_again(first, mode)
     assert (run.state, run.attempt, run.exit_status) == (State.FAILED, 2, exit_status)
-    assert words in run.error_message
+    assert expected in run.error_message
 
 
 @pytest.mark.parametrize(

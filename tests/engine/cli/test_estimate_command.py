@@ -130,7 +130,7 @@ def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "field", "words"),
+    ("arguments", "field", "expected"),
     [
         (["bert-tiny"], "gpu", "give a card"),
         (["bert-tiny", "--gpu", "a10", "--memory", "24GiB"], "gpu", "give a card"),
@@ -146,12 +146,12 @@ def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
         (["bert-tiny", "--gpu", "a10", "--spec", "{}"], "spec", "replaces all"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_its_field(traces, capsys, arguments, field, words):
+def test_what_cannot_be_asked_is_refused_with_its_field(traces, capsys, arguments, field, expected):
     done = run(capsys, *arguments, "--events")
     assert done.status == 2
     error = json.loads(done.out.splitlines()[-1])["error"]
     assert error["field"] == field
-    assert words in error["message"]
+    assert expected in error["message"]
 
 
 def test_nothing_but_tracing_loads_torch():

@@ -81,14 +81,14 @@ def test_a_reader_who_leaves_ends_a_run_with_141_no_traceback_and_no_child(form)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "words"), [(signal.SIGINT, b"interrupted: no result"), (signal.SIGTERM, b"stopped: no result")]
+    ("number", "expected"), [(signal.SIGINT, b"interrupted: no result"), (signal.SIGTERM, b"stopped: no result")]
 )
-def test_a_run_that_is_stopped_says_so_in_a_line_and_leaves_no_child(number, words):
+def test_a_run_that_is_stopped_says_so_in_a_line_and_leaves_no_child(number, expected):
     engine = start("-m", "engine", *MEASURE)
     assert engine.stdout.readline()
     os.killpg(engine.pid, number)
     _, errors = engine.communicate()
     assert engine.returncode == 128 + number
-    assert errors.startswith(words)
+    assert errors.startswith(expected)
     assert errors.count(b"\n") == 1
     assert has_ended(engine.pid)

@@ -49,7 +49,7 @@ def test_a_higher_limit_is_advised_only_where_the_device_has_more():
 
 
 @pytest.mark.parametrize(
-    ("refusal", "said"),
+    ("refusal", "expected"),
     [
         (BUDGET, "Batch 1 needed at least 90.0 MiB; 70.0 MiB were available."),
         (
@@ -69,8 +69,8 @@ def test_a_higher_limit_is_advised_only_where_the_device_has_more():
         (None, None),
     ],
 )
-def test_how_much_was_needed_is_said_where_it_is_known(refusal, said):
-    assert describe_need(refusal, 70 * MIB) == said
+def test_how_much_was_needed_is_said_where_it_is_known(refusal, expected):
+    assert describe_need(refusal, 70 * MIB) == expected
 
 
 def test_the_probe_of_a_fresh_process_decides():

@@ -68,7 +68,7 @@ def test_a_price_that_was_typed_stands_before_the_devices_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "expected"),
     [
         ("model", "llama", "not one of the available choices"),
         ("precision", "fp8", "not one of the available choices"),
@@ -87,11 +87,11 @@ def test_a_price_that_was_typed_stands_before_the_devices_own() -> None:
         ("time_budget_seconds", "0", "out of range"),
     ],
 )
-def test_an_objection_stands_beside_its_field(field: str, value: str, said: str) -> None:
+def test_an_objection_stands_beside_its_field(field: str, value: str, expected: str) -> None:
     form = submitted(make_device(), **{field: value})
     assert not form.is_valid()
     assert list(form.errors) == [field]
-    assert said in form.errors[field][0]
+    assert expected in form.errors[field][0]
 
 
 def test_the_field_is_not_named_twice() -> None:

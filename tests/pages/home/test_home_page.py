@@ -40,7 +40,7 @@ def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-def asked(device: Device, **values: Any) -> dict[str, Any]:
+def form_data(device: Device, **values: Any) -> dict[str, Any]:
     defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
     return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
 
@@ -144,14 +144,14 @@ def test_a_large_fleet_is_cut_and_leads_to_the_fleet_page(alice_client: Client) 
 
 def test_every_wrong_field_is_said_at_once(alice_client: Client) -> None:
     wrong = {"sequence_length": "9999", "memory_limit_bytes": "lots", "current_batch_size": "0", "runs_per_year": "-1"}
-    response = alice_client.post("/runs/new/", asked(make_device(), **wrong))
+    response = alice_client.post("/runs/new/", form_data(make_device(), **wrong))
     assert response.status_code == 422
     assert set(response.context["form"].errors) == set(wrong)
 
 
 def test_what_the_form_and_what_the_queue_object_to_is_said_at_once(alice_client: Client) -> None:
     wrong = {"sequence_length": "9999", "time_budget_seconds": "600000", "priority": "1", "memory_limit_bytes": "9TiB"}
-    response = alice_client.post("/runs/new/", asked(make_device(), **wrong))
+    response = alice_client.post("/runs/new/", form_data(make_device(), **wrong))
     assert set(response.context["form"].errors) == set(wrong)
     assert not Run.objects.exists()
 
@@ -176,11 +176,11 @@ def test_a_device_whose_worker_is_silent_is_not_offered_and_the_form_says_so(ali
     assert "Not offered, because their workers give no sign of life: host-b cuda:0." in page
     assert "Any GPU" not in page
     assert "⊘ no sign of life" in words(page)  # on the device's own card
-    response = alice_client.post("/runs/new/", asked(silent))
+    response = alice_client.post("/runs/new/", form_data(silent))
     assert (response.status_code, Run.objects.count()) == (422, 0)
 
 
 def test_where_no_worker_lives_all_devices_are_offered_and_what_is_asked_waits(alice_client: Client) -> None:
     silent = make_card(last_seen_at=timezone.now() - dt.timedelta(minutes=2))
     assert f'<option value="{silent.pk}">' in text_of(alice_client)
-    assert alice_client.post("/runs/new/", asked(silent)).status_code == 302
+    assert alice_client.post("/runs/new/", form_data(silent)).status_code == 302

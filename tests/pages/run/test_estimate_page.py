@@ -33,7 +33,7 @@ def page(client: Client, path: str, status: int = 200) -> str:
     return re.sub(r"\s+", " ", response.content.decode())
 
 
-def asked(**values: Any) -> dict[str, Any]:
+def form_data(**values: Any) -> dict[str, Any]:
     defaults = {
         "kind": "estimate",
         "gpu": "a10",
@@ -65,43 +65,43 @@ def test_the_form_offers_both_and_every_card_by_its_maker(alice_client):
 
 
 def test_an_estimate_is_stored_without_any_device(alice_client, alice):
-    response = alice_client.post("/runs/new/", asked())
+    response = alice_client.post("/runs/new/", form_data())
     run = Run.objects.get()
     assert response["Location"] == run.get_absolute_url()
     assert (run.kind, run.gpu, run.model, run.requested_by) == ("estimate", "a10", "bert", alice)
 
 
 def test_without_a_card_all_of_them_are_meant(alice_client):
-    alice_client.post("/runs/new/", asked(gpu=""))
+    alice_client.post("/runs/new/", form_data(gpu=""))
     assert Run.objects.get().gpu == "all"
 
 
 def test_a_card_that_is_not_offered_stands_beside_its_field(alice_client):
-    response = alice_client.post("/runs/new/", asked(gpu="a100-1gb"))
+    response = alice_client.post("/runs/new/", form_data(gpu="a100-1gb"))
     assert response.status_code == 422
     assert "gpu" in response.context["form"].errors
     assert not Run.objects.exists()
 
 
 def test_a_setting_that_is_not_allowed_is_refused_as_for_a_measurement(alice_client):
-    response = alice_client.post("/runs/new/", asked(sequence_length="5000"))
+    response = alice_client.post("/runs/new/", form_data(sequence_length="5000"))
     assert "bert takes 1 to 512" in response.content.decode()
 
 
 def test_a_measurement_without_a_device_says_what_is_missing(alice_client):
-    response = alice_client.post("/runs/new/", asked(kind="measurement"))
+    response = alice_client.post("/runs/new/", form_data(kind="measurement"))
     assert response.status_code == 422
     assert "Choose the device to measure on." in response.content.decode()
 
 
 def test_a_form_from_before_without_a_kind_still_measures(alice_client):
-    alice_client.post("/runs/new/", asked(kind="", device=make_device().pk))
+    alice_client.post("/runs/new/", form_data(kind="", device=make_device().pk))
     assert Run.objects.get().kind == "measurement"
 
 
 def test_tf32_can_be_estimated_on_a_host_without_any_gpu(alice_client):
     make_device()
-    alice_client.post("/runs/new/", asked(precision="tf32"))
+    alice_client.post("/runs/new/", form_data(precision="tf32"))
     assert Run.objects.get().precision == "tf32"
 
 

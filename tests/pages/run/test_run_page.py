@@ -159,7 +159,7 @@ def interrupt(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "expected"),
     [
         (
             fail,
@@ -175,14 +175,14 @@ def interrupt(run: Run) -> None:
     ],
 )
 def test_a_run_without_result_says_how_it_ended(
-    alice_client: Client, end: Callable[[Run], None], said: tuple[str, ...]
+    alice_client: Client, end: Callable[[Run], None], expected: tuple[str, ...]
 ) -> None:
     run = make_claimed_run()
     services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(16), sequence=1)
     services.log_add(run_id=run.pk, token=run.token, lines=[LogLine("error", "the last output")], first_sequence=1)
     end(run)
     text = words(page(alice_client, run))
-    assert [part for part in (*said, "16 ✓ fits", "the last output", "Run again") if part not in text] == []
+    assert [part for part in (*expected, "16 ✓ fits", "the last output", "Run again") if part not in text] == []
 
 
 def every_page(client: Client) -> list[Any]:
@@ -258,19 +258,19 @@ def test_a_probe_of_an_earlier_attempt_is_marked(alice_client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "expected"),
     [
         ("time_out", "with a larger time budget"),
         ("engine_killed", "often a lack of host memory"),
         ("something_new", "Run it again; if it fails in the same way"),
     ],
 )
-def test_a_failed_run_says_what_can_be_done_now(alice_client: Client, code: str, said: str) -> None:
+def test_a_failed_run_says_what_can_be_done_now(alice_client: Client, code: str, expected: str) -> None:
     run = make_claimed_run()
     services.measurement_add(run_id=run.pk, token=run.token, probe=make_probe(4), sequence=1)
     Run.objects.update(state=State.FAILED, error_code=code)
     text = words(page(alice_client, run))
-    assert [part for part in ("Next steps", said, "Peak memory by batch size") if part not in text] == []
+    assert [part for part in ("Next steps", expected, "Peak memory by batch size") if part not in text] == []
 
 
 def test_a_run_that_ended_before_any_probe_draws_nothing(alice_client: Client) -> None:
