@@ -289,7 +289,7 @@ class Allocator:
             return
         self.allocated_bytes -= block_bytes
         self.requested_bytes -= size_bytes
-        # the blocks of the large pool are above the small pool's largest request, so the size tells the pool
+        # the blocks of the large pool are above the small pool's largest request, so the size identifies the pool
         (self._small if block_bytes <= SMALL_REQUEST_BYTES else self._large).give(address, block_bytes)
 
     def empty_cache(self) -> None:

@@ -95,7 +95,7 @@ class _Operators(TorchDispatchMode):
 
 
 def trains_as_on_cuda() -> bool:
-    """Tell whether a small step on fake `cuda` tensors runs the operators of CUDA and leaves its gradient there."""
+    """Whether a small step on fake `cuda` tensors runs the operators of CUDA and leaves its gradient there."""
     with FakeTensorMode(), _Operators() as operators:
         weight = torch.zeros(4, 4, device="cuda", requires_grad=True)
         hidden = torch.nn.functional.dropout(torch.zeros(2, 4, device="cuda") @ weight, 0.5, training=True)

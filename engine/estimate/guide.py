@@ -54,7 +54,7 @@ class EstimateGuide:
         return None if self._prior is None else self._prior.estimate
 
     def start(self) -> None:
-        """Guide the search that begins now, unless the user chose where it starts."""
+        """Start guiding the search, unless the user chose its first size."""
         if self._prior is not None and self.spec.start_batch_size is None:
             self._expected = self._prior.expectation()
 

@@ -65,7 +65,7 @@ def _used_bytes(device: torch.device) -> int:
 
 
 def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
-    """Return what the tenant says of itself, and what is used while it is there."""
+    """Return the tenant's report, and the memory in use while it is there."""
     command = [sys.executable, "-m", __spec__.name, str(device)]
     tenant = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     guard = threading.Timer(_TENANT_SECONDS, tenant.kill)

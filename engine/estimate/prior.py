@@ -27,7 +27,7 @@ _VERSIONS = ("torch", "transformers", "torchvision")
 
 
 def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu | None:
-    """Find the card whose rules hold on this device, with what it tells or was measured on it; None is the CPU."""
+    """Find the card whose rules apply to this device, with its own or calibrated figures; None is the CPU."""
     if device.kind == "cpu":
         return None
     card = gpus.match(device.name, device.capacity_bytes) or _unnamed(device)
@@ -39,9 +39,9 @@ def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu 
 
 
 def _unnamed(device: DeviceFacts) -> Gpu:
-    """Return a card the catalogue has not got, or a part of one: its capability says by which rules it works."""
+    """Return a card that is not in the catalogue, or a part of one: its capability determines its rules."""
     if device.compute_capability is None:
-        raise EstimateImpossible(f"no rules are known for {device.name}; measure it instead")
+        raise EstimateImpossible(f"{device.name} cannot be estimated; measure on it instead")
     major, minor = (int(part) for part in device.compute_capability.split("."))
     return replace(
         gpus.of_memory(device.capacity_bytes),

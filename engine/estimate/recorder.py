@@ -79,7 +79,7 @@ class Recorder(TorchDispatchMode):
         self._phase = None
 
     def mark(self, kind: str, tensors: Iterable[Tensor]) -> None:
-        """Say what blocks turned out to hold, now that there are tensors to ask."""
+        """Assign kinds to blocks, now that the tensors are known."""
         for tensor in tensors:
             known = self._live.get(tensor.untyped_storage()._cdata)
             if known is not None:

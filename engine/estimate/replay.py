@@ -1,4 +1,4 @@
-"""PURE: plays a recording into an allocator, and says what held the memory at the peak."""
+"""PURE: replays a recording in an allocator, and returns the memory by kind at the peak."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .types import KindBytes
 
 
 class Memory(Protocol):
-    """What a replay needs of an allocator."""
+    """The interface of an allocator that a replay needs."""
 
     allocated_bytes: int
     peak_allocated_bytes: int
@@ -40,7 +40,7 @@ class PlainMemory:
         self.allocated_bytes -= self._sizes_bytes.pop(key)
 
     def empty_cache(self) -> None:
-        """There is none."""
+        """Do nothing: there is no cache."""
 
     def reset_peaks(self) -> None:
         self.peak_allocated_bytes = self.allocated_bytes

@@ -1,4 +1,4 @@
-"""What an estimate says. Frozen, and JSON both ways; loads no torch.
+"""The types of an estimate. Frozen, convertible to and from JSON; do not load torch.
 
 Everything here is predicted, nothing measured: an `Estimate` is never to be shown without that word. Bytes and
 seconds throughout; `None` means not known and never stands for zero.

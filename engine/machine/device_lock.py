@@ -39,7 +39,7 @@ _PROC = Path("/proc")
 
 
 def default_folder() -> Path:
-    """Return where the locks are unless the environment says otherwise; the same for every program of the machine."""
+    """Return the default folder of the locks: the same for every program of the machine."""
     return Path(tempfile.gettempdir()) / "memorymark-locks"
 
 
@@ -51,7 +51,7 @@ def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder:
 
 
 def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
-    """Return the environment that tells a child that it works under the lock with this descriptor."""
+    """Return environment variables for a child that uses the device under this lock."""
     return {INHERITED: str(descriptors[0])} if descriptors else {}
 
 

@@ -1,4 +1,4 @@
-"""Asks a forked process: what must not happen in this one, because it may crash or leaves something behind.
+"""Runs work in a forked process that must not run in this one, because it may crash or have side effects.
 
 Loads no torch. Linux and other systems that fork; `os.fork` is missing on Windows.
 """

@@ -1,4 +1,4 @@
-"""What the host has: its processor, its memory, and a guard so that a probe cannot take it down. Knows no torch."""
+"""The host's processor and memory, and a guard against a probe that exhausts its memory. Does not load torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def memory_bytes() -> int:
 
 
 def guard_memory() -> None:
-    """Let this process have no more memory than the host has to spare, so that a runaway probe cannot take it down.
+    """Limit this process to the memory that the host has available, so that a probe cannot exhaust it.
 
     The guard is far above any budget: heap fragmentation makes a process hold two or three times the bytes of
     its tensors, and a guard near the budget would refuse sizes that fit.

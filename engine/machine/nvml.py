@@ -1,7 +1,7 @@
-"""What NVIDIA's driver says of its cards (NVML): who else uses them, how they run, the instances they are cut into.
+"""Facts from NVIDIA's driver (NVML): other users of a card, its state, and its MIG instances.
 
-Knows no torch. `nvml` is pynvml, or a made-up module with the same names. CUDA shows a process at most one
-MIG instance, and beside it no other card: where cards are cut up, only the driver can list what there is.
+Does not load torch. `nvml` is pynvml, or a synthetic module with the same names. CUDA shows a process at most one MIG
+instance, and then no other card: only the driver can list all instances.
 
 Known limits: the driver counts the memory of a device in its own way, so the capacity listed here may differ from
 what a process on that device finds. Not run on a real MIG card yet.
@@ -33,7 +33,7 @@ def keep_driver_loaded(nvml: Any) -> None:
 
 
 def full_uuid(nvml: Any, uuid: str) -> str:
-    """Return a uuid as CUDA tells it with the prefix by which the driver knows it: a card's, or a MIG instance's."""
+    """Add the driver's prefix to a uuid that CUDA reports: of a card or of a MIG instance."""
     if is_known(nvml, f"MIG-{uuid}"):
         return f"MIG-{uuid}"
     return f"GPU-{uuid}"
@@ -55,7 +55,7 @@ def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
     """Driver version and what other processes hold, as fields of DeviceFacts; empty where NVML has no answer.
 
     To be read before this process has a context on the device. Programs that draw (a desktop, a browser) count as
-    well as those that compute; in containers the driver may hide both, and the memory in use still tells.
+    well as those that compute; in containers the driver may hide both, but not the memory in use.
     """
     if (handle := _handle(nvml, uuid)) is None:
         return {}
@@ -65,7 +65,7 @@ def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
         for process in _answer(nvml, f"nvmlDeviceGet{kind}RunningProcesses", handle) or ()
     ]
     others = {p.pid: {"pid": p.pid, "used_bytes": p.usedGpuMemory} for p in listed if p.pid != os.getpid()}
-    held = [p["used_bytes"] for p in others.values()]  # None where the driver does not say, in containers
+    held = [p["used_bytes"] for p in others.values()]  # None where the driver does not report it, in containers
     memory = _answer(nvml, "nvmlDeviceGetMemoryInfo", handle, getattr(nvml, "nvmlMemory_v2", None))
     used_bytes = (None if None in held else sum(held)) if memory is None else int(memory.used)
     return {
@@ -76,7 +76,7 @@ def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
 
 
 def settings(nvml: Any, uuid: str | None) -> dict[str, Any]:
-    """Return what a card's administrator sets that changes memory or speed; None for what the driver does not say."""
+    """Return the administrator's settings of a card that affect memory or speed; None for unreported ones."""
     handle = _handle(nvml, uuid)
     power = _answer(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
     ecc = _answer(nvml, "nvmlDeviceGetEccMode", handle)
@@ -98,7 +98,7 @@ def _mig_profile(nvml: Any, handle: Any, uuid: str | None) -> str | None:
 
 
 def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:
-    """Return how the card is running now, as far as the driver says; None where it says nothing.
+    """Return the current state of the card, as far as the driver reports it; None where it reports nothing.
 
     `throttle_reasons` are the reasons for which clocks are below what they could be, such as "sw_power_cap". An
     instance of a card has no clocks of its own, so nothing is read of it.
@@ -135,7 +135,7 @@ _THROTTLE_REASONS = {
 
 
 def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Return what a function of the driver says; None where it has no answer, or the installed version lacks it."""
+    """Return the result of a driver function; None where it fails, or the installed version lacks it."""
     given = [argument for argument in arguments if argument is not None]
     try:
         return getattr(nvml, function)(*given)
@@ -147,7 +147,7 @@ def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[Devic
     """Every device of a host with MIG: the instances of cards that are cut up, and the other cards whole.
 
     None where no card is cut up: torch can list those. All are called `cuda:0`, as they are when seen alone;
-    the uuid tells them apart. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out what it does not name.
+    the uuid distinguishes them. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out what it does not name.
     """
     cards = list(_cards(nvml))
     if not any(_has_mig_enabled(nvml, card) for _, card in cards):

@@ -1,6 +1,6 @@
-"""What else the machine does while this process is timed: other work's share of the cores, paging, load. Linux only.
+"""Load of the machine by other work while this process is timed: share of the cores, paging, load. Linux only.
 
-`/proc/stat` counts all that runs on a core, also in other containers; this process's own time is taken off. Cores that
+`/proc/stat` counts all work on a core, also in other containers; this process's own time is subtracted. Cores that
 this process may not run on are left out. Where a file is missing, the figure is None: unknown.
 """
 
@@ -26,7 +26,7 @@ class _Reading:
 
 
 class MachineWatch:
-    """Looks at the machine from when it is made until it is read."""
+    """Observes the machine from its creation until it is read."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self.proc = proc

@@ -90,7 +90,7 @@ def _device(name: str) -> Device:
 
 
 class Device(ABC):
-    """What the probe needs of a device. The base says "not measured" to everything a device may lack."""
+    """The interface of a device for probes. The base class returns "not measured" for everything optional."""
 
     has_caching_allocator = False
     warm_up_seconds = 0.0
@@ -291,7 +291,7 @@ class Accelerator(Device):
         try:
             free, total = self.module.mem_get_info(self.torch_device)
         except RuntimeError as exc:
-            if "available free memory" not in str(exc):  # Intel GPUs whose driver does not say
+            if "available free memory" not in str(exc):  # Intel GPUs whose driver does not report it
                 raise
             return None
         return int(free), int(total)

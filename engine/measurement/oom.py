@@ -48,7 +48,7 @@ _MEMORY_TEXTS = (
     "std::bad_alloc",
 )
 
-# A full device and a broken installation say the same: these count as memory only where little was free.
+# A full device and a broken installation raise the same: these count as memory only where little was free.
 _AMBIGUOUS_TEXTS = (
     "cublas_status_not_initialized",  # cublasCreate could not get its workspace, or the library does not match
     "cublas_status_internal_error when calling `cublascreate",

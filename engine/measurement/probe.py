@@ -184,7 +184,7 @@ def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
 
 
 def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
-    """Find what held the memory, by one more step under the profiler; None where that says nothing.
+    """Return the memory by kind, from one more step under the profiler; None where that is not available.
 
     It decides nothing: the size has trained, so memory that the profiler itself lacks is no refusal.
     """
@@ -250,7 +250,7 @@ def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.E
 
 
 def outcome_of(exc: Exception, device: Device) -> Outcome:
-    """Tell what an exception means on this device, with what was free when it was raised."""
+    """Classify an exception on this device, with the memory that was free when it was raised."""
     free_bytes = read_if_possible(device.free_bytes)
     outcome = classify(type(exc).__name__, str(exc), free_bytes=free_bytes, total_bytes=device.capacity_bytes)
     return outcome or Outcome.ERROR

@@ -83,7 +83,7 @@ def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: P
     """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
 
     On an accelerator not before its clocks are those of a long training: it is warmed up once a process, and timed for
-    a second at least. Progress is said between two steps, where no clock runs.
+    a second at least. Progress is reported between two steps, where no clock runs.
     """
     if not device.is_warm:
         warm_up(device, step, batch_size, progress)

@@ -13,7 +13,7 @@ from .unguided import Found
 
 
 def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
-    """Return where the search ended: certified if `found.refused` ran out of memory that nobody else held."""
+    """Return the boundary of the search: certified if `found.refused` ran out of memory that no other process held."""
     if found.refused is None:
         return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
     refusal = next(p for p in reversed(probes) if p.batch_size == found.refused and not p.fits)
@@ -25,7 +25,7 @@ def boundary_of_soak(
 ) -> Boundary:
     """Return the boundary after its soak run: the same, or the largest size that survived one.
 
-    `when` says, as text, when the size trained that now failed.
+    `when` is text for the note: when the size that now failed had trained.
     """
     largest = boundary.largest_batch_size or 0
     survived = max((p.batch_size for p in soaks if p.fits), default=0)

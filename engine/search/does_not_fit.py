@@ -30,7 +30,7 @@ def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | N
 
 
 def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
-    """Say how much was needed and how much there was, as far as that is known; None where nothing is.
+    """Say how much memory was needed and available, as far as known; None where nothing is known.
 
     The CPU's budget lets the step end, and so knows its peak: a lower bound, for a later step may take more. An
     allocator that refuses knows its last request, and what it had reserved before.

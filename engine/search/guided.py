@@ -1,13 +1,13 @@
-"""PURE: the search for the boundary when an estimate says what memory to expect.
+"""PURE: the search for the boundary with the expected memory of an estimate.
 
-`decide` is `search.decide` with an `Expectation`. The estimate saves probes and decides nothing: every size of
-the answer is executed, and the certificate is the same pair.
+`decide` is `unguided.decide` with an `Expectation`. The estimate only saves probes: every size of the result is
+executed, and the certificate is the same pair.
 
-1. Batch 1, which also says by how much the estimate is off at the start.
+1. Batch 1, which also shows the error of the estimate at the start.
 2. A leap to the size that should just fit, less the estimate's own margin.
 3. What that leap measured corrects the estimate: so many times its batch size has the bytes that were measured.
-   The line to the boundary it then expects stands in for the smaller sizes nobody ran, and `search` follows it
-   as it follows one through probes.
+   The line to the boundary that it then expects replaces smaller sizes that were not run, and the search follows it
+   like one through probes.
 4. A leap that is refused is taken again at half its size. If that is refused too, or the correction is beyond
    `TRUSTED`, the estimate is dropped: the plain search goes on, spared what is already known to be refused.
 
@@ -134,10 +134,10 @@ class _Corrected:
 
 
 def _corrected(fits: dict[int, int], expected: Expectation, limit_bytes: int) -> _Corrected | None:
-    """None where the measured bytes are nowhere near what was expected.
+    """Correct the expectation by the measurements; None where they are too far from it.
 
-    Near the limit an allocator is held down to it, which says nothing of what the steps would take: sizes expected
-    above it correct nothing.
+    Near the limit an allocator is limited by it, so its memory does not show the need of the steps: sizes expected
+    above the limit are not used for the correction.
     """
     smallest, low = min(fits), max(fits)
     shift_bytes = fits[smallest] - expected.memory_bytes(smallest)

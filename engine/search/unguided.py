@@ -51,8 +51,8 @@ class Trial:
 class Limits:
     """What the search may assume: the bytes there are, the first size after 1, the largest allowed.
 
-    `assumed` is the memory of sizes that nobody ran, all smaller than the largest that fitted, as an estimate has
-    it (see `guided_search`). It bends the lines that are followed; no size counts as tried by it.
+    `assumed` is the memory of sizes that were not run, all smaller than the largest that fitted, from an estimate
+    (see `guided`). It affects the lines that are followed; no size counts as tested by it.
     """
 
     memory_bytes: int

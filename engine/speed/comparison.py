@@ -1,4 +1,4 @@
-"""Compares the speeds of the sizes that trained: asks `speed` what to time, has the worker time it. Knows no torch.
+"""Compares the speeds of the sizes that trained: `selection` decides what the worker times. Does not load torch.
 
 All blocks run in one session of the worker, which ran nothing else. A size that cannot be run beside what the others
 left in that process, although it fits alone, is left out, and the result says so.
@@ -31,9 +31,9 @@ from .selection import (
 
 @dataclass(frozen=True, slots=True)
 class TimedBlock:
-    """What the worker answers to a block: the times, or why there are none.
+    """The worker's result of a block: the times, or why there are none.
 
-    `conditions` is what the machine did meanwhile: other work's cores, paging, the card's clocks and temperature.
+    `conditions` is the state of the machine meanwhile: other work's cores, paging, the card's clocks and temperature.
     """
 
     batch_size: int
@@ -51,7 +51,7 @@ class TimedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the answer takes from the comparison of speeds. Nothing is set but `reason` where there was none."""
+    """The outcome of the comparison of speeds. Without a comparison only `reason` is set."""
 
     is_measurable: bool
     reason: str | None = None

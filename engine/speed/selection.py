@@ -1,6 +1,6 @@
-"""PURE: which batch sizes to time next, and what the comparison says once it is over.
+"""PURE: which batch sizes to time next, and the verdict of the comparison.
 
-`decide` looks at every round so far and answers the sizes of the next one, or the verdict. It keeps no state.
+`decide` takes all rounds so far and returns the sizes of the next one, or the verdict. It has no state.
 
 A round runs one block of steps of each of its sizes, in random order, so that whatever the machine does besides hits
 all of them alike: only ratios within a round are compared. Two stages keep the choice from flattering itself:
@@ -85,7 +85,7 @@ class Round:
 
     @property
     def others_cores(self) -> float | None:
-        """How many cores other work used, on average over the round; None where nobody knows."""
+        """How many cores other work used, on average over the round; None where unknown."""
         known = [b.others_cores for b in self.blocks if b.others_cores is not None]
         return fmean(known) if known else None
 
@@ -113,7 +113,7 @@ class RunRound:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be said of the speed.
+    """The verdict on the speeds.
 
     `speeds` are samples a second of the evaluated sizes, `rough` of the others, from the few rounds they were in
     beside the recommended one.

@@ -27,7 +27,7 @@ function elapsedText(seconds) {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`;
 }
 
-// a range that the server has read off earlier runs; when it is over, so is what they can tell
+// a range that the server computed from earlier runs; after its end nothing more is known
 function leftText(fromSeconds, untilSeconds) {
   if (untilSeconds <= 0) return "longer than before";
   if (fromSeconds <= 0) return `up to ${elapsedText(untilSeconds)} left`;

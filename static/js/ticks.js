@@ -6,7 +6,7 @@ function watchTicks(form) {
   const counter = form.querySelector("[data-ticked]");
   let last = null;
 
-  function tell() {
+  function showCount() {
     const count = boxes.filter((box) => box.checked).length;
     counter.textContent = count ? ` (${count})` : "";
   }
@@ -18,16 +18,16 @@ function watchTicks(form) {
       for (const each of boxes.slice(from, to + 1)) each.checked = box.checked;
     }
     last = box;
-    tell();
+    showCount();
   }
 
   for (const box of boxes) box.addEventListener("click", tickRange);
-  addAllBox(form.querySelector("thead .tick-cell"), boxes, tell);
-  tell(); // a browser keeps ticks when it goes back
+  addAllBox(form.querySelector("thead .tick-cell"), boxes, showCount);
+  showCount(); // a browser keeps ticks when it goes back
 }
 
 // made here, because without a script it could do nothing
-function addAllBox(cell, boxes, tell) {
+function addAllBox(cell, boxes, showCount) {
   const label = document.createElement("label");
   label.className = "tick";
   const all = document.createElement("input");
@@ -35,7 +35,7 @@ function addAllBox(cell, boxes, tell) {
   all.setAttribute("aria-label", "All runs of this page");
   all.addEventListener("change", () => {
     for (const box of boxes) box.checked = all.checked;
-    tell();
+    showCount();
   });
   label.append(all);
   cell.append(label);
