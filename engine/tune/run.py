@@ -11,7 +11,7 @@ from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ..machine import host
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
-from ..search.boundary import boundary_of_search, with_todays_size_explained
+from ..search.boundary import boundary_of_search, with_current_size_note
 from ..search.reserve import edge_size
 from ..search.unguided import Found
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
@@ -89,7 +89,7 @@ class _Tuning:
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             self.say("phase", phase="curve")
             self._start_at_the_reserve(boundary.largest_batch_size)
-        result = self._result(with_todays_size_explained(boundary, self.spec), searched)
+        result = self._result(with_current_size_note(boundary, self.spec), searched)
         try:
             self.keep(result)
         except OSError as exc:

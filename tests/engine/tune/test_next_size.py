@@ -7,7 +7,7 @@ import pytest
 
 from engine.search.unguided import Found
 from engine.tune.next_size import Start, next_size
-from tests.engine.made_up_devices import KINDS, Device, make_device
+from tests.engine.synthetic_devices import KINDS, Device, make_device
 
 LIMITS = {"first": 16, "maximum": 2**20}
 
