@@ -11,7 +11,7 @@ from benchmarks.card_experiments.setting import Machine
 from engine.units import format_bytes
 
 BEGIN, END = "<!-- first_hour: begin -->", "<!-- first_hour: end -->"
-NOTHING_YET = "No card's answers are kept yet: none of these experiments was run on a GPU."
+NOTHING_YET = "There are no results of cards yet: none of these experiments was run on a GPU."
 
 
 def report(files: Sequence[Answers]) -> str:

@@ -35,7 +35,7 @@ def test_a_search_without_a_match_shows_all_and_keeps_the_choice(window: Visitor
     model = window.page.get_by_label("Model", exact=True)
     before, count = model.input_value(), model.locator("option").count()
     window.page.get_by_label("Search models").fill("no such model")
-    expect(window.page.get_by_role("status").get_by_text("Nothing like this")).to_be_visible()
+    expect(window.page.get_by_role("status").get_by_text("No matches")).to_be_visible()
     assert (model.input_value(), model.locator("option").count()) == (before, count)
 
 
