@@ -104,15 +104,15 @@ class _Sweep:
         self.guide = EstimateGuide(self.spec, self.calibration, self.log)
 
     def run(self) -> RunResult:
-        self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self._emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         is_search = self.spec.check_batch_size is None
         if self.estimates and is_search and (self.earlier is None or self.earlier.boundary is None):
             self._trace()
         self._timed("preparing", self._open)
         if (estimate := self.guide.estimate(self._device, self.worker.environment)) is not None:
-            self.say("estimate", estimate=estimate.to_dict())
+            self._emit_event("estimate", estimate=estimate.to_dict())
         boundary, comparison = self._measure() if is_search else self._check()
-        result = self.guide.graded(self._answer(with_todays_size_explained(boundary, self.spec), comparison))
+        result = self.guide.graded(self._answer(with_current_size_note(boundary, self.spec), comparison))
         try:
             self.keep(result)
         except OSError as exc:

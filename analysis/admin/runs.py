@@ -328,7 +328,7 @@ def _ids(runs: QuerySet[Run]) -> Collection[int]:
 
 
 def _file(runs: QuerySet[Run], chunks: Any, form: str, content_type: str) -> StreamingHttpResponse:
-    """Export the ticked runs as the history does."""
+    """Export the ticked runs in the format of the history."""
     ids = _ids(runs)
     record("run.export", target=("run", ""), after={"form": form, "runs": sorted(ids)})
     chosen = Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)

@@ -33,10 +33,10 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     may_write = models.BooleanField(default=False, help_text="Whether the token may also change data.")
     created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: until it is revoked.")
-    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: valid until it is revoked.")
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="Last use, to the minute.")
     last_used_address = models.GenericIPAddressField(
-        null=True, blank=True, help_text="Where that use came from, as far as it can be believed."
+        null=True, blank=True, help_text="Client address of the last use, as far as it can be trusted."
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
 

@@ -1,4 +1,4 @@
-"""What exists for the history alone: tags, the words that a text search finds, saved views, a run's return."""
+"""Tables of the history page: tags, search terms, saved views; and when a run was restored."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Tag(models.Model):
 
 
 class RunText(models.Model):
-    """The words by which a text search finds a run, between spaces: of its name, note, model and card.
+    """The search terms of a run, separated by spaces: of its name, note, model and card.
 
-    The database keeps an index of its own over them (FTS5 on SQLite, GIN on PostgreSQL), which the migration makes.
+    The database has a text index over them (FTS5 on SQLite, GIN on PostgreSQL), which the migration creates.
     """
 
     run = models.OneToOneField("analysis.Run", on_delete=models.CASCADE, primary_key=True, related_name="text")

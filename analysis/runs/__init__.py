@@ -8,7 +8,7 @@ matrix_cells, matrix_store           PURE: a result as cells of the matrix; thei
 scheduling, retry_policy, series     PURE: which run is next; whether a run is tried again; which series it belongs to
 placement, queue_forecast            where a run may start, and when
 remaining_time, reuse, resume        how long it takes, whether it was measured before, what an earlier attempt measured
-result_columns, search_terms         PURE: what is copied out of a result and out of a note, to filter and sort on
-run_text                             the words of a run in the database's text index, and the search through it
+result_columns, search_terms         PURE: columns taken from a result and from a note, to filter and sort on
+run_text                             the search terms of a run in the database's text index
 gpu_catalog                          the cards on offer and their prices
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User) -> bool:
     """Store the note on the step that begins with this run.
 
-    An earlier one is replaced by its author and by GPU managers alone: False, it is somebody else's.
+    Only its author and GPU managers may replace an earlier note. False: it is another person's.
     Raises ValidationError for a note that cannot be printed.
     """
     plain_text(note)

@@ -44,7 +44,7 @@ class BulkResult:
 
 
 def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collection[str]) -> BulkResult:
-    """Replace a run's name, note and tags. Raises ValidationError for a tag that is none, and for unprintable text."""
+    """Replace a run's name, note and tags. Raises ValidationError for an invalid tag and for unprintable text."""
     plain_line(name.strip())
     plain_text(note)
     rows = [_tag(tag) for tag in dict.fromkeys(tags)][:TAGS_PER_RUN]

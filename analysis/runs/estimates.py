@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record
 from analysis.models import ALL_GPUS, Device, Run
-from analysis.runs.create import describe_request, estimator_wake, refuse_what_is_too_much
+from analysis.runs.create import describe_request, estimator_wake, refuse_excessive_request
 from analysis.runs.run_text import run_text_keep
 from engine.estimate.calibration import Calibration
 from engine.estimate.gpus import find

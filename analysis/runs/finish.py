@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from analysis.models import Attempt, Run, State
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.create import runs_cancel, wake_for
-from analysis.runs.matrix_store import cells_keep
+from analysis.runs.matrix_store import cells_store
 from analysis.runs.result_columns import result_columns
 from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
 from analysis.runs.run_text import run_text_keep
@@ -22,21 +22,21 @@ _MESSAGE_LENGTH = 10_000
 
 
 def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
-    """Move running -> finished, with the figures that lists sort on copied out of the result."""
+    """Move running -> finished, and copy the figures that lists sort on from the result into columns."""
     result = _storable(result)
     columns = result_columns(result)
     with transaction.atomic():
         run = _lock_held_run(run_id, token)
         if run is None:
             return False
-        is_ended = _end(run, State.FINISHED, exit_status, result=dict(result), **columns)
+        _end_run(run, State.FINISHED, exit_status, {"result": dict(result), **columns})
         run_text_keep(run_id=run.pk)  # the result names the card
-        cells_keep(run=run, result=result)
-        return is_ended
+        cells_store(run=run, result=result)
+        return True
 
 
 def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result without characters that break what shows it: names of devices are text of their drivers."""
+    """Return the result without unprintable characters, which a driver's name of a device may contain."""
     return {name: storable_json(part) for name, part in result.items()}
 
 

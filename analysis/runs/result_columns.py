@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
 from engine.result import Probe
 from engine.savings import cost_per_million_samples_usd

@@ -39,7 +39,7 @@ class EarlierResult:
 
 def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | None:
     """Find the newest among what these devices, or others of their classes, measured."""
-    found = [result for same in classes_of(devices) if (result := _of_class(spec, same))]
+    found = [result for same in classes_of(devices) if (result := _result_of_class(spec, same))]
     return max(found, key=lambda result: (result.run.finished_at, result.run.pk), default=None)
 
 
@@ -49,7 +49,7 @@ def classes_of(devices: Iterable[Device]) -> list[list[Device]]:
     return [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
 
 
-def _of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
+def _result_of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
     """Find the newest result on the devices of one name and memory: `same`."""
     stacks = set(stacks_now(same))
     if not stacks:
@@ -57,14 +57,14 @@ def _of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
     wanted = _measured_part(spec)
     for run in measured_alone(spec, same[0]).filter(certified=True)[:LOOKED_THROUGH_MAX]:
         environment = (run.attempt_environment or {}).get("environment") or {}
-        if stack_of(environment) in stacks and _asked(run) == wanted:
+        if stack_of(environment) in stacks and _comparable_spec(run) == wanted:
             library = spec.workload.library
             return EarlierResult(run, str(environment["torch"]), f"{library} {environment.get(library)}")
     return None
 
 
 def stacks_now(devices: Sequence[Device]) -> list[Stack]:
-    """Return what each of these last ran with: nothing here can import torch to ask."""
+    """Return the software stack of each device's last run: this process cannot import torch to find out."""
     ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
     newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
     rows = Device.objects.filter(pk__in=[device.pk for device in devices]).order_by().values_list(newest, flat=True)

@@ -1,4 +1,4 @@
-"""Text search over runs, through the text index that the database has: FTS5 on SQLite, GIN on PostgreSQL."""
+"""Text search over runs with the database's text index: FTS5 on SQLite, GIN on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FINDS = {
 
 
 def run_text_keep(*, run_id: int) -> None:
-    """Write what the run is found by, as it stands now."""
+    """Store the run's current search terms."""
     columns = ("name", "note", "model", "device_name")
     row = Run.all_runs.filter(pk=run_id).values_list(*columns).first()
     if row is not None:
@@ -29,18 +29,18 @@ def run_text_keep(*, run_id: int) -> None:
 
 
 def words_of(name: str, note: str, model: str, device_name: str) -> str:
-    """Return the words of a run with these texts."""
+    """Return the search terms of a run with these texts."""
     known_as = WORKLOADS[model].name if model in WORKLOADS else ""
     return stored_words(model, known_as, device_name, name, note)
 
 
 def runs_with_words(words: Sequence[str]) -> RawSQL:
-    """Select the numbers of runs of which each of these begins a word, to be used with `pk__in`."""
+    """Select the ids of runs in which each of these terms begins a word, for use with `pk__in`."""
     return RawSQL(_FINDS[connection.vendor], (_query(words),))  # noqa: S611  (our own text, words as a parameter)
 
 
 def ids_with_words(words: Sequence[str], most: int) -> list[int] | None:
-    """Return the numbers of these runs; None when there are more than `most`, and no more are read."""
+    """Return the ids of these runs; None when there are more than `most`."""
     with connection.cursor() as cursor:
         cursor.execute(f"{_FINDS[connection.vendor]} LIMIT %s", (_query(words), most + 1))
         found = [number for (number,) in cursor.fetchall()]
@@ -48,7 +48,7 @@ def ids_with_words(words: Sequence[str], most: int) -> list[int] | None:
 
 
 def _query(words: Sequence[str]) -> str:
-    """Write them in the index's own language; words are letters and digits alone."""
+    """Write the terms in the query language of the index; terms consist of letters and digits."""
     if connection.vendor == "sqlite":
         return " AND ".join(f'"{word}"*' for word in words)
     return " & ".join(f"'{word}':*" for word in words)

@@ -16,9 +16,9 @@ VIEWS_PER_PERSON = 100
 
 
 def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> SavedView | None:
-    """Keep this view under this name, in place of an earlier one of it. None: too long, nameless, or too many.
+    """Save this view, replacing one of the same name. None: too long, nameless, or too many.
 
-    Raises ValidationError for a name that cannot be printed.
+    Raises ValidationError for a name with unprintable characters.
     """
     plain_line(name.strip())
     name = storable_text(name.strip(), NAME_LENGTH)

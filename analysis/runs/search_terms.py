@@ -1,4 +1,4 @@
-"""PURE: the words of a text, as they are stored and as they are searched."""
+"""PURE: the search terms of a text, as they are stored and as they are searched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from analysis.models.annotations import WORD_LENGTH
 
 WORDS_PER_RUN = 220
-"""Of a long note the first so many different words are found."""
+"""Search finds only this many different words of a long note."""
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -21,5 +21,5 @@ def search_terms(text: str) -> list[str]:
 
 
 def stored_words(*texts: str) -> str:
-    """Return what a run is found by, what is short and most asked for first."""
+    """Return the terms that a search finds a run by, short and frequently searched texts first."""
     return " ".join(search_terms(" ".join(texts))[:WORDS_PER_RUN])

@@ -61,7 +61,7 @@ def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device:
     return replace(refused, largest_batch_size=None, certified=False, reason=reason)
 
 
-def with_todays_size_explained(boundary: Boundary, spec: SearchSpec) -> Boundary:
+def with_current_size_note(boundary: Boundary, spec: SearchSpec) -> Boundary:
     """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
     current, maximum = spec.current_batch_size, spec.max_batch_size
     if current <= maximum or spec.check_batch_size is not None:

@@ -109,7 +109,7 @@ class RunExport(StrictView):
         return super().perform_content_negotiation(request, force=True)
 
     def get(self, request: Request) -> StreamingHttpResponse:
-        wanted = wanted_runs(request)
+        wanted = requested_runs(request)
         record("run.export", target=("run", ""), after={"form": self.form, "query": wanted.filter_query})
         content_type, chunks = self._forms[self.form]
         file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)

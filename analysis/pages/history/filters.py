@@ -164,7 +164,7 @@ class RunFilter(FilterSet):
             queryset, self.is_narrow = queryset.filter(pk__in=numbers), True
         # a device's runs stand at one place of the GPUs' order
         self.is_narrow |= "device" in given and self.order == "gpu"
-        return self._narrowed(queryset, given, _UNINDEXED)
+        return self._filtered(queryset, given, _UNINDEXED)
 
     def _ids_if_few(self, name: str, value: Any) -> list[int] | None:
         """Of a tag or a text: those have indexes of their own, beside the runs."""

@@ -21,6 +21,6 @@ def backwards(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("analysis", "0020_help_texts")]
+    dependencies = [("analysis", "0022_help_texts")]
 
     operations = [migrations.RunPython(forwards, backwards)]

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("analysis", "0019_standard_terms"),
+        ("analysis", "0021_run_text"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -17,6 +17,13 @@ class Migration(migrations.Migration):
             model_name="apitoken",
             name="expires_at",
             field=models.DateTimeField(blank=True, help_text="Empty: valid until it is revoked.", null=True),
+        ),
+        migrations.AlterField(
+            model_name="apitoken",
+            name="last_used_address",
+            field=models.GenericIPAddressField(
+                blank=True, help_text="Client address of the last use, as far as it can be trusted.", null=True
+            ),
         ),
         migrations.AlterField(
             model_name="apitoken",
@@ -354,16 +361,6 @@ class Migration(migrations.Migration):
             name="uses_device_price",
             field=models.BooleanField(
                 default=True, help_text="Whether the device's price replaces the price of the spec."
-            ),
-        ),
-        migrations.AlterField(
-            model_name="searchterm",
-            name="run",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="search_terms",
-                to="analysis.run",
             ),
         ),
         migrations.AlterField(
