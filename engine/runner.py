@@ -135,7 +135,7 @@ class _Sweep:
         return boundary, comparison
 
     def _check(self) -> tuple[Boundary, Comparison]:
-        """Run the one size that was asked about, as a boundary is soaked."""
+        """Run only the requested size, for the steps of a soak run."""
         size, steps = self.spec.check_batch_size or 0, self._soak_steps
         comparison = Comparison(is_measurable=False, reason="one batch size was checked, and no speeds compared")
         try:

@@ -55,7 +55,7 @@ def counted_as(person: User) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many more are free now, and in how many seconds all of them are."""
+    """The remaining number of actions, and the seconds until all are available again."""
 
     number: int
     period_seconds: float
@@ -64,7 +64,7 @@ class Allowance:
 
 
 def allowance_of(scope: str, who: str) -> Allowance:
-    """Tell what is left, without counting."""
+    """Return the remaining allowance, without counting."""
     rate, now = settings.THROTTLES[scope], time()
     row = Throttle.objects.filter(scope=scope, who=who)
     free_at_seconds = max(row.values_list("free_at_seconds", flat=True).first() or now, now)

@@ -70,7 +70,7 @@ def token_of(secret: str) -> ApiToken | None:
 
 
 def token_note_use(token: ApiToken, address: str | None) -> None:
-    """Write when it was used, and from where, at most once a minute: polling must not turn every read into a write."""
+    """Store time and address of the last use, at most once a minute: polling must not write with every read."""
     if token.last_used_at is not None and timezone.now() - token.last_used_at < _USE_NOTED_EVERY:
         return
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=Now() - _USE_NOTED_EVERY)

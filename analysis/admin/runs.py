@@ -179,12 +179,12 @@ class RunAdmin(ReadOnly[Run]):
         if not term:
             return queryset, False
         try:
-            words = checked_words(term)
+            terms = checked_words(term)
         except ValidationError as error:
-            self.message_user(request, f"Nothing was searched for: {' '.join(error.messages)}", messages.ERROR)
+            self.message_user(request, f"The search was not done: {' '.join(error.messages)}", messages.ERROR)
             return queryset.none(), False
-        few = ids_with_words(words, FEW)
-        return queryset.filter(pk__in=runs_with_words(words) if few is None else few), False
+        few = ids_with_words(terms, FEW)
+        return queryset.filter(pk__in=runs_with_words(terms) if few is None else few), False
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Let managers cancel and pin runs, although they cannot edit them."""

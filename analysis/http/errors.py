@@ -34,7 +34,7 @@ def error_body(message: str) -> dict[str, str]:
 
 
 def wants_json(request: HttpRequest) -> bool:
-    """Whether this client is a program: it names no HTML as every browser does, or JSON before it; or it asks the API.
+    """Whether the client is a program: it does not accept HTML, or prefers JSON; or the address is the API's.
 
     curl and most libraries accept `*/*`.
     """
@@ -72,7 +72,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | None:
-    """Our form for every program; None: a page."""
+    """Return a JSON error for a program; None for a browser."""
     if request.path.startswith(VERSIONED):
         return problem_response(request, status, message if status == 503 else "")
     return JsonResponse(error_body(message), status=status) if wants_json(request) else None

@@ -2,7 +2,7 @@
 
 device, run, measurement   hosts and devices; runs and attempts; probes and log lines
 accounts, api, audit       tokens and quotas; idempotency keys and throttles; the audit log
-annotations, trend         tags, saved views, the words of runs; notes on steps
+annotations, trend         tags, saved views, search terms; notes on steps
 matrix, gpu_price          cells of the GPU x model matrix; the lab's own prices
 retention                  after how many days rows are deleted
 run_states                 the states and kinds of a run

@@ -2,7 +2,7 @@
 
 Control characters end up in terminals, spreadsheets and SVG, which they break; characters that turn the direction of
 writing let a name read as another one. What people write with them is refused, so that they see it; what the engine
-says is kept, with a mark in their place.
+reports is stored, with a mark in their place.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def why_not_certified(boundary: Boundary, spec: Mapping[str, Any]) -> str | None
         Reason.MAX_BATCH_SIZE: (
             f"Not certified: {spec['max_batch_size']:,} was the largest size allowed, and memory did not run out."
         ),
-        Reason.ONE_SIZE: "No limit was searched: only the size that was asked about was run.",
+        Reason.ONE_SIZE: "No limit was searched: only the requested size was run.",
         Reason.ERROR: "Not certified: the next size failed twice, and not for lack of memory.",
         Reason.FOREIGN_MEMORY: (
             "Not certified: other processes held memory of the device when the next size was refused. "

@@ -55,7 +55,7 @@ def fit_of(run: Run, batch_size: int) -> FitAnswer | None:
 
 
 def fit_under_way(spec: RunSpec, user: User) -> Run | None:
-    """Find this person's own run that asks the same and is not over: whoever asks again waits for that one."""
+    """Find this person's unfinished run of the same request: a repeated request waits for it."""
     going_on = Run.objects.measuring().filter(
         state__in=(State.QUEUED, State.RUNNING), requested_by=user, model=spec.model, cancel_requested=False
     )
@@ -83,7 +83,7 @@ def _of_class(spec: RunSpec, same: Sequence[Device]) -> FitAnswer | None:
 
 
 def _is_for(run: Run, name: str) -> bool:
-    """Whether a run asked for what `device` names: `auto`, a kind, or one device."""
+    """Whether a run requested the same as `device`: `auto`, a kind, or one device."""
     if name == "auto":
         return True
     return name == (run.requested_device.device if run.requested_device else run.requested_kind)

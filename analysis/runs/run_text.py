@@ -34,21 +34,21 @@ def words_of(name: str, note: str, model: str, device_name: str) -> str:
     return stored_words(model, known_as, device_name, name, note)
 
 
-def runs_with_words(words: Sequence[str]) -> RawSQL:
+def runs_with_words(terms: Sequence[str]) -> RawSQL:
     """Select the ids of runs in which each of these terms begins a word, for use with `pk__in`."""
-    return RawSQL(_FINDS[connection.vendor], (_query(words),))  # noqa: S611  (our own text, words as a parameter)
+    return RawSQL(_FINDS[connection.vendor], (_query(terms),))  # noqa: S611  (our own text, terms as a parameter)
 
 
-def ids_with_words(words: Sequence[str], most: int) -> list[int] | None:
+def ids_with_words(terms: Sequence[str], most: int) -> list[int] | None:
     """Return the ids of these runs; None when there are more than `most`."""
     with connection.cursor() as cursor:
-        cursor.execute(f"{_FINDS[connection.vendor]} LIMIT %s", (_query(words), most + 1))
+        cursor.execute(f"{_FINDS[connection.vendor]} LIMIT %s", (_query(terms), most + 1))
         found = [number for (number,) in cursor.fetchall()]
     return found if len(found) <= most else None
 
 
-def _query(words: Sequence[str]) -> str:
+def _query(terms: Sequence[str]) -> str:
     """Write the terms in the query language of the index; terms consist of letters and digits."""
     if connection.vendor == "sqlite":
-        return " AND ".join(f'"{word}"*' for word in words)
-    return " & ".join(f"'{word}':*" for word in words)
+        return " AND ".join(f'"{word}"*' for word in terms)
+    return " & ".join(f"'{word}':*" for word in terms)

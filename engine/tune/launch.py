@@ -25,7 +25,7 @@ from .spec import VARIABLE, TuneSpec
 HOOK = Path(__file__).resolve().parent / "hook"
 GUARDIAN = Path(__file__).resolve().parent / "guardian.py"
 LOOK_SECONDS = 0.05
-GRACE_SECONDS = 0.5  # a rank that fails brings down the others: which was the first is told by its file
+GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first
 LAST_BYTES, LAST_LINES = 4_000, 3
 TRACKERS_OFF = {
     "WANDB_MODE": "disabled",

@@ -93,7 +93,7 @@ class _Tuning:
         try:
             self.keep(result)
         except OSError as exc:
-            self.log(f"the result could not be kept in a file: {exc}", "warning")
+            self.log(f"the result could not be written to a file: {exc}", "warning")
         self.say("phase", phase="finished")
         self.say("result", result=result.to_dict())
         return result

@@ -1,7 +1,7 @@
 """PURE: the engine's terms -> the classic contract's. Its `_gb` fields are GiB, its `_mb` fields MiB.
 
-Its clients print figures as they come, so they are rounded as in the block that ends the command line: one decimal,
-money two. What was measured stands beside them, in bytes or under `exact`.
+Its clients print figures unchanged, so they are rounded as in the summary of the command line: one decimal, money
+two. The exact figures are added in bytes or under `exact`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
 
 
 def models_data() -> list[dict[str, str | None]]:
-    """List what `GET /models` answers, the three of the contract first. `task` is ours, `type` the contract's."""
+    """Return the data of `GET /models`, the three models of the contract first. We add `task` to its `type`."""
     return [
         {
             "id": workload.id,

@@ -24,7 +24,7 @@ class HealthSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(["healthy"])
     gpu_available = serializers.BooleanField()
     gpu_name = serializers.CharField(allow_null=True)
-    gpu_memory_total_gb = serializers.FloatField(allow_null=True, help_text="GiB, rounded.")
+    gpu_memory_total_gb = serializers.FloatField(allow_null=True, help_text="Memory of the GPU in GiB, rounded.")
     gpu_memory_total_bytes = serializers.IntegerField(allow_null=True)
     device = serializers.CharField(allow_null=True)
     timestamp = serializers.DateTimeField()
@@ -37,8 +37,8 @@ class ClassicModelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    type = serializers.CharField(help_text="nlp or vision.")
-    task = serializers.CharField(help_text="What it is trained for here: text-classification, image-classification.")
+    type = serializers.CharField(help_text="Kind of model: nlp or vision.")
+    task = serializers.CharField(help_text="Task of the training: text-classification or image-classification.")
     huggingface_id = serializers.CharField(allow_null=True)
 
 
@@ -55,7 +55,7 @@ class AnalyzeBodySerializer(serializers.Serializer[Any]):
 
 
 class AnalyzedSizeSerializer(serializers.Serializer[Any]):
-    """One batch size that was tried. `_mb` is MiB, `_gb` is GiB, both rounded."""
+    """A tested batch size. `_mb` is MiB, `_gb` is GiB, both rounded."""
 
     batch_size = serializers.IntegerField()
     memory_bytes = serializers.IntegerField(allow_null=True)
@@ -66,7 +66,7 @@ class AnalyzedSizeSerializer(serializers.Serializer[Any]):
 
 
 class ExactFiguresSerializer(serializers.Serializer[Any]):
-    """The figures as they were measured, in the terms of version 1: not rounded."""
+    """The measured figures, not rounded, with the names of version 1."""
 
     capacity_bytes = serializers.IntegerField(allow_null=True)
     recommended_memory_bytes = serializers.IntegerField(allow_null=True)
@@ -84,7 +84,7 @@ class ExactFiguresSerializer(serializers.Serializer[Any]):
 
 
 class AnalyzedSerializer(serializers.Serializer[Any]):
-    """What was measured. `_gb` is GiB, figures are rounded for reading; null was not measured."""
+    """The measured figures. `_gb` is GiB; figures are rounded; null means not measured."""
 
     run_id = serializers.IntegerField()
     model_name = serializers.CharField()

@@ -35,7 +35,7 @@ _INDEX = {
     "description": "Measures the largest and the best batch size of a model on a device",
     "endpoints": {
         "GET /health": "state of this server and its first device",
-        "GET /models": "models on offer",
+        "GET /models": "models that can be analysed",
         "POST /analyze": '{"model_name": "bert"}: run an analysis and wait for it',
         "GET /api/v1/runs/": "stored runs (login)",
         "POST /api/v1/runs/": '{"model": "bert"}: store a run (login)',
@@ -47,7 +47,7 @@ _INDEX = {
 @login_not_required
 @vary_on_headers("Accept")
 def index(request: HttpRequest) -> HttpResponse:
-    """`/`: the home page to a browser, which names HTML in `Accept`; to every other client the API's index."""
+    """Answer `/`: the home page for a browser, which accepts HTML; the API's index for any other client."""
     if request.method not in ("GET", "HEAD"):
         body = error_body(f'Method "{request.method}" not allowed.')
         return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
@@ -55,7 +55,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 class Open(APIView):
-    """A view that anybody may read, and that answers JSON whatever the client says that it accepts."""
+    """A view that everybody may read, and that always answers JSON."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
@@ -86,7 +86,7 @@ class Analyze(APIView):
     throttle_scope = "create"
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Name a wrong type of body first: it is why a program on this machine, which needs no login, was refused."""
+        """Check the type of the body first, to name it as the reason: a program on this machine needs no login."""
         content_type = request.content_type.partition(";")[0].strip().lower()
         if request.method == "POST" and content_type not in ("", JSON):
             raise UnsupportedMediaType(content_type, _SEND_JSON.format(content_type[:80]))

@@ -1,4 +1,4 @@
-"""Does a batch size fit? For a CI job: answered from what was measured, or measured now and waited for."""
+"""Whether a batch size fits, for CI jobs: answered from earlier measurements, or measured now."""
 
 from __future__ import annotations
 
@@ -25,31 +25,33 @@ from analysis.runs.services import run_create
 from engine.errors import SpecError
 
 _CHECKED, _GIVEN = "check_batch_size", "batch_size"
-_PREFER = OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="respond-async: do not wait for a run.")
+_PREFER = OpenApiParameter(
+    "Prefer", str, OpenApiParameter.HEADER, description="respond-async: answer without waiting for a run."
+)
 
 
 class FitSerializer(serializers.Serializer[Any]):
-    """Whether this batch size trains with these settings, and the run that says so."""
+    """Whether this batch size trains with these settings, and the run that shows it."""
 
     batch_size = serializers.IntegerField()
     fits = serializers.BooleanField(
-        allow_null=True, help_text="null: not known: the run goes on, or ended without an answer (see `state`)."
+        allow_null=True, help_text="null: unknown, because the run is not over, or gave no result (see `state`)."
     )
     basis = serializers.ChoiceField(
         [MEASURED, DERIVED],
         allow_null=True,
-        help_text="measured: this very size was run. derived: a larger one trained, or a smaller one did not.",
+        help_text="measured: this size was run. derived: a larger one trained, or a smaller one did not.",
     )
     run = serializers.IntegerField()
     state = serializers.CharField()
-    url = serializers.URLField(help_text="Of the run.")
+    url = serializers.URLField(help_text="URL of the run.")
     device_name = serializers.CharField()
-    limit_bytes = serializers.IntegerField(allow_null=True, help_text="What it was allowed of the device.")
-    error_message = serializers.CharField(help_text="Why the run gave no answer, where it failed.")
+    limit_bytes = serializers.IntegerField(allow_null=True, help_text="Memory that the run may use.")
+    error_message = serializers.CharField(help_text="Why the run gave no result, if it failed.")
 
 
 class Fits(StrictView):
-    """One question, one answer."""
+    """Whether a batch size fits."""
 
     throttle_scope = "create"
 
@@ -61,10 +63,10 @@ class Fits(StrictView):
         responses={200: FitSerializer, 202: FitSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Tell whether `batch_size` trains with these settings; 202 while the run that finds out goes on.
+        """Answer whether `batch_size` trains with these settings; 202 while its run is not over.
 
-        Equal runs answer it at once. Otherwise this one size is run, many steps in a fresh process, and waited for
-        as POST /analyze waits. To ask again joins the run that is under way.
+        Earlier runs of the same spec answer it at once. Otherwise this size is run for many steps in a fresh process,
+        and the request waits like POST /analyze. A repeated request joins the unfinished run.
         """
         values = body_object(request)
         size = values.pop(_GIVEN, None)
@@ -72,18 +74,18 @@ class Fits(StrictView):
             raise bad_field(_GIVEN, "is required: the whole number of samples that is to fit", "required")
         for name in (_CHECKED, "kind", "gpu"):
             if name in values:
-                raise bad_field(name, f"is not taken here; name the size as {_GIVEN}", "unknown")
+                raise bad_field(name, f"is not allowed here; use {_GIVEN}", "unknown")
         user = signed_in_user(request)
         try:
-            asked = submission({**values, _CHECKED: size}, user)
+            arguments = submission({**values, _CHECKED: size}, user)
         except SpecError as error:
             if error.field != _CHECKED:
                 raise
             raise bad_field(_GIVEN, str(error).removeprefix(f"{_CHECKED}: "), error.code) from error
-        known = fit_known(asked["spec"], devices_of_placement(asked["place"], user))
+        known = fit_known(arguments["spec"], devices_of_placement(arguments["place"], user))
         if known is not None:
             return _answer(known.run, size, known, request)
-        run = waited_for(fit_under_way(asked["spec"], user) or run_create(**asked), request)
+        run = waited_for(fit_under_way(arguments["spec"], user) or run_create(**arguments), request)
         return _answer(run, size, fit_of(run, size) if run.state == State.FINISHED else None, request)
 
 

@@ -78,13 +78,13 @@ class TextFilter(Filter):
 
 
 def checked_words(text: str) -> list[str]:
-    """Return the words of what is searched for. Raises ValidationError."""
-    words = search_terms(text)
-    if not words:
+    """Return the search terms of a text. Raises ValidationError."""
+    terms = search_terms(text)
+    if not terms:
         raise forms.ValidationError("Must hold a letter or a digit.")
-    if len(text) > TEXT_LENGTH or len(words) > WORDS_MAX:
+    if len(text) > TEXT_LENGTH or len(terms) > WORDS_MAX:
         raise forms.ValidationError(f"Must be at most {WORDS_MAX} words and {TEXT_LENGTH} characters.")
-    return words
+    return terms
 
 
 class SettingChoiceFilter(ChoiceFilter):

@@ -57,14 +57,16 @@ _UNINDEXED = (
     *("certified", "current_batch_size", "memory_limit_bytes", "sequence_length", "image_size"),
     *("gradient_checkpointing", "mode", "pretrained"),
 )
-"""Looked at run by run, in the list's order, until a page is full: they are of use beside another filter."""
-"""Which filters are looked up together, as a range's two ends; and the orders in which what passes stands together."""
+"""Filters without an index, applied in the list's order until a page is full. Useful with another filter."""
+"""Filters that are looked up together, as the ends of a range; and the orders in which their matches are adjacent."""
 
 
 class RunFilter(FilterSet):
     """The filters of the history, joined by AND; several states are joined by OR."""
 
-    q = TextFilter(method="with_words", label="Text", help_text="Words of name, note, model or GPU, or how they begin.")
+    q = TextFilter(
+        method="with_words", label="Text", help_text="Words, or their beginnings, in name, note, model or GPU."
+    )
     model = CharFilter(label="Model", widget=forms.Select)
     gpu = CharFilter(field_name="device_name", label="GPU", widget=forms.Select)
     state = MultipleChoiceFilter(
@@ -145,7 +147,7 @@ class RunFilter(FilterSet):
         given = {name: value for name, value in self.form.cleaned_data.items() if value not in (None, "", [])}
         if given.get("deleted"):
             queryset = Run.all_runs.all()
-        numbers: set[int] | None = None  # of the runs that pass all filters which few pass: one list in the statement
+        numbers: set[int] | None = None  # ids of the runs that match all selective filters: one list in the statement
         for names in _TOGETHER:
             if given.keys().isdisjoint(names):
                 continue
@@ -167,7 +169,7 @@ class RunFilter(FilterSet):
         return self._filtered(queryset, given, _UNINDEXED)
 
     def _ids_if_few(self, name: str, value: Any) -> list[int] | None:
-        """Of a tag or a text: those have indexes of their own, beside the runs."""
+        """Return the ids of a tag or a text, which have indexes of their own."""
         if name == "tag":
             return ids_if_few(_tagged(value), FEW, "run_id")
         return ids_with_words(search_terms(value), FEW)

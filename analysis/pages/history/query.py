@@ -1,6 +1,6 @@
 """A query string -> which runs, in which order, with which columns, from where on; and what is wrong with it.
 
-What is not understood is said and gives no runs: a mistyped filter must not look like one that finds everything.
+A query string with errors gives no runs, only the errors: a mistyped filter must not look like one that finds all.
 """
 
 from __future__ import annotations

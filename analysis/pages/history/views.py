@@ -137,7 +137,7 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
     try:
         view = services.saved_view_set(owner=signed_in_user(request), name=name, query=query, is_shared=is_shared)
-        reason = "" if view else "it needs a name, and nobody keeps more than a hundred"
+        reason = "" if view else "it needs a name, and a person can have at most a hundred views"
     except ValidationError as error:
         reason = f"its name {' '.join(error.messages)}"
     if reason:
