@@ -51,11 +51,11 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
 
 
 def _note(request: HttpRequest, run: Run, metric: str, note: str) -> None:
-    """Store the note, or say why it was not."""
+    """Store the note, or report why it was not stored."""
     try:
         if services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=signed_in_user(request)):
             return
-        reason = "the note there is another person’s; they or a GPU manager can replace it"
+        reason = "the existing note is another person’s; only they or a GPU manager can replace it"
     except ValidationError as error:
         reason = f"a note {' '.join(error.messages)}"
-    messages.error(request, f"Nothing was noted: {reason}.")
+    messages.error(request, f"The note was not saved: {reason}.")

@@ -61,7 +61,7 @@ def test_an_empty_cell_offers_an_estimate_that_fills_the_form(alice_client: Clie
     measured("a10", precision="bf16")
     text = page(alice_client, "?precision=bf16")
     (address,) = re.findall(r'href="(/\?kind=estimate&amp;model=bert-tiny&amp;gpu=l4&amp;[^"]*)"', text)
-    form = alice_client.get(html.unescape(address)).context["form"]
+    form = alice_client.get(html.unescape(address), headers={"accept": "text/html"}).context["form"]
     asked = {name: form[name].value() for name in ("kind", "model", "gpu", "precision", "optimizer")}
     assert list(asked.values()) == ["estimate", "bert-tiny", "l4", "bf16", "adamw"]
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def page(client: Client, path: str, status: int = 200) -> str:
-    response = client.get(path)
+    response = client.get(path, headers={"accept": "text/html"})
     assert response.status_code == status
     return re.sub(r"\s+", " ", response.content.decode())
 
