@@ -59,7 +59,7 @@ class Reason(StrEnum):
     """Other processes held memory when N+1 was refused, so the refusal says nothing of the training."""
     MAX_BATCH_SIZE = "max_batch_size"
     ONE_SIZE = "one_size"
-    """Only the size that was asked about was run: it trained, or it ran out of memory. No limit was searched."""
+    """Only the requested size was run: it trained, or it ran out of memory. No limit was searched."""
     TIME_BUDGET = "time_budget"
 
 
@@ -375,7 +375,7 @@ class RunResult:
 
     @property
     def fits(self) -> bool | None:
-        """Whether `spec.check_batch_size` trained; None where no size was asked about, or it is not known."""
+        """Whether `spec.check_batch_size` trained; None where no size was requested, or it is unknown."""
         size = self.spec.check_batch_size
         if size is None or self.boundary.largest_batch_size == size:
             return None if size is None else True

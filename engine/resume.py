@@ -5,7 +5,7 @@ confirmations are left out, and its refusals are not from a fresh process of thi
 too: speeds are compared only within one attempt, in one process.
 
 A finished run is taken over with its boundary, so that its speeds alone are compared again: all its probes but the
-timings are kept as they are, and the boundary's note says where its certificate comes from.
+timings stay unchanged, and the boundary's note names the origin of its certificate.
 """
 
 from __future__ import annotations

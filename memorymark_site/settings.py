@@ -261,6 +261,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "RunKindEnum": "analysis.models.Run.Kind",
         "StateEnum": "analysis.models.State",
+        "FigureKindEnum": [("measured", "measured"), ("derived", "derived")],
     },
     "PREPROCESSING_HOOKS": ["analysis.api.openapi.exclude_monitoring"],
     "POSTPROCESSING_HOOKS": [

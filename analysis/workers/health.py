@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 WAITS_TOO_LONG = timedelta(seconds=120)
 """Four times what the slowest wake-up takes: a device that is free looks at the queue every 30 s."""
 
-_MOST_IDLE_DEVICES = 100  # each costs a query, and only those are asked that an old waiting run could want
+_MOST_IDLE_DEVICES = 100  # each costs a query; only devices that an old waiting run could use are checked
 
 
 @dataclass(frozen=True, slots=True)

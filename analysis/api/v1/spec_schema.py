@@ -27,7 +27,7 @@ def run_schema() -> Schema:
     return {
         "$schema": DIALECT,
         "title": "Run",
-        "description": "What a run is asked for; only the model is required. Sizes are bytes, times seconds.",
+        "description": "The request of a run; only the model is required. Sizes are bytes, times seconds.",
         "type": "object",
         "required": [field.name for field in fields(RunSpec) if field.default is MISSING],
         "properties": {**spec_properties(), **_queue_properties()},

@@ -44,7 +44,7 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
     run = get_object_or_404(measured_runs(), pk=run_id)
     metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
     if metric not in METRICS or not note:
-        messages.error(request, "The note was not saved: describe the step in a few words.")
+        messages.error(request, "The note was not saved: describe the step briefly.")
     else:
         _note(request, run, metric, note)
     return redirect(reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address)
