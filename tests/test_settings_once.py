@@ -11,9 +11,9 @@ from analysis.pages.compare.differences import setting_rows
 from analysis.pages.history.export import FIELDS
 from analysis.pages.home.forms import RunForm
 from analysis.pages.matrix.query import MatrixForm
+from analysis.pages.trend.query import TrendForm
 from analysis.presentation.labels import describe_settings
 from analysis.runs.matrix_cells import settings_key
-from analysis.runs.series import PARAMETERS
 from engine.cli.options import add_settings
 from engine.spec import CHOICES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from tests.factories import make_spec
@@ -29,7 +29,7 @@ def test_a_setting_is_an_option_a_field_a_filter_a_column_and_a_row(name: str) -
     assert hasattr(parser.parse_args([]), name)
     assert (name in RunForm.base_fields) == SETTINGS[name].is_in_form
     assert name in MatrixForm.base_fields
-    assert name in PARAMETERS
+    assert name in TrendForm.base_fields
     assert name in FIELDS
     assert spec_properties()[name]["description"] == SETTINGS[name].description
     assert SETTINGS[name].label in [row.name for row in setting_rows([subject(1)])]

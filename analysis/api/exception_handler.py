@@ -15,6 +15,7 @@ from rest_framework.views import exception_handler
 from analysis.accounts.quotas import QuotaExceededError
 from analysis.http.errors import VERSIONED, BadRequest, error_body
 from analysis.http.problem_details import Problem, into_problem, part, pointer_to
+from analysis.http.query_string import BadQuery
 from engine.errors import SpecError
 
 
@@ -56,6 +57,9 @@ def _as_problem(exc: Exception) -> Exception:
         field = exc.field or ""
         message = str(exc).removeprefix(f"{field}: ")
         return Problem(400, detail=str(exc), errors=[part(pointer_to(field), message, exc.code)])
+    if isinstance(exc, BadQuery):
+        errors = [{"parameter": each.parameter, "detail": each.message, "code": each.code} for each in exc.problems]
+        return Problem(400, detail=str(exc), errors=errors)
     if isinstance(exc, ValidationError):
         return Problem(400, detail=" ".join(exc.messages), errors=_of_model(exc))
     if isinstance(exc, RequestDataTooBig):

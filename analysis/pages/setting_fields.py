@@ -6,10 +6,12 @@ from typing import Any
 
 from django import forms
 
+from analysis.http.query_string import FlagField
 from engine.spec import DEFAULTS, SETTINGS, VALUE_TYPES
 
 _FIELDS: dict[type, type[forms.Field]] = {
-    bool: forms.BooleanField,
+    str: forms.ChoiceField,
+    bool: FlagField,
     int: forms.IntegerField,
     float: forms.FloatField,
 }
@@ -17,8 +19,10 @@ _FIELDS: dict[type, type[forms.Field]] = {
 
 def setting_field(name: str, **changed: Any) -> forms.Field:
     """Make the form field of one setting; `changed` are arguments of it that differ on this page."""
-    each = SETTINGS[name]
-    options = {"label": each.label, "help_text": each.hint or "", "required": False, **changed}
+    each, kind = SETTINGS[name], VALUE_TYPES[name]
+    options: dict[str, Any] = {"label": each.label, "help_text": each.hint or "", "required": False}
     if each.choices:
-        return forms.ChoiceField(**{"choices": list(each.choices.items()), "initial": DEFAULTS.get(name), **options})
-    return _FIELDS[VALUE_TYPES[name]](**options)
+        options["choices"] = list(each.choices.items())
+    if each.choices or kind is bool:
+        options["initial"] = DEFAULTS.get(name)
+    return _FIELDS[kind](**options | changed)

@@ -10,9 +10,6 @@ from urllib.parse import urlencode
 from engine.catalog import WORKLOADS
 from engine.spec import DEFAULTS, TRAINING_SETTINGS
 
-PARAMETERS = ("model", "gpu", *TRAINING_SETTINGS, "input_size", "memory_limit_bytes")
-"""The parameters in the address of a trend."""
-
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
@@ -40,7 +37,7 @@ class SeriesKey:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the values of all PARAMETERS."""
+        """Return the parameters in the address of its trend."""
         limits = {"input_size": self.input_size, "memory_limit_bytes": self.memory_limit_bytes}
         return {"model": self.model, "gpu": self.gpu, **dict(self.settings), **limits}
 

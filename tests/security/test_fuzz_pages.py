@@ -20,7 +20,7 @@ from analysis.models import Run
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.home.forms import RunForm
 from analysis.pages.matrix.query import MatrixForm
-from analysis.runs.series import PARAMETERS
+from analysis.pages.trend.query import TrendForm
 from tests.security.permission_table import PAGES_AND_API
 from tests.security.routes import FINISHED, Portal
 
@@ -90,7 +90,7 @@ FIELDS = {
     "GET /runs/<int:run_id>/live/": ["seen"],
     "GET /compare/": ["ids", "baseline", "x", "y", "all"],
     "GET /matrix/": list(MatrixForm.base_fields),
-    "GET /trend/": list(PARAMETERS),
+    "GET /trend/": list(TrendForm.base_fields),
     "GET /fleet/": ["host"],
     "GET /fleet/now/": ["host"],
     "GET /login/": ["next"],

@@ -155,21 +155,12 @@ class Compare(StrictView):
         body = CompareBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            query = _query(body.validated_data)
+            query = CompareQuery(tuple(dict.fromkeys(body.validated_data["ids"])), body.validated_data.get("baseline"))
             runs = compared_runs(query)
         except BadQuery as error:
-            raise bad_field(error.parameter, error.message) from error
+            [problem] = error.problems
+            raise bad_field(problem.parameter, problem.message) from error
         return Response(ComparisonSerializer(_table(runs, query)).data)
-
-
-def _query(values: Mapping[str, Any]) -> CompareQuery:
-    ids = tuple(dict.fromkeys(values["ids"]))
-    if len(ids) < 2:
-        raise BadQuery("ids", "name at least two different runs")
-    baseline = values.get("baseline")
-    if baseline is not None and baseline not in ids:
-        raise BadQuery("baseline", f"{baseline} is not one of the runs compared")
-    return CompareQuery(ids, baseline)
 
 
 def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.forms import ChoiceField
-from django.http import QueryDict
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.catalog import PriceSerializer
+from analysis.api.v1.openapi_parameters import parameters_of
 from analysis.api.v1.strict_view import StrictView
-from analysis.http.problem_details import Problem, bad_parameter
 from analysis.models import Device, MatrixCell
 from analysis.pages.matrix.context import Card, Row, ShownCell, matrix_context
 from analysis.pages.matrix.prices import card_prices
 from analysis.pages.matrix.query import MatrixForm
-
-_CHOICES = MatrixForm.DEFAULTS
-_SWITCH = {"1": True, "true": True, "0": False, "false": False}
 
 
 class CardSerializer(serializers.Serializer[Card]):
@@ -93,61 +88,22 @@ class MatrixSerializer(serializers.Serializer[Any]):
     rows = MatrixRowSerializer(many=True)
 
 
-def _parameters() -> list[OpenApiParameter]:
-    """Describe the parameters of the page's form, so that there is only one list of them."""
-    return [
-        OpenApiParameter(
-            name,
-            {"type": "string", "enum": _keys(field), "default": _CHOICES[name]}
-            if isinstance(field, ChoiceField)
-            else {"type": "boolean", "default": False},
-            description=str(field.label),
-        )
-        for name, field in MatrixForm.base_fields.items()
-    ]
-
-
-def _keys(field: ChoiceField) -> list[str]:
-    # choices are read as pairs; the stubs list every type that can be assigned
-    return [str(key) for key, _ in field.choices]  # type: ignore[misc, union-attr]
-
-
 class Matrix(StrictView):
     """All models and cards, for one choice of settings."""
 
     query_parameters = tuple(MatrixForm.base_fields)
 
     @extend_schema(
-        tags=["comparison"], operation_id="matrix_retrieve", parameters=_parameters(), responses=MatrixSerializer
+        tags=["comparison"],
+        operation_id="matrix_retrieve",
+        parameters=parameters_of(MatrixForm),
+        responses=MatrixSerializer,
     )
     def get(self, request: Request) -> Response:
         """Return all models and cards. A measurement takes precedence over an estimate."""
-        form = MatrixForm.of(_page_query(request))
-        if not form.is_valid():
-            raise _refused(form)
+        form = MatrixForm.read(request.query_params)
         cells = MatrixCell.objects.filter(**form.cell_columns)
         devices = Device.objects.enabled().exclude(kind="cpu").defer("calibration")
         shown = matrix_context(form, cells, devices, card_prices())
         answer = {"settings": form.settings, "cards": shown["cards"], "rows": shown["rows"]}
         return Response(MatrixSerializer(answer).data)
-
-
-def _page_query(request: Request) -> QueryDict:
-    """Leave out switches that are off, as a form does."""
-    given = request.query_params.copy()
-    for name in set(given) & set(MatrixForm.base_fields) - set(_CHOICES):
-        word = given.getlist(name)[-1].lower()
-        if word not in _SWITCH:
-            raise bad_parameter(name, "must be true or false")
-        if not _SWITCH[word]:
-            del given[name]
-    return given
-
-
-def _refused(form: MatrixForm) -> Problem:
-    errors = [
-        {"parameter": name, "detail": str(message), "code": "invalid"}
-        for name, messages in form.errors.items()
-        for message in messages
-    ]
-    return Problem(400, detail="; ".join(f"{error['parameter']}: {error['detail']}" for error in errors), errors=errors)

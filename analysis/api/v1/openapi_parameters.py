@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any, TypeAlias
 
+from django import forms
 from django_filters import BooleanFilter, DateFilter, Filter, NumberFilter
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field, inline_serializer
@@ -13,6 +14,7 @@ from rest_framework import serializers
 from analysis.api.v1.paging import PARAMETERS
 from analysis.api.v1.spec_schema import spec_properties
 from analysis.http.problem_details import CONTENT_TYPE
+from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
 from analysis.models import Run
 from analysis.pages.history.columns import COLUMNS
 from analysis.pages.history.filter_fields import TEXT_LENGTH, MomentFilter
@@ -94,6 +96,43 @@ ACCEPTED = [KEY, LOCATION, RETRY_AFTER, REPLAYED]
 
 ANY_OBJECT = {"type": "object", "additionalProperties": True}
 ANY_OBJECTS = {"type": "array", "items": ANY_OBJECT}
+
+
+def parameters_of(form: type[StrictQueryForm]) -> list[OpenApiParameter]:
+    """Describe the parameters of an address, read off the form that checks them."""
+    return [_parameter(name, field, many=name in form.repeatable) for name, field in form.base_fields.items()]
+
+
+def _parameter(name: str, field: forms.Field, *, many: bool) -> OpenApiParameter:
+    schema: dict[str, Any] = {"type": next(kind for base, kind in _QUERY_TYPES.items() if isinstance(field, base))}
+    if isinstance(field, forms.ModelChoiceField) and field.to_field_name is None:
+        schema["type"] = "integer"
+    if isinstance(field, (WholeNumberField, forms.FloatField)):
+        schema |= {"minimum": field.min_value, "maximum": field.max_value}
+    if isinstance(field, forms.CharField):
+        schema |= {"minLength": 1, "maxLength": field.max_length}
+    described = (field.label and f"{field.label}.", field.help_text)
+    schema |= {
+        "enum": choices_of(field) or None,
+        "format": next((text for base, text in _QUERY_FORMATS.items() if isinstance(field, base)), None),
+        "default": field.initial,
+    }
+    schema = {key: value for key, value in schema.items() if value is not None}
+    return OpenApiParameter(
+        name,
+        {"type": "array", "items": schema} if many else schema,
+        required=field.required,
+        description=" ".join(str(text) for text in described if text),
+    )
+
+
+_QUERY_TYPES: dict[type[forms.Field], str] = {
+    FlagField: "boolean",
+    WholeNumberField: "integer",
+    forms.FloatField: "number",
+    forms.Field: "string",
+}
+_QUERY_FORMATS = {forms.DateField: "date", forms.DateTimeField: "date-time"}
 
 
 def int_parameter(name: str, description: str, minimum: int, maximum: int) -> OpenApiParameter:

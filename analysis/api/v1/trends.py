@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.openapi_parameters import spec_parameters
+from analysis.api.v1.openapi_parameters import parameters_of
 from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.strict_input import StrictText
 from analysis.api.v1.strict_view import StrictView
-from analysis.http.problem_details import Problem, bad_field, bad_parameter
-from analysis.http.query_string import LARGEST_ID, BadQuery
+from analysis.http.problem_details import Problem, bad_field
+from analysis.http.query_string import LARGEST_ID
 from analysis.models import TrendAcknowledgement
 from analysis.models.trend import NOTE_LENGTH
 from analysis.pages.trend.context import Acknowledgements, StepFound
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
-from analysis.pages.trend.query import parse_trend_query
+from analysis.pages.trend.query import TrendForm
 from analysis.pages.trend.series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
 from analysis.permissions import signed_in_user
 from analysis.runs import services
-from analysis.runs.series import PARAMETERS
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):
@@ -108,42 +107,20 @@ class AcknowledgeBodySerializer(StrictBody):
     note = StrictText(lines=True, max_length=NOTE_LENGTH)
 
 
-def _parameters() -> list[OpenApiParameter]:
-    described = spec_parameters()
-    size = {"type": "integer", "minimum": 1}
-    own: Mapping[str, tuple[dict[str, Any], str]] = {
-        "gpu": ({"type": "string"}, "`device_name` of the runs."),
-        "input_size": (size, "Tokens, or the side of the image in pixels. Default: the model's."),
-        "memory_limit_bytes": (size, "Memory limit of the runs. Default: no limit."),
-    }
-    parameters = []
-    for name in PARAMETERS:
-        schema, description = own.get(name) or (_bare(described[name]), described[name]["description"])
-        parameters.append(OpenApiParameter(name, schema, required=name in ("model", "gpu"), description=description))
-    return parameters
-
-
-def _bare(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a switch as 0 or 1, its form in an address."""
-    if described["type"] == "boolean":
-        return {"type": "string", "enum": ["0", "1"], "default": "0"}
-    return {name: value for name, value in described.items() if name in ("type", "enum", "examples", "default")}
-
-
 class Trend(StrictView):
     """The trend of a series: `?model=bert&gpu=NVIDIA A100-SXM4-80GB`. Other settings default to those of a new run."""
 
-    query_parameters = PARAMETERS
+    query_parameters = tuple(TrendForm.base_fields)
 
     @extend_schema(
-        tags=["comparison"], operation_id="trends_retrieve", parameters=_parameters(), responses=TrendSerializer
+        tags=["comparison"],
+        operation_id="trends_retrieve",
+        parameters=parameters_of(TrendForm),
+        responses=TrendSerializer,
     )
     def get(self, request: Request) -> Response:
         """List the finished measurements of one workload, settings and card, oldest first, with the detected steps."""
-        try:
-            query = parse_trend_query(request.query_params)
-        except BadQuery as error:
-            raise bad_parameter(error.parameter, error.message) from error
+        query = TrendForm.read(request.query_params).series
         ids = ids_of_series(query)
         samples = samples_of(ids[:SAMPLES_MAX])
         answer = {

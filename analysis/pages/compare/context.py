@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.http.query_string import BadQuery
+from analysis.http.query_string import BadQuery, QueryProblem
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.differences import IN_SHORT_DESCRIPTION, Row, environment_rows, mismatches, setting_rows
@@ -31,7 +31,7 @@ def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
     """Put the runs in the order of the address; one that is not stored is refused by its number."""
     missing = [str(run_id) for run_id in ids if run_id not in runs]
     if missing:
-        raise BadQuery("ids", f"there is no run {', '.join(missing[:10])}")
+        raise BadQuery(QueryProblem("ids", f"there is no run {', '.join(missing[:10])}"))
     return [runs[run_id] for run_id in ids]
 
 

@@ -6,56 +6,69 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from analysis.http.query_string import BadQuery, Query, is_row_id, one_of, refuse_unknown
+from django import forms
+from django.http import QueryDict
+
+from analysis.http.query_string import BadQuery, QueryProblem, StrictQueryForm, WholeNumberField, is_row_id
 
 CHARTED_MAX = 8
 """As many runs as there are colours; more are compared as a table."""
 COMPARED_MAX = 50
-SCALES = ("log", "linear")
+SCALES = (("log", "log"), ("linear", "linear"))
+
+
+class RunIdsField(forms.Field):
+    """Numbers of runs, between commas or one by one; each counts once."""
+
+    widget = forms.MultipleHiddenInput
+
+    def to_python(self, value: Any) -> tuple[int, ...]:
+        words = [word.strip() for word in ",".join(value).split(",") if word.strip()]
+        wrong = next((word for word in words if not is_row_id(word)), None)
+        if wrong is not None:
+            raise forms.ValidationError(f"{wrong[:40]!r} is not the number of a run")
+        return tuple(dict.fromkeys(map(int, words)))
+
+
+class CompareForm(StrictQueryForm):
+    """The parameters of the page."""
+
+    repeatable = ("ids",)
+
+    ids = RunIdsField(required=False)
+    baseline = WholeNumberField(required=False)
+    x = forms.ChoiceField(choices=SCALES, initial="log", required=False)
+    y = forms.ChoiceField(choices=SCALES, initial="linear", required=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """`?ids=3,8,9&baseline=3&x=log&y=linear`. Without a baseline it is the first run that has a result."""
+    """`?ids=3,8,9&baseline=3&x=log&y=linear`. Without a baseline it is the first run that has a result.
+
+    Raises BadQuery for runs that cannot be compared.
+    """
 
     ids: tuple[int, ...]
     baseline: int | None = None
     x: str = "log"
     y: str = "linear"
 
+    def __post_init__(self) -> None:
+        if len(self.ids) < 2:
+            raise BadQuery(QueryProblem("ids", "name at least two different runs"))
+        if len(self.ids) > COMPARED_MAX:
+            detail = f"names {len(self.ids)} runs; at most {COMPARED_MAX} are compared at once"
+            raise BadQuery(QueryProblem("ids", detail))
+        if self.baseline not in (None, *self.ids):
+            named = ", ".join(map(str, self.ids[:10]))
+            raise BadQuery(QueryProblem("baseline", f"{self.baseline} is not one of the runs compared ({named})"))
+
     @classmethod
-    def of(cls, query: Query) -> CompareQuery:
-        refuse_unknown(query, ("ids", "baseline", "x", "y"))
-        ids = _ids(",".join(query.getlist("ids")))
-        return cls(ids, _baseline(query.get("baseline"), ids), _scale(query, "x", "log"), _scale(query, "y", "linear"))
+    def of(cls, query: QueryDict) -> CompareQuery:
+        return cls(**CompareForm.read(query).cleaned_data)
 
     def address(self, **changed: Any) -> str:
         """Write the same view with these parts changed, as the query of an address."""
         parts = {"ids": self.ids, "baseline": self.baseline, "x": self.x, "y": self.y} | changed
         parts["ids"] = ",".join(map(str, parts["ids"]))
         return "?" + urlencode({name: value for name, value in parts.items() if value is not None}, safe=",")
-
-
-def _ids(text: str) -> tuple[int, ...]:
-    parts = [word.strip() for word in text.split(",") if word.strip()]
-    wrong = next((word for word in parts if not is_row_id(word)), None)
-    if wrong is not None:
-        raise BadQuery("ids", f"{wrong[:40]!r} is not the number of a run")
-    ids = tuple(dict.fromkeys(map(int, parts)))
-    if len(ids) < 2:
-        raise BadQuery("ids", "name at least two different runs, such as ids=3,8")
-    if len(ids) > COMPARED_MAX:
-        raise BadQuery("ids", f"names {len(ids)} runs; at most {COMPARED_MAX} are compared at once")
-    return ids
-
-
-def _baseline(word: str | None, ids: tuple[int, ...]) -> int | None:
-    if not word:
-        return None
-    if not is_row_id(word) or int(word) not in ids:
-        raise BadQuery("baseline", f"{word[:40]!r} is not one of the runs compared ({', '.join(map(str, ids[:10]))})")
-    return int(word)
-
-
-def _scale(query: Query, name: str, default: str) -> str:
-    return one_of(query, name, SCALES, default)

@@ -6,38 +6,22 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.http import QueryDict
 
+from analysis.http.query_string import StrictQueryForm
 from analysis.pages.setting_fields import setting_field
 from analysis.runs.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
-from engine.spec import CHOICES, DEFAULTS, TRAINING_SETTINGS
+from engine.spec import TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
 """The usual cards: those of the lab, those that were measured, and those with a price."""
 
 
-class MatrixForm(forms.Form):
+class MatrixForm(StrictQueryForm):
     """The address of the page: a field that it leaves out has the default of a new run."""
 
     vars().update({name: setting_field(name, help_text="") for name in TRAINING_SETTINGS})
-    cards = forms.ChoiceField(label="Cards", choices=CARDS.items(), required=False)
-
-    DEFAULTS = {**{name: DEFAULTS[name] for name in TRAINING_SETTINGS if name in CHOICES}, "cards": "usual"}
-
-    @classmethod
-    def of(cls, query: QueryDict) -> MatrixForm:
-        """With the defaults filled in, so that the controls show what is in force."""
-        return cls({**cls.DEFAULTS, **{name: value for name, value in query.items() if value}})
-
-    def clean(self) -> dict[str, Any]:
-        """Refuse a parameter that is none of these, for it would seem to be in force."""
-        cleaned = super().clean() or {}
-        unknown = [name for name in self.data if name not in self.fields]
-        if unknown:
-            there_are = ", ".join(self.fields)
-            raise forms.ValidationError(f"{unknown[0][:40]} is not a parameter here; there are {there_are}")
-        return cleaned
+    cards = forms.ChoiceField(label="Cards", choices=CARDS.items(), initial="usual", required=False)
 
     @property
     def shows_all_cards(self) -> bool:
@@ -58,7 +42,7 @@ class MatrixForm(forms.Form):
     def address(self, **changed: str) -> str:
         """Write the same page with something changed, as the query of an address."""
         given = {**self.settings, "cards": self.cleaned_data["cards"], **changed}
-        changes = {name: value for name, value in given.items() if value and value != self.DEFAULTS.get(name)}
+        changes = {name: value for name, value in given.items() if value != self.fields[name].initial}
         return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
 
     def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:

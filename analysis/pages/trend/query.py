@@ -1,27 +1,39 @@
-"""Reads the address of a trend."""
+"""The query string of a trend: which series it names."""
 
 from __future__ import annotations
 
-from analysis.http.query_string import Query, count, flag, one_of, refuse_unknown, required_text
-from analysis.runs.series import PARAMETERS, SeriesKey, default_input_size
-from engine.spec import CHOICES, DEFAULTS, TRAINING_SETTINGS
+from django import forms
+
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
+from analysis.pages.setting_fields import setting_field
+from analysis.runs.series import SeriesKey, default_input_size
+from engine.spec import SETTINGS, TRAINING_SETTINGS
 
 
-def parse_trend_query(query: Query) -> SeriesKey:
-    """Read `?model=bert&gpu=A100&...`. Raises BadQuery.
+class TrendForm(StrictQueryForm):
+    """`?model=bert&gpu=A100&...`: a setting that is left out has the default of a new run."""
 
-    A setting that the address leaves out is the default of a new run.
-    """
-    refuse_unknown(query, PARAMETERS)
-    model = required_text(query, "model")
-    return SeriesKey(
-        model=model,
-        gpu=required_text(query, "gpu"),
-        settings=tuple((name, _setting(query, name)) for name in TRAINING_SETTINGS),
-        input_size=count(query, "input_size") or default_input_size(model),
-        memory_limit_bytes=count(query, "memory_limit_bytes"),
+    # no choice of those on offer: the runs of a model that is gone still have their trend
+    model = forms.CharField(label="", help_text=SETTINGS["model"].description)
+    gpu = forms.CharField(label="", help_text="`device_name` of the runs.")
+    vars().update(
+        {name: setting_field(name, label="", help_text=SETTINGS[name].description) for name in TRAINING_SETTINGS}
+    )
+    input_size = WholeNumberField(
+        label="", required=False, help_text="Tokens, or the side of the image in pixels. Default: the model's."
+    )
+    memory_limit_bytes = WholeNumberField(
+        label="", required=False, help_text="Memory limit of the runs. Default: no limit."
     )
 
-
-def _setting(query: Query, name: str) -> str | bool:
-    return one_of(query, name, CHOICES[name], DEFAULTS[name]) if name in CHOICES else flag(query, name)
+    @property
+    def series(self) -> SeriesKey:
+        """The series that a valid form names."""
+        values = self.cleaned_data
+        return SeriesKey(
+            model=values["model"],
+            gpu=values["gpu"],
+            settings=tuple((name, values[name]) for name in TRAINING_SETTINGS),
+            input_size=values["input_size"] or default_input_size(values["model"]),
+            memory_limit_bytes=values["memory_limit_bytes"],
+        )

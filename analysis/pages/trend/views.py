@@ -13,7 +13,7 @@ from analysis.http.query_string import BadQuery
 from analysis.models import Run
 from analysis.pages.trend.context import known_series, trend_context
 from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
-from analysis.pages.trend.query import parse_trend_query
+from analysis.pages.trend.query import TrendForm
 from analysis.pages.trend.series import METRICS
 from analysis.permissions import signed_in_user
 from analysis.runs import services
@@ -29,7 +29,7 @@ def trend(request: HttpRequest) -> HttpResponse:
         series = known_series(measured_runs().only("spec", "device_name")[:CHOICE_FROM_MAX])
         return render(request, "analysis/trend_choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
     try:
-        query = parse_trend_query(request.GET)
+        query = TrendForm.read(request.GET).series
     except BadQuery as error:
         return render(request, "analysis/trend_refused.html", {"error": error}, status=400)
     ids = ids_of_series(query)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from django.http import QueryDict
 
-from analysis.http.query_string import BadQuery
+from analysis.http.query_string import BadQuery, QueryProblem
 from analysis.pages.compare.query import CompareQuery
 
 
-def refusal(query: str) -> BadQuery:
+def refusal(query: str) -> QueryProblem:
     with pytest.raises(BadQuery) as error:
         CompareQuery.of(QueryDict(query))
-    return error.value
+    [problem] = error.value.problems
+    return problem
 
 
 def test_an_address_names_runs_baseline_and_axes() -> None:

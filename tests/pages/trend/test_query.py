@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 from django.http import QueryDict
 
-from analysis.http.query_string import BadQuery
-from analysis.pages.trend.query import parse_trend_query
+from analysis.http.query_string import BadQuery, QueryProblem
+from analysis.pages.trend.query import TrendForm
 from analysis.runs.series import SeriesKey
 from tests.factories import make_spec
 
 
-def refusal(query: str) -> BadQuery:
+def refusal(query: str) -> QueryProblem:
     with pytest.raises(BadQuery) as error:
-        parse_trend_query(QueryDict(query))
-    return error.value
+        TrendForm.read(QueryDict(query))
+    [problem] = error.value.problems
+    return problem
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_a_wrong_trend_is_refused_by_its_parameters_name(query: str, parameter: 
 def test_the_address_of_a_runs_trend_leads_back_to_its_series() -> None:
     spec = make_spec(precision="bf16", gradient_checkpointing=True, sequence_length=64, memory_limit_bytes=2**30)
     series = SeriesKey.of_run(spec.to_dict(), "NVIDIA A100")
-    assert parse_trend_query(QueryDict(series.address[1:])) == series
+    assert TrendForm.read(QueryDict(series.address[1:])).series == series
     assert (series.parameters["gradient_checkpointing"], series.input_size, series.memory_limit_bytes) == (
         True,
         64,
