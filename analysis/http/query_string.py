@@ -83,14 +83,14 @@ class StrictQueryForm(forms.Form):
         """Find what is wrong whatever the field: a typo must not read everything."""
         for name, values in self.given.lists():
             if name not in self.fields:
-                there_are = f"there are: {', '.join(self.fields)}" if self.fields else "none is taken"
-                yield QueryProblem(name[:80], f"there is no such parameter here; {there_are}", "unknown")
+                known = f"known parameters: {', '.join(self.fields)}" if self.fields else "it has no parameters"
+                yield QueryProblem(name[:80], f"there is no such parameter here; {known}", "unknown")
             elif len(values) > 1 and name not in self.repeatable:
                 yield QueryProblem(name, f"given {len(values)} times; it takes one value", "repeated")
-            elif "" in values:  # a script whose variable is not set must not read everything
+            elif "" in values:  # an unset variable in a script must not read everything
                 yield QueryProblem(name, "is empty; give a value, or leave it out", "blank")
             elif any(_NUL in value for value in values):
-                yield QueryProblem(name, "must not hold a NUL character")
+                yield QueryProblem(name, "must not contain a NUL character")
 
 
 class WholeNumberField(forms.Field):
@@ -140,9 +140,9 @@ class FlagField(forms.NullBooleanField):
 
 
 class MomentField(forms.DateTimeField):
-    """A date and time; without a zone, in UTC."""
+    """A moment, or the day that begins with it, as ISO 8601 has it; without a zone, in UTC."""
 
-    default_error_messages = {"invalid": "must be a date and time such as 2026-11-22T08:00:00Z"}
+    default_error_messages = {"invalid": "must be a moment or a day such as 2026-11-21T08:30:00Z or 2026-11-21"}
 
     def to_python(self, value: Any) -> datetime | None:
         found: datetime | None = super().to_python(value)

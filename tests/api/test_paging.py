@@ -6,8 +6,9 @@ import pytest
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
-from analysis.api.v1.paging import Keyset
+from analysis.api.v1.paging import Keyset, PageForm
 from analysis.http.problem_details import Problem
+from analysis.http.query_string import BadQuery
 from analysis.models import SavedView
 from tests.factories import make_user
 
@@ -19,6 +20,9 @@ class ByName:
 
     ordering = ("name", "-id")
 
+    def __init__(self, request: Request) -> None:
+        self.parameters = PageForm.read(request.query_params).cleaned_data
+
 
 @pytest.fixture
 def views():
@@ -28,7 +32,7 @@ def views():
 
 def page(query: str) -> dict:
     pages, request = Keyset(), Request(APIRequestFactory().get(f"/x/?{query}"))
-    rows = pages.paginate_queryset(SavedView.objects.all(), request, ByName())
+    rows = pages.paginate_queryset(SavedView.objects.all(), request, ByName(request))
     return pages.get_paginated_response([row.pk for row in rows]).data
 
 
@@ -63,9 +67,9 @@ def test_rows_that_come_and_go_move_no_page(views):
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=1.5", "limit=²", "after=0", "after=x", "before=1e3"])
 def test_a_wrong_place_is_refused(views, query):
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(BadQuery) as caught:
         page(query)
-    assert (caught.value.status_code, caught.value.errors[0]["parameter"]) == (400, query.split("=")[0])
+    assert [problem.parameter for problem in caught.value.problems] == [query.split("=")[0]]
 
 
 def test_a_row_that_is_gone_is_no_place_to_go_on(views):

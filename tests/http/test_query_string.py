@@ -47,18 +47,22 @@ def refused(query: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("query", "parameter", "message"),
     [
-        ("name=a&color=red", "color", "there is no such parameter here; there are: states, colour, row, limit, "),
+        (
+            "name=a&color=red",
+            "color",
+            "there is no such parameter here; known parameters: states, colour, row, limit, ",
+        ),
         ("name=a&colour=red&colour=red", "colour", "given 2 times; it takes one value"),
         ("name=a&colour=", "colour", "is empty; give a value, or leave it out"),
-        ("name=a%00b", "name", "must not hold a NUL character"),
-        ("name=a&states=%00", "states", "must not hold a NUL character"),
+        ("name=a%00b", "name", "must not contain a NUL character"),
+        ("name=a&states=%00", "states", "must not contain a NUL character"),
         ("row=7", "name", "is needed"),
         ("name=%20", "name", "is needed"),
         ("name=a&colour=green", "colour", "must be one of red, blue"),
         ("name=a&states=new&states=odd", "states", "must be one of new, old"),
         ("name=a&flag=perhaps", "flag", "must be true or false"),
-        ("name=a&since=yesterday", "since", "must be a date and time such as"),
-        ("name=a&since=0001-01-01T00:00:00%2B14:00", "since", "must be a date and time such as"),
+        ("name=a&since=yesterday", "since", "must be a moment or a day such as"),
+        ("name=a&since=0001-01-01T00:00:00%2B14:00", "since", "must be a moment or a day such as"),
         *(
             (f"name=a&row={number}", "row", f"must be a whole number from 1 to {LARGEST_ID:,}")
             for number in ("0", "-1", "1.0", "1e3", "%20", "²", "٣", "+1", "1_0", str(LARGEST_ID + 1), "9" * 5_000)
@@ -101,7 +105,7 @@ def test_a_flag_is_read_and_shown_as_what_it_says(word: str, value: bool) -> Non
 
 def test_a_form_without_parameters_takes_none() -> None:
     [problem] = StrictQueryForm(QueryDict("page=2")).problems
-    assert (problem.message, problem.code) == ("there is no such parameter here; none is taken", "unknown")
+    assert (problem.message, problem.code) == ("there is no such parameter here; it has no parameters", "unknown")
 
 
 def test_what_a_form_on_a_page_leaves_empty_is_dropped() -> None:

@@ -1,11 +1,11 @@
 """Version 1 of the API: stored runs and their parts, in bytes and seconds.
 
-strict_input        strict JSON bodies, only known parameters
+strict_input        strict JSON bodies
 paging              lists in pages that do not shift
 throttles           rate limits of costly requests, counted across processes
 idempotency         a request sent twice stores one run
 etags               ETag, If-None-Match, If-Match
-serializer_bases    common bases of query and body serializers
+serializer_bases    common bases of body serializers
 serializers         rows -> JSON
 runs                list, create, detail, change, delete
 run_actions         cancel, retry, clone, restore

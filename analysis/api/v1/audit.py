@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from django import forms
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
-from rest_framework.request import Request
 
 from analysis.api.permissions import MayManage
-from analysis.api.v1.paging import Keyset
-from analysis.api.v1.serializer_bases import Query
+from analysis.api.v1.openapi_parameters import parameters_of
+from analysis.api.v1.paging import Keyset, PageForm
 from analysis.api.v1.strict_view import StrictView
-from analysis.http.problem_details import Problem
+from analysis.http.query_string import MomentField
 from analysis.models import AuditEntry
 
 
@@ -33,33 +31,28 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
         )
 
 
-class AuditQuery(Query):
+class AuditForm(PageForm):
     """Filters of the audit log; entries match all given filters."""
 
-    actor = serializers.CharField(required=False, max_length=150, help_text="Name of a person.")
-    action = serializers.CharField(required=False, max_length=40, help_text="Name of an action, such as token.create.")
-    target_kind = serializers.CharField(
-        required=False, max_length=40, help_text="Kind of target, such as run or device."
-    )
-    target_id = serializers.CharField(
-        required=False, max_length=64, help_text="Id of the target. Requires target_kind."
-    )
-    request_id = serializers.CharField(required=False, max_length=64, help_text="X-Request-ID of a response.")
-    since = serializers.DateTimeField(required=False, help_text="Entries from this moment on.")
-    until = serializers.DateTimeField(required=False, help_text="Entries before this moment.")
+    actor = forms.CharField(required=False, max_length=150, help_text="Name of a person.")
+    action = forms.CharField(required=False, max_length=40, help_text="Name of an action, such as token.create.")
+    target_kind = forms.CharField(required=False, max_length=40, help_text="Kind of target, such as run or device.")
+    target_id = forms.CharField(required=False, max_length=64, help_text="Id of the target. Requires target_kind.")
+    request_id = forms.CharField(required=False, max_length=64, help_text="X-Request-ID of a response.")
+    since = MomentField(required=False, help_text="Entries from this moment on.")
+    until = MomentField(required=False, help_text="Entries before this moment.")
 
-
-def _kind_missing() -> Problem:
-    """Refuse a target's id without its kind, which has no index."""
-    detail = "target_id requires target_kind"
-    errors = [{"parameter": name, "detail": detail, "code": "together"} for name in ("target_id", "target_kind")]
-    return Problem(400, detail=f"{detail}.", errors=errors)
+    def clean(self) -> None:
+        """Refuse a target's id without its kind, which has no index."""
+        if self.cleaned_data.get("target_id") and not self.cleaned_data.get("target_kind"):
+            for name in ("target_id", "target_kind"):
+                self.add_error(name, forms.ValidationError("target_id requires target_kind", "together"))
 
 
 _LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__gte", "until": "recorded_at__lt"}
 
 
-@extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=[AuditQuery]))
+@extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=parameters_of(AuditForm)))
 class AuditList(StrictView, ListAPIView[AuditEntry]):
     """Entries of the audit log, newest first."""
 
@@ -68,11 +61,8 @@ class AuditList(StrictView, ListAPIView[AuditEntry]):
     pagination_class = Keyset
     ordering = ("-id",)
     queryset = AuditEntry.objects.none()
-    query_parameters = AuditQuery.names()
-    request: Request
+    query_form = AuditForm
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
-        parameters: dict[str, Any] = AuditQuery.of(self.request)
-        if "target_id" in parameters and "target_kind" not in parameters:
-            raise _kind_missing()
-        return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in parameters.items()})
+        given = {name: value for name, value in self.parameters.items() if value and name not in PageForm.base_fields}
+        return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in given.items()})

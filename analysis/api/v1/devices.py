@@ -7,18 +7,21 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 
-from analysis.api.v1.paging import Keyset
-from analysis.api.v1.serializer_bases import Query
+from analysis.api.v1.openapi_parameters import parameters_of
+from analysis.api.v1.paging import Keyset, PageForm
 from analysis.api.v1.strict_view import StrictView
+from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
 from analysis.runs.gpu_catalog import gpu_of
+from engine.spec import DEVICE_KINDS
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
@@ -91,12 +94,12 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
         return int(self.context["waiting"][device.pk])
 
 
-class DeviceQuery(Query):
+class DeviceForm(PageForm):
     """Filters of the list of devices."""
 
-    host = serializers.CharField(required=False, help_text="Name of a host.")
-    kind = serializers.ChoiceField(["cuda", "xpu", "mps", "cpu"], required=False)
-    enabled = serializers.BooleanField(required=False)
+    host = forms.CharField(required=False, help_text="Name of a host.")
+    kind = forms.ChoiceField(choices=[(kind, kind) for kind in DEVICE_KINDS], required=False)
+    enabled = FlagField(required=False)
 
 
 class _Devices(StrictView, GenericAPIView[Device]):
@@ -114,18 +117,20 @@ class _Devices(StrictView, GenericAPIView[Device]):
         return DeviceSerializer(shown, **{**kwargs, "context": context})
 
 
-@extend_schema_view(get=extend_schema(tags=["fleet"], operation_id="devices_list", parameters=[DeviceQuery]))
+@extend_schema_view(
+    get=extend_schema(tags=["fleet"], operation_id="devices_list", parameters=parameters_of(DeviceForm))
+)
 class DeviceList(_Devices, ListAPIView[Device]):
     """All devices that were ever registered, oldest first."""
 
     pagination_class = Keyset
     ordering = ("id",)
-    query_parameters = DeviceQuery.names()
+    query_form = DeviceForm
 
     def get_queryset(self) -> QuerySet[DeviceWithActivity]:
-        parameters = DeviceQuery.of(self.request)
         names = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
-        return super().get_queryset().filter(**{names[name]: value for name, value in parameters.items()})
+        given = {path: self.parameters[name] for name, path in names.items() if self.parameters[name] not in (None, "")}
+        return super().get_queryset().filter(**given)
 
 
 @extend_schema_view(get=extend_schema(tags=["fleet"], operation_id="devices_retrieve"))

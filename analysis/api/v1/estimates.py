@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.http import QueryDict
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -9,41 +10,45 @@ from rest_framework.response import Response
 from analysis.api.run_request import run_stored
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.idempotency import run_once
-from analysis.api.v1.runs import FILTERS, RunPages, accepted, page_answered, requested_runs
+from analysis.api.v1.runs import RunListFilter, accepted, page_answered, requested_runs
 from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.strict_input import body_object
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.models import Run
-from analysis.pages.history.query import parse_query
+from analysis.pages.history.query import HistoryQuery
 from analysis.permissions import signed_in_user
 
 _ESTIMATE = Run.Kind.ESTIMATE.value
 _KIND = "kind"
 
 
+class EstimateFilter(RunListFilter):
+    """The filters of the list of runs, without the kind."""
+
+    kind = None  # type: ignore[assignment]  # so a filter set leaves one of its base out
+
+
 class EstimateList(StrictView):
     """`GET` lists estimates; `POST` stores one. A single estimate is read at /api/v1/runs/."""
 
-    pagination_class = RunPages
-    query_parameters = (*(name for name in FILTERS if name != _KIND), *RunPages.query_parameters)
-    repeatable_parameters = ("state",)
     throttle_scope = "create"
+
+    def read_query(self, query: QueryDict) -> HistoryQuery:
+        requested_runs(query, EstimateFilter)
+        estimates = query.copy()
+        estimates[_KIND] = _ESTIMATE
+        return requested_runs(estimates, RunListFilter)
 
     @extend_schema(
         tags=["estimates"],
         operation_id="estimates_list",
-        parameters=[
-            *(each for each in openapi_parameters.run_filters() if each.name != _KIND),
-            *openapi_parameters.page_parameters(),
-        ],
+        parameters=openapi_parameters.run_parameters(EstimateFilter),
         responses=openapi_parameters.page_of("EstimatePage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
         """List runs of kind estimate, filtered and sorted like runs."""
-        data = requested_runs(request).data.copy()
-        data[_KIND] = _ESTIMATE
-        return page_answered(parse_query(data), request)
+        return page_answered(self.query, request)
 
     @extend_schema(
         tags=["estimates"],

@@ -91,7 +91,7 @@ class MatrixSerializer(serializers.Serializer[Any]):
 class Matrix(StrictView):
     """All models and cards, for one choice of settings."""
 
-    query_parameters = tuple(MatrixForm.base_fields)
+    query_form = MatrixForm
 
     @extend_schema(
         tags=["comparison"],
@@ -101,7 +101,7 @@ class Matrix(StrictView):
     )
     def get(self, request: Request) -> Response:
         """Return all models and cards. A measurement takes precedence over an estimate."""
-        form = MatrixForm.read(request.query_params)
+        form = self.query
         cells = MatrixCell.objects.filter(**form.cell_columns)
         devices = Device.objects.enabled().exclude(kind="cpu").defer("calibration")
         shown = matrix_context(form, cells, devices, card_prices())

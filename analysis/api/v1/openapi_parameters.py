@@ -6,18 +6,12 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, TypeAlias
 
 from django import forms
-from django_filters import BooleanFilter, DateFilter, Filter, NumberFilter
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field, inline_serializer
 from rest_framework import serializers
 
-from analysis.api.v1.paging import PARAMETERS
-from analysis.api.v1.spec_schema import spec_properties
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
 from analysis.models import Run
-from analysis.pages.history.columns import COLUMNS
-from analysis.pages.history.filter_fields import TEXT_LENGTH, MomentFilter
 from analysis.pages.history.filters import RunFilter
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
@@ -135,16 +129,6 @@ _QUERY_TYPES: dict[type[forms.Field], str] = {
 _QUERY_FORMATS = {forms.DateField: "date", forms.DateTimeField: "date-time"}
 
 
-def int_parameter(name: str, description: str, minimum: int, maximum: int) -> OpenApiParameter:
-    """Describe a whole number in the address."""
-    return OpenApiParameter(name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=description)
-
-
-def page_parameters() -> list[OpenApiParameter]:
-    """Of a list that comes in pages."""
-    return [int_parameter(name, *bounds) for name, bounds in PARAMETERS.items()]
-
-
 def page_of(name: str, row: Any) -> Any:
     """Describe a page of a list."""
     # a field of its own for each: a field takes the name it is bound to last
@@ -157,33 +141,9 @@ def all_of(name: str, row: Any) -> Any:
     return inline_serializer(name, {"run": serializers.IntegerField(), "results": row(many=True)})
 
 
-def run_filters() -> list[OpenApiParameter]:
-    """Describe the filters of the history, read off the filter set, and its orders."""
-    filters = [_filter(name, each) for name, each in RunFilter.base_filters.items()]
-    orders = [column.key for column in COLUMNS.values() if column.order]
-    choices = [sign + key for key in orders for sign in ("", "-")]
-    order = OpenApiParameter("sort", str, enum=choices, description="With - in reverse. Default: -created.")
-    return [*filters, order]
-
-
-def _filter(name: str, each: Filter) -> OpenApiParameter:
-    description = " ".join(filter(None, (f"{each.label}.", each.extra.get("help_text"))))
-    if "choices" in each.extra:
-        choices = [value for value, _ in each.extra["choices"]]
-        return OpenApiParameter(name, str, many=name == "state", enum=choices, description=description)
-    kinds: dict[type[Filter], OpenApiTypes] = {
-        BooleanFilter: OpenApiTypes.BOOL,
-        DateFilter: OpenApiTypes.DATE,
-        MomentFilter: OpenApiTypes.DATETIME,
-        NumberFilter: OpenApiTypes.DOUBLE,
-    }
-    if name == "q":
-        return OpenApiParameter(name, {"type": "string", "maxLength": TEXT_LENGTH}, description=description)
-    if name in RANGES:
-        return int_parameter(name, description, *map(int, RANGES[name]))
-    otherwise = OpenApiTypes.INT if name == "device" else OpenApiTypes.STR
-    kind = next((kind for base, kind in kinds.items() if isinstance(each, base)), otherwise)
-    return OpenApiParameter(name, kind, description=description)
+def run_parameters(filters: type[RunFilter]) -> list[OpenApiParameter]:
+    """Describe the parameters of a list of runs."""
+    return parameters_of(type(filters().form))
 
 
 def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) -> Any:
@@ -207,12 +167,6 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
     if asks_size:
         place = {name: field for name, field in place.items() if name not in ("kind", "gpu")}
     return inline_serializer(name, {**settings, **place})
-
-
-def spec_parameters() -> dict[str, dict[str, Any]]:
-    """Describe the fields of a spec as parameters of an address: as the schema of a run does, with the model open."""
-    described = spec_properties()
-    return {**described, "model": {**OPEN_MODEL, "description": described["model"]["description"]}}
 
 
 OPEN_MODEL: dict[str, Any] = {"type": "string", "examples": list(CHOICES["model"])}

@@ -11,34 +11,30 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-from analysis.api.v1.strict_input import whole_number
 from analysis.http.problem_details import bad_parameter
-from analysis.http.query_string import LARGEST_ID
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.pages.history.keyset import Part
 
 LIMIT = 50
 LIMIT_MAX = 500
 
-PARAMETERS = {
-    "limit": (f"Rows per page, at most {LIMIT_MAX}.", 1, LIMIT_MAX),
-    "after": ("The page that begins after this row: its `id`.", 1, LARGEST_ID),
-    "before": ("The page that ends before this row: its `id`.", 1, LARGEST_ID),
-}
+
+class PageForm(StrictQueryForm):
+    """The parameters of a list in pages."""
+
+    limit = WholeNumberField(
+        required=False, initial=LIMIT, max_value=LIMIT_MAX, help_text=f"Rows per page, at most {LIMIT_MAX}."
+    )
+    after = WholeNumberField(required=False, help_text="The page that begins after this row: its `id`.")
+    before = WholeNumberField(required=False, help_text="The page that ends before this row: its `id`.")
 
 
 class Pages(BasePagination):
     """The form of every list, and how the page before and the page after are named. Rows are never counted."""
 
-    query_parameters = tuple(PARAMETERS)
     request: Request
     following: int | None = None
     preceding: int | None = None
-
-    def limit(self, request: Request) -> int:
-        return whole_number(request, "limit", LIMIT, minimum=1, maximum=LIMIT_MAX)
-
-    def place(self, request: Request, name: str) -> int | None:
-        return whole_number(request, name, 0, minimum=1, maximum=LARGEST_ID) or None
 
     def get_paginated_response(self, data: Any) -> Response:
         links = {"next": self._link("after", self.following), "previous": self._link("before", self.preceding)}
@@ -57,18 +53,6 @@ class Pages(BasePagination):
         properties = {"next": link, "previous": link, "results": schema}
         return {"type": "object", "required": list(properties), "properties": properties}
 
-    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "description": description,
-                "schema": {"type": "integer", "minimum": minimum, "maximum": maximum},
-            }
-            for name, (description, minimum, maximum) in PARAMETERS.items()
-        ]
-
 
 class Keyset(Pages):
     """In the order of the view's `ordering`: columns that are never empty, the last of them unique."""
@@ -78,9 +62,9 @@ class Keyset(Pages):
     ) -> list[Any]:
         if not isinstance(queryset, QuerySet):
             raise TypeError("pages begin after a row of a table: a list has none")
-        self.request, size = request, self.limit(request)
+        self.request, size = request, view.parameters["limit"]
         keys = tuple(getattr(view, "ordering", ("-id",)))
-        after, before = self.place(request, "after"), self.place(request, "before")
+        after, before = view.parameters["after"], view.parameters["before"]
         part = Part(queryset.order_by(*keys), keys)
         if before is not None:
             rows = list(part.reversed().after(self._values(queryset, keys, "before", before))[: size + 1])

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
+from django import forms
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.openapi_parameters import problems, spec_parameters
+from analysis.api.v1.openapi_parameters import parameters_of, problems
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import Device
+from analysis.pages.setting_fields import setting_field
 from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.placement import Placement, placement_find
 from analysis.runs.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.estimate.gpus import find
-from engine.spec import VALUE_TYPES, RunSpec
+from engine.spec import DEFAULTS, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
-_FIELDS = tuple(field for field in fields(RunSpec) if field.name == "device" or field.name not in NOT_MEASURED)
-_WORDS: dict[str, bool] = {"1": True, "true": True, "0": False, "false": False}
+_SETTINGS = tuple(name for name in SETTINGS if name == "device" or name not in NOT_MEASURED)
 _NONE_YET = (
     "there is no certified measurement of exactly these settings on such a card with its current software versions; "
     "start it with POST /api/v1/runs/"
@@ -59,83 +60,68 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
         return None if ended_at is None else (timezone.now() - ended_at).total_seconds()
 
 
-def _parameters() -> list[OpenApiParameter]:
-    """Describe the settings of a run that change what is measured, as the schema of a run does."""
-    described = spec_parameters()
-    card = {"type": "string"}
-    parameters = [
-        OpenApiParameter(
-            field.name,
-            {name: value for name, value in described[field.name].items() if name not in ("description", "x-unit")},
-            required=field.name == "model",
-            description=described[field.name]["description"],
-        )
-        for field in _FIELDS
-    ]
-    return [
-        *parameters,
-        OpenApiParameter("gpu", card, description="Instead of device: any card of this type in the portal."),
-    ]
+def _field(name: str) -> forms.Field:
+    """Make the field of a setting, with the engine's bounds and default."""
+    described = {"label": "", "help_text": SETTINGS[name].description}
+    options: dict[str, Any] = {**described, "initial": DEFAULTS.get(name), "required": name not in DEFAULTS}
+    if name in RANGES and name != "memory_limit_bytes":  # which may be text such as 24GiB
+        low, high = RANGES[name]
+        if VALUE_TYPES[name] is float:
+            return forms.FloatField(min_value=low, max_value=high, **options)
+        return WholeNumberField(min_value=int(low), max_value=int(high), **options)
+    # the model stays open: a client that is generated today may ask for one that is added tomorrow
+    is_offered = name != "model" and SETTINGS[name].choices or VALUE_TYPES[name] is bool
+    return setting_field(name, **options) if is_offered else forms.CharField(**options)
+
+
+class RecommendationForm(StrictQueryForm):
+    """The settings of a run that change what is measured, and where."""
+
+    vars().update({name: _field(name) for name in _SETTINGS})
+    gpu = forms.CharField(label="", required=False, help_text="Instead of device: any card of this type in the portal.")
+
+    def clean(self) -> None:
+        if {"gpu", "device"} <= self.given.keys():
+            self.add_error("gpu", "name a device or a card, not both")
+
+    @property
+    def spec(self) -> RunSpec:
+        """Raises SpecError."""
+        values = self.cleaned_data
+        return RunSpec.from_dict({name: values[name] for name in _SETTINGS if values[name] not in (None, "")})
 
 
 class Recommendation(StrictView):
     """The recommendation for a spec, given as parameters: `?model=bert&device=cuda&precision=bf16`."""
 
-    query_parameters = (*(field.name for field in _FIELDS), "gpu")
+    query_form = RecommendationForm
 
     @extend_schema(
         tags=["recommendation"],
         operation_id="recommendation_retrieve",
-        parameters=_parameters(),
+        parameters=parameters_of(RecommendationForm),
         responses={200: RecommendationSerializer, **problems(404)},
     )
     def get(self, request: Request) -> Response:
         """Return the recommended batch size of the newest certified run with the same settings. 404 without one."""
-        parameters = request.query_params.dict()
-        gpu_id = parameters.pop("gpu", None)
-        spec = _spec(parameters)
-        found = earlier_result(spec, _devices(spec, gpu_id, "device" in parameters, request.user))
+        form: RecommendationForm = self.query
+        try:
+            spec = form.spec
+            found = earlier_result(spec, _devices(spec, form.cleaned_data["gpu"], request.user))
+        except SpecError as error:
+            raise _refusal(error) from error
         if found is None:
             raise Problem(404, detail=f"{spec.model}: {_NONE_YET}", code="not_measured")
         return Response(RecommendationSerializer(found).data)
 
 
-def _spec(parameters: dict[str, str]) -> RunSpec:
-    try:
-        return RunSpec.from_dict(
-            {field.name: _value(field, parameters[field.name]) for field in _FIELDS if field.name in parameters}
-        )
-    except SpecError as error:
-        raise _refusal(error) from error
-
-
-def _value(field: Any, word: str) -> Any:
-    """Convert a parameter to the field's JSON type; an invalid value is left to the spec to refuse."""
-    kind = VALUE_TYPES[field.name]
-    if kind is bool:
-        return _WORDS.get(word.lower(), word)
-    if kind is int and word.isascii() and word.isdecimal() and len(word) < 20:
-        return int(word)
-    if kind is float:
-        try:
-            return float(word)
-        except ValueError:
-            return word
-    return word
-
-
-def _devices(spec: RunSpec, gpu_id: str | None, names_device: bool, user: Any) -> list[Device]:
-    """Return the devices that could execute such a run for this person."""
-    offered = Device.objects.enabled().allowing(user).defer("calibration")
-    if gpu_id is not None:
-        if names_device:
-            raise bad_parameter("gpu", "name a device or a card, not both")
-        return [device for device in offered if _is_of(device, _card(gpu_id))]
-    try:
-        place = placement_find(spec.device, user=user)
-    except SpecError as error:
-        raise _refusal(error) from error
-    return devices_of_placement(place, user)
+def _devices(spec: RunSpec, gpu_id: str, user: Any) -> list[Device]:
+    """Return the devices that could execute such a run for this person. Raises SpecError."""
+    if gpu_id:
+        card = find(gpu_id).id
+        offered = Device.objects.enabled().allowing(user).defer("calibration")
+        return [device for device in offered if _is_of(device, card)]
+    return devices_of_placement(placement_find(spec.device, user=user), user)
 
 
 def devices_of_placement(place: Placement, user: Any) -> list[Device]:
@@ -144,13 +130,6 @@ def devices_of_placement(place: Placement, user: Any) -> list[Device]:
         return [place.device]
     offered = Device.objects.enabled().allowing(user).defer("calibration").filter(kind=place.kind)
     return [device for device in offered if place.device_class.lower() in device.name.lower()]
-
-
-def _card(gpu_id: str) -> str:
-    try:
-        return find(gpu_id).id
-    except SpecError as error:
-        raise _refusal(error) from error
 
 
 def _is_of(device: Device, gpu_id: str) -> bool:

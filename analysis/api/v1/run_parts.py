@@ -14,33 +14,38 @@ from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.evidence import certificate_of, curves_of
 from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
-from analysis.api.v1.strict_input import whole_number
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem
-from analysis.http.query_string import LARGEST_ID
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import Attempt, Measurement, Run, RunLog, State
 
 EVENTS, EVENTS_MAX = 200, 1_000
 ATTEMPT_MAX = 2**31 - 1
 
 
+class AttemptForm(StrictQueryForm):
+    """The attempt of the run."""
+
+    attempt = WholeNumberField(
+        required=False, max_value=ATTEMPT_MAX, help_text="Number of the attempt. Default: the last one."
+    )
+
+
 class RunMeasurements(StrictView):
     """The probes of a run."""
 
-    query_parameters = ("attempt",)
+    query_form = AttemptForm
 
     @extend_schema(
         tags=["runs"],
         operation_id="runs_measurements",
-        parameters=[
-            openapi_parameters.int_parameter("attempt", "Number of the attempt. Default: the last one.", 1, ATTEMPT_MAX)
-        ],
+        parameters=openapi_parameters.parameters_of(AttemptForm),
         responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
         """List the probes of one attempt, in their order; of a running run, those so far."""
         run = run_or_404(pk)
-        number = whole_number(request, "attempt", run.attempt, minimum=1, maximum=ATTEMPT_MAX)
+        number = self.parameters["attempt"] or run.attempt
         probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
         return _all(run, MeasurementSerializer(probes, many=True).data)
 
@@ -85,23 +90,26 @@ class EventsSerializer(serializers.Serializer[Any]):
     last_sequence = serializers.IntegerField(help_text="Value of `after` for the next request.")
 
 
+class EventsForm(StrictQueryForm):
+    """The part of the log that is requested."""
+
+    after = WholeNumberField(
+        required=False, min_value=0, initial=0, help_text="The last received `sequence`; 0: from the beginning."
+    )
+    limit = WholeNumberField(
+        required=False, max_value=EVENTS_MAX, initial=EVENTS, help_text="Most events in the response."
+    )
+
+
 class RunEvents(StrictView):
     """The log of a run, to be polled."""
 
-    query_parameters = ("after", "limit")
+    query_form = EventsForm
 
     @extend_schema(
         tags=["runs"],
         operation_id="runs_events",
-        parameters=[
-            openapi_parameters.int_parameter(
-                "after", "The last received `sequence`; 0: from the beginning.", 0, LARGEST_ID
-            ),
-            openapi_parameters.int_parameter(
-                "limit", f"Most events in the response. Default: {EVENTS}.", 1, EVENTS_MAX
-            ),
-            openapi_parameters.RETRY_AFTER,
-        ],
+        parameters=[*openapi_parameters.parameters_of(EventsForm), openapi_parameters.RETRY_AFTER],
         responses=EventsSerializer,
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -109,8 +117,7 @@ class RunEvents(StrictView):
 
         No more lines follow when `is_over` is true and `last_sequence` equals the requested `after`.
         """
-        after = whole_number(request, "after", 0, minimum=0, maximum=LARGEST_ID)
-        limit = whole_number(request, "limit", EVENTS, minimum=1, maximum=EVENTS_MAX)
+        after, limit = self.parameters["after"], self.parameters["limit"]
         # the state is read first: if the run is over by then, the lines read after it are complete
         run = run_or_404(pk)
         lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])

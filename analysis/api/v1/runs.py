@@ -19,17 +19,18 @@ from analysis.api.run_request import run_stored
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.idempotency import REPLAYED, run_once
-from analysis.api.v1.paging import Pages
+from analysis.api.v1.paging import PageForm, Pages
 from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
 from analysis.api.v1.strict_input import StrictFlag, StrictText, body_object
 from analysis.api.v1.strict_view import StrictView
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
+from analysis.http.query_string import BadQuery
 from analysis.models import Measurement, Run, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.pages.history.export import csv_chunks, json_chunks
-from analysis.pages.history.filters import RunFilter
+from analysis.pages.history.filters import RunFilter, RunOrderForm
 from analysis.pages.history.pagination import CursorGoneError, page_of
 from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.permissions import signed_in_user
@@ -39,44 +40,37 @@ from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.services import BulkResult
 
 ASK_AGAIN_SECONDS = 2
-FILTERS = (*RunFilter.base_filters, "sort")
 
 
-class RunPages(Pages):
-    """Pages in any sort order of the history."""
+class RunListForm(RunOrderForm, PageForm):
+    """The parameters of the list beside its filters."""
 
-    def page(self, wanted: HistoryQuery, request: Request) -> list[Run]:
-        self.request = request
-        places = {name: self.place(request, name) for name in ("after", "before")}
-        try:
-            page = page_of(wanted.parts, wanted.sort, size=self.limit(request), **places)
-        except CursorGoneError as error:
-            name = "before" if places["before"] else "after"
-            raise bad_parameter(
-                name, f"run {error} does not exist any more; begin at the first page", "gone"
-            ) from error
-        self.following, self.preceding = page.following, page.preceding
-        return page.runs
+
+class RunListFilter(RunFilter):
+    """The filters of the list and its other parameters."""
+
+    class Meta(RunFilter.Meta):
+        form = RunListForm
 
 
 class RunList(StrictView):
     """`GET` lists runs; `POST` stores one."""
 
-    pagination_class = RunPages
     serializer_class = RunSerializer
-    query_parameters = (*FILTERS, *RunPages.query_parameters)
-    repeatable_parameters = ("state",)
     throttle_scope = "create"
+
+    def read_query(self, query: QueryDict) -> HistoryQuery:
+        return requested_runs(query, RunListFilter)
 
     @extend_schema(
         tags=["runs"],
         operation_id="runs_list",
-        parameters=[*openapi_parameters.run_filters(), *openapi_parameters.page_parameters()],
+        parameters=openapi_parameters.run_parameters(RunListFilter),
         responses=openapi_parameters.page_of("RunPage", RunSerializer),
     )
     def get(self, request: Request) -> Response:
         """List runs, filtered and sorted as on the page /runs/. There is no total count; `next` is null at the end."""
-        return page_answered(requested_runs(request), request)
+        return page_answered(self.query, request)
 
     @extend_schema(
         tags=["runs"],
@@ -96,8 +90,6 @@ class RunExport(StrictView):
     """All runs of a list as a file, of any length; written while the rows are read."""
 
     form = ""
-    query_parameters = FILTERS
-    repeatable_parameters = ("state",)
     read_throttle_scope = "export"
     _forms: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
         "csv": ("text/csv; charset=utf-8", csv_chunks),
@@ -108,11 +100,13 @@ class RunExport(StrictView):
         """Choose the format by the address and ignore Accept."""
         return super().perform_content_negotiation(request, force=True)
 
+    def read_query(self, query: QueryDict) -> HistoryQuery:
+        return requested_runs(query, RunFilter)
+
     def get(self, request: Request) -> StreamingHttpResponse:
-        wanted = requested_runs(request)
-        record("run.export", target=("run", ""), after={"form": self.form, "query": wanted.filter_query})
+        record("run.export", target=("run", ""), after={"form": self.form, "query": self.query.filter_query})
         content_type, chunks = self._forms[self.form]
-        file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
+        file = StreamingHttpResponse(chunks(self.query.parts), content_type=content_type)
         file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{self.form}"'
         return file
 
@@ -121,7 +115,7 @@ class RunExport(StrictView):
     get=extend_schema(
         tags=["runs"],
         operation_id="runs_export_csv",
-        parameters=openapi_parameters.run_filters(),
+        parameters=openapi_parameters.run_parameters(RunFilter),
         responses={(200, "text/csv"): str},
         description="All runs of a list as CSV: a header, then a line for each run.",
     )
@@ -136,7 +130,7 @@ class RunExportCsv(RunExport):
     get=extend_schema(
         tags=["runs"],
         operation_id="runs_export_json",
-        parameters=openapi_parameters.run_filters(),
+        parameters=openapi_parameters.run_parameters(RunFilter),
         responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS},
         description="All runs of a list as one JSON array.",
     )
@@ -210,25 +204,27 @@ class RunDetail(StrictView):
         return Response(status=204)
 
 
-def requested_runs(request: Request) -> HistoryQuery:
-    """Read the filters and the sort order of the address, as the page does, without those of pagination."""
-    data = QueryDict(mutable=True)
-    for name, values in request.query_params.lists():
-        if name in FILTERS:
-            data.setlist(name, values)
-    wanted = parse_query(data)
+def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
+    """Read a list's query string as the page does. Raises BadQuery."""
+    wanted = parse_query(query, filters)
     if wanted.problems:
-        errors = [dict(zip(("parameter", "detail"), text.split(": ", 1), strict=False)) for text in wanted.problems]
-        raise Problem(400, detail=" ".join(wanted.problems), errors=[{**error, "code": "invalid"} for error in errors])
+        raise BadQuery(*wanted.problems)
     return wanted
 
 
 def page_answered(wanted: HistoryQuery, request: Request) -> Response:
     """Return one page of these runs; waiting ones with their position in the queue."""
-    pages = RunPages()
-    runs = pages.page(wanted, request)
+    places = {name: wanted.filters.form.cleaned_data[name] for name in ("after", "before")}
+    try:
+        page = page_of(wanted.parts, wanted.sort, size=wanted.filters.form.cleaned_data["limit"], **places)
+    except CursorGoneError as error:
+        name = "before" if places["before"] else "after"
+        raise bad_parameter(name, f"run {error} does not exist any more; begin at the first page", "gone") from error
+    pages = Pages()
+    pages.request, pages.following, pages.preceding = request, page.following, page.preceding
+    positions = queue_positions(page.runs)
     return pages.get_paginated_response(
-        RunSerializer(runs, many=True, context={"queue_positions": queue_positions(runs)}).data
+        RunSerializer(page.runs, many=True, context={"queue_positions": positions}).data
     )
 
 

@@ -11,14 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.v1.paging import Keyset
+from analysis.api.v1.openapi_parameters import parameters_of
+from analysis.api.v1.paging import Keyset, PageForm
 from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.strict_input import StrictFlag, StrictText
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
+from analysis.http.query_string import without_empty
 from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
-from analysis.pages.history.query import parse_query, without_empty
+from analysis.pages.history.query import parse_query
 from analysis.permissions import may_manage, signed_in_user
 from analysis.runs import services
 from analysis.runs.saved_views import VIEWS_PER_PERSON
@@ -61,11 +63,14 @@ class _SavedViews(StrictView, GenericAPIView[SavedView]):
         return SavedView.objects.filter(mine_or_shared).select_related("owner")
 
 
-@extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_list"))
+@extend_schema_view(
+    get=extend_schema(tags=["saved views"], operation_id="saved_views_list", parameters=parameters_of(PageForm))
+)
 class SavedViewList(_SavedViews, ListAPIView[SavedView]):
     """The person's own views and those that others share, newest first."""
 
     pagination_class = Keyset
+    query_form = PageForm
     ordering = ("-id",)
 
     @extend_schema(
@@ -111,5 +116,5 @@ def _checked_query(text: str) -> str:
     """Normalise the query as the history does, and refuse what the page would refuse."""
     wanted = parse_query(without_empty(QueryDict(text.removeprefix("?"))))
     if wanted.problems:
-        raise bad_field("query", " ".join(wanted.problems))
+        raise bad_field("query", "; ".join(map(str, wanted.problems)))
     return wanted.query()

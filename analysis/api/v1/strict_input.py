@@ -9,7 +9,7 @@ from rest_framework.fields import BooleanField, CharField
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 
-from analysis.http.problem_details import Problem, bad_parameter
+from analysis.http.problem_details import Problem
 from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models.text import plain_line, plain_text
 
@@ -33,16 +33,6 @@ def body_object(request: Request) -> dict[str, Any]:
     if not isinstance(request.data, dict):
         raise Problem(400, detail="The body must be a JSON object.")
     return dict(request.data)
-
-
-def whole_number(request: Request, name: str, default: int, *, minimum: int, maximum: int) -> int:
-    """Read a whole number in the address."""
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and minimum <= int(text) <= maximum):
-        raise bad_parameter(name, f"must be a whole number from {minimum:,} to {maximum:,}")
-    return int(text)
 
 
 class StrictText(CharField):

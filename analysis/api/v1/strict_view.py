@@ -4,42 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import QueryDict
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from analysis.http.problem_details import bad_parameter
-
-_NUL = "\x00"
+from analysis.http.query_string import StrictQueryForm
 
 
 class StrictView(APIView):
-    """A view of the API. Unknown parameters are a 400: with a typo in a filter the response would be unfiltered.
+    """A view of the API. Its form checks the query string first; with a typo in a filter nothing must be read.
 
-    Only reading has parameters. Those of pagination are added automatically.
+    Only reading has parameters.
     """
 
-    query_parameters: tuple[str, ...] = ()
-    repeatable_parameters: tuple[str, ...] = ()
+    query_form: type[StrictQueryForm] = StrictQueryForm
+    query: Any
+    """The form, once it is valid."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if not hasattr(self, str(request.method).lower()):
-            return  # a 405 comes first, whatever else is wrong
-        known = self._parameters() if request.method in ("GET", "HEAD") else ()
-        for name, values in request.query_params.lists():
-            if name not in known:
-                raise bad_parameter(name[:80], f"there is no such parameter here; {_offer(known)}", "unknown")
-            if len(values) > 1 and name not in self.repeatable_parameters:
-                raise bad_parameter(name, f"given {len(values)} times; it takes one value", "repeated")
-            if "" in values:  # an unset variable in a script must not read everything
-                raise bad_parameter(name, "is empty; give a value, or leave it out", "blank")
-            if any(_NUL in value for value in values):
-                raise bad_parameter(name, "must not contain a NUL character")
+        if request.method in ("GET", "HEAD"):
+            self.query = self.read_query(request.query_params)
+        elif hasattr(self, str(request.method).lower()):  # a 405 comes first, whatever else is wrong
+            StrictQueryForm.read(request.query_params)
 
-    def _parameters(self) -> tuple[str, ...]:
-        paged = getattr(getattr(self, "paginator", None), "query_parameters", ())
-        return (*self.query_parameters, *paged)
+    def read_query(self, query: QueryDict) -> Any:
+        """Check the query string. Raises BadQuery, which names every wrong parameter."""
+        return self.query_form.read(query)
 
-
-def _offer(known: tuple[str, ...]) -> str:
-    return f"known parameters: {', '.join(known)}" if known else "it has no parameters"
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the values of the parameters by name."""
+        return dict(self.query.cleaned_data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
@@ -19,8 +20,9 @@ from rest_framework.reverse import reverse
 
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
-from analysis.api.v1.paging import Keyset
-from analysis.api.v1.serializer_bases import Query, StrictBody
+from analysis.api.v1.openapi_parameters import parameters_of
+from analysis.api.v1.paging import Keyset, PageForm
+from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.strict_input import StrictFlag, StrictText
 from analysis.api.v1.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
@@ -74,11 +76,11 @@ class TokenBodySerializer(StrictBody):
     expires_at = serializers.DateTimeField(default=None, allow_null=True, help_text="null: valid until it is revoked.")
 
 
-class TokenQuery(Query):
+class TokenListForm(PageForm):
     """The owner of the listed tokens."""
 
-    owner = serializers.ChoiceField(
-        ["me", "all"], required=False, help_text="`all` requires a GPU manager. Default: me."
+    owner = forms.ChoiceField(
+        choices=[("me", "me"), ("all", "all")], initial="me", required=False, help_text="`all` requires a GPU manager."
     )
 
 
@@ -90,18 +92,20 @@ class _Tokens(StrictView, GenericAPIView[ApiToken]):
     queryset = ApiToken.objects.none()
 
 
-@extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=[TokenQuery]))
+@extend_schema_view(
+    get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=parameters_of(TokenListForm))
+)
 class TokenList(_Tokens, ListAPIView[ApiToken]):
     """The person's own tokens, newest first, including revoked ones."""
 
     pagination_class = Keyset
     ordering = ("-id",)
-    query_parameters = TokenQuery.names()
+    query_form = TokenListForm
     throttle_scope = "token"
 
     def get_queryset(self) -> QuerySet[ApiToken]:
         tokens = ApiToken.objects.select_related("owner")
-        if TokenQuery.of(self.request).get("owner") != "all":
+        if self.parameters["owner"] != "all":
             return tokens.filter(owner=signed_in_user(self.request))
         if not may_manage(self.request.user):
             raise bad_parameter("owner", "all is for GPU managers", "role")

@@ -110,7 +110,7 @@ class AcknowledgeBodySerializer(StrictBody):
 class Trend(StrictView):
     """The trend of a series: `?model=bert&gpu=NVIDIA A100-SXM4-80GB`. Other settings default to those of a new run."""
 
-    query_parameters = tuple(TrendForm.base_fields)
+    query_form = TrendForm
 
     @extend_schema(
         tags=["comparison"],
@@ -120,7 +120,7 @@ class Trend(StrictView):
     )
     def get(self, request: Request) -> Response:
         """List the finished measurements of one workload, settings and card, oldest first, with the detected steps."""
-        query = TrendForm.read(request.query_params).series
+        query = self.query.series
         ids = ids_of_series(query)
         samples = samples_of(ids[:SAMPLES_MAX])
         answer = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
-from django_filters import BooleanFilter, ChoiceFilter, Filter, NumberFilter
-from django_filters.fields import IsoDateTimeField
+from django_filters import BooleanFilter, ChoiceFilter, Filter
 
+from analysis.http.query_string import FlagField, MomentField, WholeNumberField
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
 from engine.spec import CHOICES, RANGES, SETTINGS
@@ -18,40 +17,22 @@ YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
 _MOMENT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
 
-class _YesOrNoField(forms.NullBooleanField):
-    """Refuses a word that is neither, where Django would pass it over: then nothing would be filtered."""
-
-    # None is NullBooleanField's third answer, though it inherits from a field of two
-    def to_python(self, value: Any) -> bool | None:  # type: ignore[override]
-        found: bool | None = super().to_python(value)
-        if found is None and value not in (None, ""):
-            raise forms.ValidationError("Must be true or false.")
-        return found
-
-
 class YesOrNoFilter(BooleanFilter):
     """Of a column that holds true or false."""
 
-    field_class = _YesOrNoField
+    field_class = FlagField
 
 
-class _MomentField(IsoDateTimeField):
-    """A day or a moment as ISO 8601 has it, in UTC where no zone is named."""
+class WholeNumberFilter(Filter):
+    """Of a column that holds whole numbers."""
 
-    def to_python(self, value: Any) -> datetime | None:
-        try:
-            found: datetime | None = super().to_python(value)
-            return found and found.astimezone(UTC)
-        except (forms.ValidationError, OverflowError) as error:
-            raise forms.ValidationError(
-                "Must be a moment or a day such as 2026-11-21T08:30:00Z or 2026-11-21."
-            ) from error
+    field_class = WholeNumberField
 
 
 class MomentFilter(Filter):
     """From this moment on."""
 
-    field_class = _MomentField
+    field_class = MomentField
 
     def __init__(self, column: str, label: str) -> None:
         super().__init__(field_name=column, lookup_expr="gte", label=label, widget=_MOMENT, help_text="UTC.")
@@ -63,6 +44,10 @@ TEXT_LENGTH, WORDS_MAX = 200, 8
 
 class _TextField(forms.CharField):
     """Refuses a text without a word, which would find everything, and one that would cost much."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.max_length = TEXT_LENGTH  # told by the API's description; what is longer is refused below
 
     def clean(self, value: Any) -> str:
         text = str(super().clean(value))
@@ -102,17 +87,17 @@ class SettingFlagFilter(YesOrNoFilter):
         super().__init__(field_name=f"spec__{name}", label=SETTINGS[name].label, widget=YES)
 
 
-class InputSizeFilter(NumberFilter):
+class InputSizeFilter(WholeNumberFilter):
     """Of tokens or pixels: also of runs that left it to the default of their model."""
 
     def __init__(self, name: str) -> None:
         low, high = RANGES[name]
-        super().__init__(field_name=name, label=SETTINGS[name].label, min_value=low, max_value=high, decimal_places=0)
+        super().__init__(field_name=name, label=SETTINGS[name].label, min_value=int(low), max_value=int(high))
 
     def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
         if value is None:
             return qs
-        path, size = f"spec__{self.field_name}", int(value)
+        path, size = f"spec__{self.field_name}", value
         of_default = [
             workload.id
             for workload in WORKLOADS.values()

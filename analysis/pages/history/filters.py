@@ -17,11 +17,12 @@ from django_filters import (
     FilterSet,
     ModelChoiceFilter,
     MultipleChoiceFilter,
-    NumberFilter,
 )
 
+from analysis.http.query_string import StrictQueryForm
 from analysis.models import Device, Run, State, Tag
 from analysis.models.querysets import ids_if_few
+from analysis.pages.history.columns import COLUMNS, DEFAULT_SORT
 from analysis.pages.history.filter_fields import (
     YES,
     InputSizeFilter,
@@ -29,8 +30,10 @@ from analysis.pages.history.filter_fields import (
     SettingChoiceFilter,
     SettingFlagFilter,
     TextFilter,
+    WholeNumberFilter,
     YesOrNoFilter,
 )
+from analysis.pages.history.keyset import Sort, sort_named
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.run_text import ids_with_words, runs_with_words
 from analysis.runs.search_terms import search_terms
@@ -41,8 +44,28 @@ FEW = 10_000
 """Up to this many runs are looked up by id; with more, the list is read in its order until a page is full."""
 
 _DAY = forms.DateInput(attrs={"type": "date"})
+_NO_DAY = {"invalid": "must be a day such as 2026-11-22"}
 _ONLY = forms.Select(choices=(("", "no"), ("true", "only these")))
 _SHORT = tuple((name, name) for name in PRECISIONS)
+
+
+class RunOrderForm(StrictQueryForm):
+    """The parameters beside the filters that every list of runs takes."""
+
+    repeatable = ("state",)
+
+    sort = forms.TypedChoiceField(
+        choices=[
+            (f"{sign}{column.key}", f"{column.title} {arrow}")
+            for column in COLUMNS.values()
+            if column.order
+            for sign, arrow in (("-", "↓"), ("", "↑"))
+        ],
+        coerce=sort_named,
+        initial=DEFAULT_SORT,
+        required=False,
+        help_text="With - in reverse.",
+    )
 
 
 _TOGETHER: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -90,30 +113,41 @@ class RunFilter(FilterSet):
         error_messages={"invalid_choice": "there is no such tag"},
     )
     device = ModelChoiceFilter(
-        queryset=Device.objects.select_related("host"), label="Device", empty_label="any", widget=forms.Select
+        queryset=Device.objects.select_related("host"),
+        label="Device",
+        empty_label="any",
+        widget=forms.Select,
+        error_messages={"invalid_choice": "there is no such device"},
     )
     precision = ChoiceFilter(choices=_SHORT, label="Precision", empty_label="any")
     optimizer = ChoiceFilter(choices=tuple(OPTIMIZERS.items()), label="Optimizer", empty_label="any")
-    largest_min = NumberFilter(field_name="largest_batch_size", lookup_expr="gte", label="Largest, from", min_value=0)
-    largest_max = NumberFilter(field_name="largest_batch_size", lookup_expr="lte", label="Largest, to", min_value=0)
-    created_after = DateFilter(
-        method="created_on_or_after", label="Started on or after", widget=_DAY, help_text="Days are UTC."
+    largest_min = WholeNumberFilter(
+        field_name="largest_batch_size", lookup_expr="gte", label="Largest, from", min_value=0
     )
-    created_before = DateFilter(method="created_before_day", label="Started before", widget=_DAY)
+    largest_max = WholeNumberFilter(
+        field_name="largest_batch_size", lookup_expr="lte", label="Largest, to", min_value=0
+    )
+    created_after = DateFilter(
+        method="created_on_or_after",
+        label="Started on or after",
+        widget=_DAY,
+        help_text="Days are UTC.",
+        error_messages=_NO_DAY,
+    )
+    created_before = DateFilter(
+        method="created_before_day", label="Started before", widget=_DAY, error_messages=_NO_DAY
+    )
     baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=YES)
     shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=YES)
     certified = YesOrNoFilter(field_name="certified", label="Certified", widget=YES)
     host = CharFilter(field_name="device__host__name", label="Host")
     finished_after = MomentFilter("finished_at", "Ended at or after")
     updated_after = MomentFilter("updated_at", "Changed at or after")
-    current_batch_size = NumberFilter(
-        field_name="current_batch_size", label="Batch size today", min_value=1, max_value=MAX_BATCH_SIZE
+    current_batch_size = WholeNumberFilter(
+        field_name="current_batch_size", label="Batch size today", max_value=MAX_BATCH_SIZE
     )
-    memory_limit_bytes = NumberFilter(
-        field_name="needs_bytes",
-        label="Memory limit, bytes",
-        min_value=1,
-        max_value=int(RANGES["memory_limit_bytes"][1]),
+    memory_limit_bytes = WholeNumberFilter(
+        field_name="needs_bytes", label="Memory limit, bytes", max_value=int(RANGES["memory_limit_bytes"][1])
     )
     sequence_length = InputSizeFilter("sequence_length")
     image_size = InputSizeFilter("image_size")
@@ -125,18 +159,23 @@ class RunFilter(FilterSet):
     class Meta:
         model = Run
         fields = ()
+        form = RunOrderForm
 
     MAIN = ("q", "model", "gpu", "state")
     """Always visible; the others are folded until they are used."""
 
-    def __init__(self, *args: Any, order: str = "created", **kwargs: Any) -> None:
-        """`order`: the column that the runs will be sorted on."""
+    form: RunOrderForm  # of Meta.form, for the types
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.order = order
         self.is_narrow = False
         # read only when the form is rendered, which the API does not do
         self.form.fields["model"].widget.choices = lambda: self._offered("model", WORKLOADS, model_name)
         self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", self._gpu_names(), short_device_name)
+
+    @property
+    def sort(self) -> Sort:
+        return self.form.cleaned_data.get("sort") or sort_named(DEFAULT_SORT)
 
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
         """Apply the filters. One that few runs match is read first, by its own index, and replaced by their ids.
@@ -144,7 +183,8 @@ class RunFilter(FilterSet):
         Otherwise a database that overestimates their number reads the whole history in the list's order.
         `Run.objects` leaves deleted runs out: they have their own query.
         """
-        given = {name: value for name, value in self.form.cleaned_data.items() if value not in (None, "", [])}
+        cleaned = self.form.cleaned_data
+        given = {name: cleaned[name] for name in self.filters if cleaned[name] not in (None, "", [])}
         if given.get("deleted"):
             queryset = Run.all_runs.all()
         numbers: set[int] | None = None  # ids of the runs that match all selective filters: one list in the statement
@@ -165,7 +205,7 @@ class RunFilter(FilterSet):
         if numbers is not None:
             queryset, self.is_narrow = queryset.filter(pk__in=numbers), True
         # a device's runs stand at one place of the GPUs' order
-        self.is_narrow |= "device" in given and self.order == "gpu"
+        self.is_narrow |= "device" in given and self.sort.column.key == "gpu"
         return self._filtered(queryset, given, _UNINDEXED)
 
     def _ids_if_few(self, name: str, value: Any) -> list[int] | None:
@@ -180,7 +220,7 @@ class RunFilter(FilterSet):
         SQLite would collect and sort all of them. A condition on each single run prevents that.
         """
         stays = ("created", *_TOGETHER[names], *(("ended",) if "created_before" in given else ()))
-        if connection.vendor != "sqlite" or self.order in stays:
+        if connection.vendor != "sqlite" or self.sort.column.key in stays:
             return self._filtered(runs, given, names)
         return runs.filter(Exists(self._filtered(Run.all_runs.filter(pk=OuterRef("pk")).order_by(), given, names)))
 

@@ -5,25 +5,44 @@ A query string with errors gives no runs, only the errors: a mistyped filter mus
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.forms import ModelChoiceField
+from django import forms
 from django.http import QueryDict
 
-from analysis.http.query_string import is_row_id
+from analysis.http.query_string import QueryProblem, WholeNumberField
 from analysis.models import Run
-from analysis.pages.history.columns import COLUMNS, DEFAULT, DEFAULT_SORT, Column, columns_named, moved
-from analysis.pages.history.filters import RunFilter
-from analysis.pages.history.keyset import Part, Sort, sort_named
+from analysis.pages.history.columns import COLUMNS, DEFAULT, Column, columns_named, moved
+from analysis.pages.history.filters import RunFilter, RunOrderForm
+from analysis.pages.history.keyset import Part, Sort
 
-VIEW = ("sort", "columns", "after", "before")
-"""Parameters beside the filters."""
 
-MANY = ("state",)
-"""Filters that may be given several times."""
+class ColumnsField(forms.CharField):
+    """Names of columns, between commas."""
+
+    def clean(self, value: Any) -> tuple[Column, ...]:
+        try:
+            return columns_named(super().clean(value).split(","))
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class HistoryForm(RunOrderForm):
+    """What the page takes beside the filters."""
+
+    columns = ColumnsField(initial=",".join(DEFAULT))
+    after = WholeNumberField(required=False)
+    before = WholeNumberField(required=False)
+
+
+class HistoryFilter(RunFilter):
+    """The filters of the page, with its other parameters."""
+
+    class Meta(RunFilter.Meta):
+        form = HistoryForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +57,31 @@ class Chosen:
 class HistoryQuery:
     """One view of the history. `problems` is empty, or nothing is to be shown."""
 
-    data: QueryDict
     filters: RunFilter
-    sort: Sort
-    columns: tuple[Column, ...]
-    after: int | None
-    before: int | None
-    problems: tuple[str, ...]
+
+    @property
+    def data(self) -> QueryDict:
+        return self.filters.form.given
+
+    @property
+    def problems(self) -> tuple[QueryProblem, ...]:
+        return self.filters.form.problems
+
+    @property
+    def sort(self) -> Sort:
+        return self.filters.sort
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.filters.form.cleaned_data.get("columns") or columns_named(DEFAULT)
+
+    @property
+    def after(self) -> int | None:
+        return self.filters.form.cleaned_data.get("after")
+
+    @property
+    def before(self) -> int | None:
+        return self.filters.form.cleaned_data.get("before")
 
     @property
     def parts(self) -> list[Part]:
@@ -118,66 +155,17 @@ class HistoryQuery:
         return self.query(columns=None if keys == DEFAULT else ",".join(keys))
 
 
-def parse_query(data: QueryDict) -> HistoryQuery:
+def parse_query(data: QueryDict, filters: type[RunFilter] = HistoryFilter) -> HistoryQuery:
     """Read a query string. It is never refused as a whole: the page shows it again with its problems."""
-    problems = [*_unknown(data), *_repeated(data)]
-    sort, columns = sort_named(DEFAULT_SORT), columns_named(DEFAULT)
-    try:
-        sort = sort_named(data.get("sort") or DEFAULT_SORT)
-    except ValueError as error:
-        problems.append(f"sort: {error}")
-    try:
-        columns = columns_named((data.get("columns") or ",".join(DEFAULT)).split(","))
-    except ValueError as error:
-        problems.append(f"columns: {error}")
-    places = {name: _place(data, name, problems) for name in ("after", "before")}
-    filters = RunFilter(data, Run.objects.all(), order=sort.column.key)
-    if not filters.form.is_valid():
-        problems += [f"{name}: {error}" for name, errors in filters.form.errors.items() for error in errors]
-    return HistoryQuery(data, filters, sort, columns, **places, problems=tuple(problems))
-
-
-def without_empty(data: QueryDict) -> QueryDict:
-    """Drop what a form leaves empty: it says nothing, and makes the address long."""
-    hidden = QueryDict(mutable=True)
-    for name, values in data.lists():
-        if given := [value for value in values if value != ""]:
-            hidden.setlist(name, given)
-    return hidden
-
-
-def _unknown(data: QueryDict) -> Iterator[str]:
-    known = (*RunFilter.base_filters, *VIEW)
-    for name in data:
-        if name not in known:
-            yield f"{name}: there is no such parameter. There are: {', '.join(known)}."
-
-
-def _repeated(data: QueryDict) -> Iterator[str]:
-    for name, values in data.lists():
-        if len(values) > 1 and name not in MANY:
-            yield f"{name}: given {len(values)} times; it takes one value."
-
-
-def _place(data: Mapping[str, str], name: str, problems: list[str]) -> int | None:
-    text = data.get(name)
-    if not text:
-        return None
-    number = row_number(text)
-    if number is None:
-        problems.append(f"{name}: must be the number of a run.")
-    return number
-
-
-def row_number(text: str) -> int | None:
-    """As an address or a form names a row; None for what is no number, or one that no row can have."""
-    return int(text) if is_row_id(text) else None
+    query = HistoryQuery(filters(data, Run.objects.all()))
+    query.filters.form.is_valid()
+    return query
 
 
 def _label(filters: RunFilter, name: str, given: list[str]) -> str:
     """Write "State: failed or cancelled"."""
     field = filters.form.fields[name]
-    if isinstance(field, ModelChoiceField):  # its choices are all rows there are
+    if isinstance(field, forms.ModelChoiceField):  # its choices are all rows there are
         return f"{field.label}: {filters.form.cleaned_data.get(name) or given[0]}"
     choices = {str(value): str(label) for value, label in getattr(field.widget, "choices", ())}
     return f"{field.label}: {' or '.join(choices.get(value, value) for value in given if value)}"

@@ -24,13 +24,13 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.accounts.middleware import for_readers
 from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
+from analysis.http.query_string import QueryProblem, is_row_id, without_empty
 from analysis.models import Run, SavedView, Tag
 from analysis.pages.history.cells import lines
-from analysis.pages.history.columns import COLUMNS
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
 from analysis.pages.history.pagination import CursorGoneError, Page, page_of
-from analysis.pages.history.query import HistoryQuery, parse_query, row_number, without_empty
+from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.runs import services
 from analysis.runs.queue_forecast import queue_positions
@@ -39,14 +39,6 @@ from analysis.runs.services import BulkResult
 TAGS_OFFERED = 200
 RUNS_AT_ONCE = 500
 COMPARE = "compare"
-
-_SORTS = [
-    (f"{sign}{column.key}", f"{column.title} {arrow}")
-    for column in COLUMNS.values()
-    if column.order
-    for sign, arrow in (("-", "↓"), ("", "↑"))
-]
-"""Choices of the select that replaces the table's header on a phone."""
 
 _EXPORTS: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
     "csv": ("text/csv; charset=utf-8", csv_chunks),
@@ -66,9 +58,8 @@ def run_list(request: HttpRequest) -> HttpResponse:
         try:
             page = page_of(wanted.parts, wanted.sort, after=wanted.after, before=wanted.before)
         except CursorGoneError as error:
-            problems.append(
-                f"Run {error} does not exist any more, so its page cannot be shown. Begin at the first page."
-            )
+            name = "before" if wanted.before else "after"
+            problems.append(QueryProblem(name, f"run {error} does not exist any more; begin at the first page", "gone"))
     context = _context(request, wanted, page) | {"problems": problems}
     return render(request, "analysis/history.html", context, status=400 if problems else 200)
 
@@ -78,7 +69,7 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
     """Answer the same runs in the same order as a file."""
     wanted = parse_query(without_empty(request.GET))
     if wanted.problems:
-        return _plain("\n".join(wanted.problems), 400)
+        return _plain("\n".join(map(str, wanted.problems)), 400)
     try:
         check_rate_limit(EXPORT, signed_in_user(request))
     except RateLimited as error:
@@ -111,7 +102,7 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 @require_POST
 def runs_change(request: HttpRequest) -> HttpResponseRedirect:
     """Apply a bulk action to the ticked runs, and report the counts. Comparing needs only the right to read."""
-    ids = list(filter(None, map(row_number, request.POST.getlist("run")[:RUNS_AT_ONCE])))
+    ids = [int(word) for word in request.POST.getlist("run")[:RUNS_AT_ONCE] if is_row_id(word)]
     if request.POST.get("action") == COMPARE and ids:
         return redirect(f"{reverse('analysis:compare')}?ids={','.join(map(str, ids))}")
     if not may_start(request.user):
@@ -205,8 +196,7 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page) -> dict[str
         "first": wanted.query(),
         "views": SavedView.objects.filter(Q(owner=request.user) | Q(is_shared=True)).select_related("owner"),
         "tags": Tag.objects.values_list("name", flat=True)[:TAGS_OFFERED],
-        "more_fields": [field for field in wanted.filters.form if field.name not in RunFilter.MAIN],
-        "sorts": _SORTS,
+        "more_fields": [wanted.filters.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
         "actions": [(key, action) for key, action in _ACTIONS.items() if action.is_for_deleted == are_deleted],
         "analyze_address": request.build_absolute_uri(reverse("analyze")),
     }

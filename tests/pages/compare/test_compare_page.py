@@ -123,7 +123,7 @@ def test_more_than_eight_runs_are_a_table_only(alice_client: Client) -> None:
         ("ids=1", "name at least two"),
         ("ids=1,x", "is not the number of a run"),
         ("ids=1,2", "there is no run 1, 2"),
-        ("ids=1,2&z=1", "there is no such parameter here; there are: ids, baseline, x, y"),
+        ("ids=1,2&z=1", "there is no such parameter here; known parameters: ids, baseline, x, y"),
         ("ids=" + ",".join(map(str, range(1, 60))), "at most 50"),
     ],
 )

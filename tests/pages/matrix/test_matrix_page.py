@@ -129,7 +129,7 @@ def test_models_without_a_figure_are_listed_with_an_offer(alice_client: Client) 
     ("query", "words"),
     [
         ("?precision=fp7", "<code>precision</code>: must be one of fp32, tf32, bf16, fp16."),
-        ("?precison=fp32", "<code>precison</code>: there is no such parameter here; there are: precision, "),
+        ("?precison=fp32", "<code>precison</code>: there is no such parameter here; known parameters: precision, "),
     ],
 )
 def test_what_the_address_asks_wrongly_is_said(alice_client: Client, query: str, words: str) -> None:
