@@ -171,12 +171,12 @@ def rows_of(query: str) -> Callable[[], Any]:
     """Reads the first page of a view from the database, and renders nothing."""
     from django.http import QueryDict
 
-    from analysis.pages.history.pagination import page_of
     from analysis.pages.history.query import parse_query
+    from analysis.pages.history.views import PAGE_SIZE
 
     def ask() -> Any:
         wanted = parse_query(QueryDict(query))
-        return page_of(wanted.parts, wanted.sort).runs
+        return wanted.page(PAGE_SIZE).rows
 
     return ask
 
@@ -191,7 +191,7 @@ def plans() -> None:
         for sort in ("-created", "-largest", "user"):
             wanted = parse_query(QueryDict(f"{query}&sort={sort}"))
             print(f"--- {name}, sorted by {sort}")
-            print(wanted.parts[0].runs.values_list("pk")[:51].explain())
+            print(wanted.parts[0].rows.values_list("pk")[:51].explain())
 
 
 def _summary(times: list[float]) -> dict[str, float]:

@@ -20,7 +20,6 @@ from analysis.http.query_string import is_row_id
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filter_fields import checked_words
-from analysis.pages.history.keyset import Part
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs import services
@@ -332,6 +331,6 @@ def _file(runs: QuerySet[Run], chunks: Any, form: str, content_type: str) -> Str
     ids = _ids(runs)
     record("run.export", target=("run", ""), after={"form": form, "runs": sorted(ids)})
     chosen = Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)
-    file = StreamingHttpResponse(chunks([Part(chosen, _NEWEST)]), content_type=content_type)
+    file = StreamingHttpResponse(chunks([chosen]), content_type=content_type)
     file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
     return file

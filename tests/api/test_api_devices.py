@@ -89,7 +89,7 @@ def test_a_large_fleet_comes_in_pages(alice_client: Client) -> None:
 def test_more_devices_need_no_more_queries(alice_client: Client, django_assert_max_num_queries) -> None:
     for number in range(12):
         make_card(number)
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         assert len(alice_client.get(PATH).json()["results"]) == Device.objects.count()
 
 

@@ -7,7 +7,6 @@ from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
 from analysis.api.v1.paging import Keyset, PageForm
-from analysis.http.problem_details import Problem
 from analysis.http.query_string import BadQuery
 from analysis.models import SavedView
 from tests.factories import make_user
@@ -75,5 +74,5 @@ def test_a_wrong_place_is_refused(views, query):
 def test_a_row_that_is_gone_is_no_place_to_go_on(views):
     gone = views[3].pk
     views[3].delete()
-    with pytest.raises(Problem, match="begin at the first page"):
+    with pytest.raises(BadQuery, match=f"saved view {gone} does not exist any more; begin at the first page"):
         page(f"after={gone}")

@@ -59,5 +59,5 @@ def test_an_index_has_the_order_of_the_list(query, index, monkeypatch):
         pytest.skip("PostgreSQL reads so few rows without an index")
     monkeypatch.setattr("analysis.pages.history.filters.FEW", 0)
     store(3)
-    plan = parse_query(QueryDict(query)).parts[0].runs.values_list("pk")[:51].explain()
+    plan = parse_query(QueryDict(query)).parts[0].rows.values_list("pk")[:51].explain()
     assert f"USING INDEX {index}" in plan or f"USING COVERING INDEX {index}" in plan

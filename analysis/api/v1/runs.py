@@ -19,19 +19,18 @@ from analysis.api.run_request import run_stored
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.idempotency import REPLAYED, run_once
-from analysis.api.v1.paging import PageForm, Pages
+from analysis.api.v1.paging import PageForm, page_response, place_of
 from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
 from analysis.api.v1.strict_input import StrictFlag, StrictText, body_object
 from analysis.api.v1.strict_view import StrictView
 from analysis.audit.record import record
-from analysis.http.problem_details import Problem, bad_field, bad_parameter
+from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery
 from analysis.models import Measurement, Run, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter, RunOrderForm
-from analysis.pages.history.pagination import CursorGoneError, page_of
 from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.permissions import signed_in_user
 from analysis.runs import services
@@ -106,7 +105,7 @@ class RunExport(StrictView):
     def get(self, request: Request) -> StreamingHttpResponse:
         record("run.export", target=("run", ""), after={"form": self.form, "query": self.query.filter_query})
         content_type, chunks = self._forms[self.form]
-        file = StreamingHttpResponse(chunks(self.query.parts), content_type=content_type)
+        file = StreamingHttpResponse(chunks(part.rows for part in self.query.parts), content_type=content_type)
         file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{self.form}"'
         return file
 
@@ -214,18 +213,9 @@ def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
 
 def page_answered(wanted: HistoryQuery, request: Request) -> Response:
     """Return one page of these runs; waiting ones with their position in the queue."""
-    places = {name: wanted.filters.form.cleaned_data[name] for name in ("after", "before")}
-    try:
-        page = page_of(wanted.parts, wanted.sort, size=wanted.filters.form.cleaned_data["limit"], **places)
-    except CursorGoneError as error:
-        name = "before" if places["before"] else "after"
-        raise bad_parameter(name, f"run {error} does not exist any more; begin at the first page", "gone") from error
-    pages = Pages()
-    pages.request, pages.following, pages.preceding = request, page.following, page.preceding
-    positions = queue_positions(page.runs)
-    return pages.get_paginated_response(
-        RunSerializer(page.runs, many=True, context={"queue_positions": positions}).data
-    )
+    page = wanted.page(**place_of(wanted.filters.form.cleaned_data))
+    context = {"queue_positions": queue_positions(page.rows)}
+    return page_response(page, RunSerializer(page.rows, many=True, context=context).data, request)
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:

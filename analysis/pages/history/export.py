@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from django.db.models import QuerySet
+
 from analysis.models import Run
-from analysis.pages.history.keyset import Part
 from engine.spec import TRAINING_SETTINGS
 
 ROWS_AT_ONCE = 2_000
@@ -74,29 +75,29 @@ _MOMENTS = [FIELDS.index(name) for name in ("created_at", "started_at", "finishe
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_chunks(parts: Iterable[Part]) -> Iterator[str]:
+def csv_chunks(querysets: Iterable[QuerySet[Run]]) -> Iterator[str]:
     """Yield a head, then a line for each run. Tags stand in one cell, between spaces."""
     yield ",".join(FIELDS) + "\r\n"
-    for rows in _chunks(parts):
+    for rows in _chunks(querysets):
         written = io.StringIO()
         csv.writer(written).writerows(map(_cells, rows))
         yield written.getvalue()
 
 
-def json_chunks(parts: Iterable[Part]) -> Iterator[str]:
+def json_chunks(querysets: Iterable[QuerySet[Run]]) -> Iterator[str]:
     """One array with an object for each run, each on a line of its own."""
     start = "[\n"
-    for rows in _chunks(parts):
+    for rows in _chunks(querysets):
         yield start + ",\n".join(_encode(dict(zip(FIELDS, row, strict=True))) for row in rows)
         start = ",\n"
     yield "[]\n" if start == "[\n" else "\n]\n"
 
 
-def _chunks(parts: Iterable[Part]) -> Iterator[list[list[Any]]]:
+def _chunks(querysets: Iterable[QuerySet[Run]]) -> Iterator[list[list[Any]]]:
     """Rows, each in the order of FIELDS."""
-    for part in parts:
+    for queryset in querysets:
         # PostgreSQL keeps these rows on its side until they are requested; SQLite has a cursor in any case
-        read = part.runs.values_list(*_PATHS.values()).iterator(chunk_size=ROWS_AT_ONCE)
+        read = queryset.values_list(*_PATHS.values()).iterator(chunk_size=ROWS_AT_ONCE)
         while chunk := list(islice(read, ROWS_AT_ONCE)):
             tags = _tags([row[0] for row in chunk])
             yield [_flat(row, tags) for row in chunk]

@@ -33,7 +33,7 @@ from analysis.pages.history.filter_fields import (
     WholeNumberFilter,
     YesOrNoFilter,
 )
-from analysis.pages.history.keyset import Sort, sort_named
+from analysis.pages.history.order import Sort, sort_named
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.run_text import ids_with_words, runs_with_words
 from analysis.runs.search_terms import search_terms

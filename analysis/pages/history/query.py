@@ -15,9 +15,10 @@ from django.http import QueryDict
 
 from analysis.http.query_string import QueryProblem, WholeNumberField
 from analysis.models import Run
+from analysis.models.keyset import Page, Part, page_of
 from analysis.pages.history.columns import COLUMNS, DEFAULT, Column, columns_named, moved
 from analysis.pages.history.filters import RunFilter, RunOrderForm
-from analysis.pages.history.keyset import Part, Sort
+from analysis.pages.history.order import Sort
 
 
 class ColumnsField(forms.CharField):
@@ -84,10 +85,15 @@ class HistoryQuery:
         return self.filters.form.cleaned_data.get("before")
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Part[Run]]:
         """The runs, in order."""
         runs = self.filters.qs
         return self.sort.parts(runs, none_measured=self.filters.excludes_measured, is_narrow=self.filters.is_narrow)
+
+    def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
+        """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
+        rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
+        return page_of(self.parts, rows, size=size, after=after, before=before)
 
     @cached_property
     def chosen(self) -> list[Chosen]:

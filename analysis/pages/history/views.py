@@ -24,18 +24,19 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.accounts.middleware import for_readers
 from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
-from analysis.http.query_string import QueryProblem, is_row_id, without_empty
+from analysis.http.query_string import BadQuery, is_row_id, without_empty
 from analysis.models import Run, SavedView, Tag
+from analysis.models.keyset import Page
 from analysis.pages.history.cells import lines
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filters import RunFilter
-from analysis.pages.history.pagination import CursorGoneError, Page, page_of
 from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.runs import services
 from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.services import BulkResult
 
+PAGE_SIZE = 50
 TAGS_OFFERED = 200
 RUNS_AT_ONCE = 500
 COMPARE = "compare"
@@ -53,13 +54,13 @@ def run_list(request: HttpRequest) -> HttpResponse:
     if given != request.GET:
         return redirect(_address(given.urlencode(safe=",:/")))
     wanted = parse_query(request.GET)
-    problems, page = list(wanted.problems), Page([])
+    problems = wanted.problems
+    page: Page[Run] = Page([])
     if not problems:
         try:
-            page = page_of(wanted.parts, wanted.sort, after=wanted.after, before=wanted.before)
-        except CursorGoneError as error:
-            name = "before" if wanted.before else "after"
-            problems.append(QueryProblem(name, f"run {error} does not exist any more; begin at the first page", "gone"))
+            page = wanted.page(PAGE_SIZE, wanted.after, wanted.before)
+        except BadQuery as error:
+            problems = error.problems
     context = _context(request, wanted, page) | {"problems": problems}
     return render(request, "analysis/history.html", context, status=400 if problems else 200)
 
@@ -76,7 +77,7 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
         return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
     record("run.export", target=("run", ""), after={"form": form, "query": wanted.filter_query})
     content_type, chunks = _EXPORTS[form]
-    file = StreamingHttpResponse(chunks(wanted.parts), content_type=content_type)
+    file = StreamingHttpResponse(chunks(part.rows for part in wanted.parts), content_type=content_type)
     file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
     return file
 
@@ -182,14 +183,14 @@ _ACTIONS = {
 }
 
 
-def _context(request: HttpRequest, wanted: HistoryQuery, page: Page) -> dict[str, Any]:
+def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dict[str, Any]:
     are_deleted = bool(wanted.data.get("deleted"))
     return {
         "history": wanted,
         "form": wanted.filters.form,
         "page": page,
         "heads": _heads(wanted),
-        "lines": lines(page.runs, queue_positions(page.runs), wanted.columns),
+        "lines": lines(page.rows, queue_positions(page.rows), wanted.columns),
         "is_first_page": wanted.after is None and wanted.before is None,
         "older": wanted.query(after=page.following) if page.following else None,
         "newer": wanted.query(before=page.preceding) if page.preceding else None,

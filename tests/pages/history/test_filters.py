@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def found(query: str) -> set[int]:
     view = parse_query(QueryDict(query))
     assert not view.problems, view.problems
-    return {pk for part in view.parts for pk in part.runs.values_list("pk", flat=True)}
+    return {pk for part in view.parts for pk in part.rows.values_list("pk", flat=True)}
 
 
 def problem(query: str) -> str:
@@ -147,7 +147,7 @@ def test_a_purged_run_leaves_no_word_behind(root):
 def test_rare_filters_together_are_one_list_in_the_statement():
     runs = store(30, name="nightly", precision="bf16", optimizer="sgd")
     view = parse_query(QueryDict("q=nightly&precision=bf16&optimizer=sgd&model=bert-tiny"))
-    statement, parameters = view.parts[0].runs.query.sql_with_params()
+    statement, parameters = view.parts[0].rows.query.sql_with_params()
     assert statement.count(" IN (") == 1
     assert len([number for number in parameters if number in {run.pk for run in runs}]) == 30
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.http import QueryDict
 
+from analysis.http.query_string import BadQuery
 from analysis.models import Run
+from analysis.models.keyset import Page
 from analysis.pages.history.columns import COLUMNS
-from analysis.pages.history.keyset import sort_named
-from analysis.pages.history.pagination import CursorGoneError, Page, page_of
+from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from tests.factories.history import store
 
@@ -16,18 +18,16 @@ pytestmark = pytest.mark.django_db
 SORTS = [f"{sign}{column.key}" for column in COLUMNS.values() if column.order for sign in ("", "-")]
 
 
-def newest(**place: int) -> Page:
-    """A page in the default order."""
-    order = sort_named("-created")
-    return page_of(order.parts(Run.objects.all()), order, **place)
+def page_of(sort: str = "-created", size: int = 4, **place: int | None) -> Page[Run]:
+    return parse_query(QueryDict(f"sort={sort}")).page(size, **place)
 
 
-def walk(sort: str, size: int = 4) -> list[int]:
+def walk(sort: str) -> list[int]:
     """The numbers of all pages, one after the other."""
-    order, found, after = sort_named(sort), [], None
+    found, after = [], None
     while True:
-        page = page_of(order.parts(Run.objects.all()), order, after=after, size=size)
-        found += [run.pk for run in page.runs]
+        page = page_of(sort, after=after)
+        found += [run.pk for run in page.rows]
         if page.following is None:
             return found
         after = page.following
@@ -54,12 +54,11 @@ def test_the_pages_hold_every_run_once_in_either_direction(varied, sort):
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_going_back_gives_the_page_that_was_before(varied, sort):
-    order = sort_named(sort)
-    first = page_of(order.parts(Run.objects.all()), order, size=5)
-    second = page_of(order.parts(Run.objects.all()), order, after=first.following, size=5)
-    third = page_of(order.parts(Run.objects.all()), order, after=second.following, size=5)
-    back = page_of(order.parts(Run.objects.all()), order, before=third.preceding, size=5)
-    assert [run.pk for run in back.runs] == [run.pk for run in second.runs]
+    first = page_of(sort)
+    second = page_of(sort, after=first.following)
+    third = page_of(sort, after=second.following)
+    back = page_of(sort, before=third.preceding)
+    assert [run.pk for run in back.rows] == [run.pk for run in second.rows]
 
 
 @pytest.mark.parametrize("sort", ["largest", "-largest"])
@@ -73,27 +72,27 @@ def test_runs_without_the_figure_come_last_in_both_directions(varied, sort):
 
 def test_a_page_stays_when_runs_arrive():
     runs = store(10)
-    first = newest(size=4)
+    first = page_of()
     store(3, created_at=runs[-1].created_at)
-    following = newest(after=first.following, size=4)
-    assert [run.pk for run in following.runs] == [run.pk for run in reversed(runs[2:6])]
+    following = page_of(after=first.following)
+    assert [run.pk for run in following.rows] == [run.pk for run in reversed(runs[2:6])]
 
 
 def test_a_page_goes_on_after_a_run_that_was_deleted(root):
     runs = store(6)
     services.runs_delete(run_ids=[runs[3].pk], by=root)
-    page = newest(after=runs[3].pk, size=2)
-    assert [run.pk for run in page.runs] == [runs[2].pk, runs[1].pk]
+    page = page_of(size=2, after=runs[3].pk)
+    assert [run.pk for run in page.rows] == [runs[2].pk, runs[1].pk]
 
 
 def test_a_page_after_a_run_that_never_was_is_refused():
     store(2)
-    with pytest.raises(CursorGoneError):
-        newest(after=999_999)
+    with pytest.raises(BadQuery, match="run 999999 does not exist any more"):
+        page_of(after=999_999)
 
 
 def test_going_back_past_the_beginning_gives_a_full_first_page():
     runs = store(6)
-    page = newest(before=runs[4].pk, size=4)
-    assert [run.pk for run in page.runs] == [run.pk for run in reversed(runs[2:])]
+    page = page_of(before=runs[4].pk)
+    assert [run.pk for run in page.rows] == [run.pk for run in reversed(runs[2:])]
     assert page.preceding is None

@@ -1,0 +1,62 @@
+"""In which order runs stand.
+
+Where a value is missing, the run comes last, in both directions: there are two parts, and an index serves each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from analysis.models import Run
+from analysis.models.keyset import Part, reversed_key
+from analysis.pages.history.columns import COLUMNS, Column
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A column, and whether its natural order is reversed."""
+
+    column: Column
+    is_reversed: bool
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        natural = self.column.order
+        return tuple(map(reversed_key, natural)) if self.is_reversed else natural
+
+    @property
+    def path(self) -> str:
+        return self.column.order[0]
+
+    def parts(self, runs: QuerySet[Run], *, none_measured: bool = False, is_narrow: bool = False) -> list[Part[Run]]:
+        """Order the runs with a value, then those without one, newest first.
+
+        Where none of them can have a measured figure, nobody is sent to look for one through the whole history.
+        """
+        last = ("-created_at", "-id")
+        if none_measured and self.column.is_figure:
+            return [Part(runs, last, is_narrow=is_narrow)]
+        if not self.column.can_be_absent:
+            return [Part(runs, self.keys, is_narrow=is_narrow)]
+        has, has_not = self._presence()
+        return [
+            Part(runs.filter(has), self.keys, self.path, has_figure=True, is_narrow=is_narrow),
+            Part(runs.filter(has_not), last, self.path, has_figure=False, is_narrow=is_narrow),
+        ]
+
+    def _presence(self) -> tuple[Q, Q]:
+        if self.column.absent is None:
+            # the text of the partial indexes, which are used for no other ones
+            return Q(**{f"{self.path}__isnull": False}), Q(**{f"{self.path}__isnull": True})
+        return Q(**{f"{self.path}__gt": ""}), Q(**{self.path: ""})
+
+
+def sort_named(text: str) -> Sort:
+    """Read "-largest" as the largest first. ValueError says what there is instead."""
+    key = text.removeprefix("-")
+    if key not in COLUMNS or not COLUMNS[key].order:
+        sortable = ", ".join(column.key for column in COLUMNS.values() if column.order)
+        raise ValueError(f"Runs are not sorted by “{key}”. They are by: {sortable}; with - before it, in reverse.")
+    return Sort(COLUMNS[key], text.startswith("-"))
