@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django import forms
+from django.http import QueryDict
 
+from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
 from analysis.presentation.stored_result import StoredResult
 from engine.result import Savings
 from engine.savings import savings_assuming
@@ -15,12 +16,12 @@ from engine.spec import RANGES
 _PRICE, _HOURS, _RUNS = (RANGES[name] for name in ("price_per_hour_usd", "hours_per_run", "runs_per_year"))
 
 
-class AssumptionsForm(forms.Form):
+class AssumptionsForm(StrictQueryForm):
     """The three assumptions as parameters of an address: `?price=2.5&hours=8&runs=40`."""
 
     price = forms.FloatField(label="Price per hour, US$", min_value=_PRICE[0], max_value=_PRICE[1])
     hours = forms.FloatField(label="Hours per run today", min_value=_HOURS[0], max_value=_HOURS[1])
-    runs = forms.IntegerField(label="Runs per year", min_value=int(_RUNS[0]), max_value=int(_RUNS[1]))
+    runs = WholeNumberField(label="Runs per year", min_value=int(_RUNS[0]), max_value=int(_RUNS[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Assumptions:
     is_changed: bool
 
 
-def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
+def assumptions(result: StoredResult, query: QueryDict) -> Assumptions:
     """Read the run's own assumptions, replaced by those in the address. An invalid one changes nothing."""
     own = result.savings
     stored = {
@@ -40,9 +41,8 @@ def assumptions(result: StoredResult, query: Mapping[str, str]) -> Assumptions:
         "hours": f"{own.hours_per_run:.10g}",
         "runs": str(own.runs_per_year),
     }
-    given = {name: query[name] for name in stored if query.get(name)}
-    form = AssumptionsForm(stored | given)
-    if not given or not form.is_valid():
+    form = AssumptionsForm(without_empty(query), initial=stored)
+    if form.problems or not form.given:
         return Assumptions(form, own, is_changed=False)
     assumed = form.cleaned_data
     savings = savings_assuming(

@@ -92,10 +92,20 @@ def test_home_takes_over_the_settings_of_a_run(alice_client: Client) -> None:
     assert 'name="current_batch_size" value="7"' in text
 
 
-@pytest.mark.parametrize("source", ["x", "-1", "999", "9" * 40, "²"])
-def test_a_nonsense_source_gives_the_plain_form(alice_client: Client, source: str) -> None:
+def test_a_source_that_is_gone_gives_the_plain_form(alice_client: Client) -> None:
     make_device()
-    assert '<option value="bert-tiny" selected>' in page(alice_client, f"/?from={source}")
+    assert '<option value="bert-tiny" selected>' in page(alice_client, "/?from=999")
+
+
+@pytest.mark.parametrize(
+    "query", ["from=x", "from=-1", f"clone={'9' * 40}", "from=²", "modle=bert", "model=bert&model=gpt2"]
+)
+def test_an_address_that_fills_in_nonsense_gives_the_plain_form_and_says_so(alice_client: Client, query: str) -> None:
+    make_device()
+    response = alice_client.get(f"/?{query}", headers={"Accept": "text/html"})
+    text = response.content.decode()
+    assert (response.status_code, '<option value="bert-tiny" selected>' in text) == (400, True)
+    assert f"{query.partition('=')[0]}: " in text
 
 
 def test_a_fresh_memory_reading_is_live_and_an_old_one_is_grey(alice_client: Client) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from django import forms
 
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.pages.setting_fields import setting_field
 from analysis.presentation.formatting import exact_bytes_text, millions
@@ -260,9 +261,17 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     }
 
 
-def values_in_query(query: Mapping[str, str]) -> dict[str, Any]:
-    """Read fields of the address as the form's initial values; errors are shown when the form is sent."""
-    return {name: query[name] for name in RunForm.base_fields if query.get(name)}
+class StartForm(StrictQueryForm):
+    """The parameters that fill in the form. Values that are not allowed are shown when the form is sent."""
+
+    vars().update({name: forms.CharField(required=False) for name in RunForm.base_fields})
+    clone = WholeNumberField(required=False)
+    vars()["from"] = WholeNumberField(required=False)
+
+    @property
+    def filled(self) -> dict[str, Any]:
+        """Return the given values; none if any parameter is wrong."""
+        return {} if self.problems else {name: self.cleaned_data[name] for name in self.given}
 
 
 def _is_card(device: Device, gpu_id: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -12,10 +13,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.http.query_string import is_row_id
+from analysis.http.query_string import without_empty
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet
-from analysis.pages.home.forms import RunForm, first_values, values_in_query, values_of
+from analysis.pages.home.forms import RunForm, StartForm, first_values, values_of
 from analysis.pages.home.queue import Queue, queue_of
 from analysis.pages.home.totals import lab_totals
 from analysis.presentation.device_cards import device_cards
@@ -46,11 +47,15 @@ def home(request: HttpRequest) -> HttpResponse:
     if is_guest(request):
         return _guests_page(request)
     devices, silent = _devices_offered(request)
-    run = _run_named(request)
-    given = values_in_query(request.GET)
-    filled = values_of(run, request.GET.get("kind", ""), devices) | given if run else given
+    start = StartForm(without_empty(request.GET))
+    for problem in start.problems:
+        messages.error(request, f"{problem}.")
+    given = start.filled
+    source = given.pop("clone", None) or given.pop("from", None)
+    run = Run.objects.filter(pk=source).defer("result").first() if source else None
+    filled = values_of(run, given.get("kind", ""), devices) | given if run else given
     form = RunForm(devices=devices, silent=silent, initial=filled or first_values(devices))
-    return _home_page(request, form, source=run)
+    return _home_page(request, form, source=run, status=400 if start.problems else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -112,11 +117,6 @@ def _earlier_result(form: RunForm) -> EarlierResult | None:
     if form.is_estimate or form.spec is None:
         return None
     return earlier_result(form.spec, form.candidate_devices)
-
-
-def _run_named(request: HttpRequest) -> Run | None:
-    source = request.GET.get("clone") or request.GET.get("from") or ""
-    return Run.objects.filter(pk=source).defer("result").first() if is_row_id(source) else None
 
 
 def _home_page(

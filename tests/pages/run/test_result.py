@@ -56,6 +56,15 @@ def test_a_wrong_assumption_is_marked_and_changes_nothing(alice_client: Client, 
     assert 'id="assumptions" open' in text
 
 
+@pytest.mark.parametrize("query", ["?prise=3", "?price=3&price=4"])
+def test_an_assumption_that_is_none_or_stands_twice_is_named_and_changes_nothing(
+    alice_client: Client, query: str
+) -> None:
+    text = page(alice_client, finished(make_result()), query)
+    assert f"<code>{query[1:].partition('=')[0]}</code>: " in text
+    assert "Cost per run derived $0.60 was $1.20." in words(text)
+
+
 def test_the_estimate_is_set_against_the_measurement(alice_client: Client) -> None:
     estimate = prior_estimate(at_4=390 * MIB, at_8=820 * MIB)
     text = page(alice_client, finished(make_result(estimate=estimate)))
