@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from .from_json import from_json
 from .intervals import CONFIDENCE, Interval
 from .kinds import KINDS
 from .spec import SCHEMA, SearchSpec
@@ -127,16 +128,7 @@ class Probe:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Probe:
-        kinds = data.get("memory_by_kind")
-        return cls(
-            **{
-                **data,
-                "outcome": Outcome(data["outcome"]),
-                "purpose": Purpose(data["purpose"]),
-                "memory_by_kind": MemoryByKind(**kinds) if kinds else None,
-                "timed_step_seconds": tuple(data.get("timed_step_seconds", ())),
-            }
-        )
+        return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +172,7 @@ class DeviceFacts:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> DeviceFacts:
-        known = {k: v for k, v in data.items() if k != "is_shared"}
-        return cls(**{**known, "foreign_processes": tuple(known.get("foreign_processes", ()))})
+        return from_json(cls, data)
 
 
 CPU_COUNTS_TENSORS = (
@@ -210,7 +201,7 @@ class Boundary:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Boundary:
-        return cls(**{**data, "reason": Reason(data["reason"])})
+        return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,29 +11,16 @@ timings stay unchanged, and the boundary's note names the origin of its certific
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .errors import SpecError
-from .result import Boundary, DeviceFacts, MemoryByKind, Outcome, Probe, Purpose
+from .from_json import from_json
+from .result import Boundary, DeviceFacts, Probe, Purpose
 
 _COMPARED = ("kind", "name", "uuid", "capacity_bytes", "limit_bytes", "driver", "compute_capability")
 _DONE_ANEW = (Purpose.SOAK, Purpose.CONFIRM, Purpose.TIMING)
-_NOTHING = type(None)
-_TYPES: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "int | None": (int, _NOTHING),
-    "float": (int, float),
-    "float | None": (int, float, _NOTHING),
-    "bool": (bool,),
-    "bool | None": (bool, _NOTHING),
-    "str | None": (str, _NOTHING),
-    "tuple[float, ...]": (tuple,),
-    "Outcome": (Outcome,),
-    "Purpose": (Purpose,),
-    "MemoryByKind | None": (MemoryByKind, _NOTHING),
-    "dict[str, Any] | None": (dict, _NOTHING),
-}
+_MEMBERS = {field.name for field in fields(Probe)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +39,16 @@ class EarlierAttempt:
     def from_dict(cls, data: Any) -> EarlierAttempt:
         """Build it from JSON. Raises SpecError for the field `resume` when that is not what it should be."""
         try:
-            device, environment, probes = data["device"], data["environment"], data["probes"]
-            if not isinstance(environment, dict):
-                raise TypeError("the environment is no object")
-            boundary = None if data.get("boundary") is None else Boundary.from_dict(data["boundary"])
-            earlier = cls(
-                DeviceFacts.from_dict(device), environment, tuple(Probe.from_dict(p) for p in probes), boundary
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            raise SpecError("resume", f"is not device, environment and probes: {type(exc).__name__}: {exc}") from exc
-        for probe in earlier.probes:
-            _check(probe)
-        largest = None if boundary is None else boundary.largest_batch_size
-        if largest is not None and (type(largest) is not int or largest < 0):
-            raise SpecError("resume", "a boundary has a largest_batch_size that is no batch size")
+            earlier = from_json(cls, data)
+        except ValueError as exc:
+            raise SpecError("resume", f"is not device, environment and probes: {exc}") from exc
+        unknown = {name for probe in data["probes"] for name in probe} - _MEMBERS
+        if unknown:
+            raise SpecError("resume", f"a probe has no {min(unknown)[:40]}; it has {', '.join(sorted(_MEMBERS))}")
+        if any(probe.batch_size < 1 for probe in earlier.probes):
+            raise SpecError("resume", "a probe has a batch size below 1")
+        if earlier.boundary is not None and (earlier.boundary.largest_batch_size or 0) < 0:
+            raise SpecError("resume", "a boundary has a largest_batch_size below 0")
         return earlier
 
     def differences(self, device: DeviceFacts, environment: dict[str, Any]) -> list[str]:
@@ -87,16 +70,3 @@ class EarlierAttempt:
 def _items(environment: dict[str, Any]) -> set[tuple[str, str]]:
     """Names with their values as JSON, so that any value can be an element of a set."""
     return {(name, json.dumps(value, sort_keys=True)) for name, value in environment.items()}
-
-
-def _check(probe: Probe) -> None:
-    for field in fields(probe):
-        value, declared = getattr(probe, field.name), str(field.type)
-        is_wrong_bool = isinstance(value, bool) and not declared.startswith("bool")
-        if is_wrong_bool or not isinstance(value, _TYPES[declared]):
-            raise SpecError("resume", f"a probe has a {field.name} of the wrong type")
-    kinds = probe.memory_by_kind
-    if not all(isinstance(n, (int, float)) for n in (*probe.timed_step_seconds, *(astuple(kinds) if kinds else ()))):
-        raise SpecError("resume", "a probe has times or bytes that are no numbers")
-    if probe.batch_size < 1:
-        raise SpecError("resume", f"a probe has batch size {probe.batch_size}")

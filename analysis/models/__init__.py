@@ -7,7 +7,8 @@ matrix, gpu_price          cells of the GPU x model matrix; the lab's own prices
 retention                  after how many days rows are deleted
 run_states                 the states and kinds of a run
 querysets, device_access   named queries of runs and devices; who may use which device
-indexes                    the indexes of the history's sort orders
+keyset, indexes            lists in pages that do not shift; the indexes of the history's sort orders
+
 """
 
 from analysis.models.accounts import ApiToken, Quota

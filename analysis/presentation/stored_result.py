@@ -5,13 +5,12 @@ The spec remains a dict, so that a run of a model that is no longer in the catal
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
+from engine.from_json import from_json
 from engine.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, Savings, Speed, Timings, Waste
 from engine.stats import decisive_probes
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,33 +112,8 @@ class StoredResult:
 
 
 def read_result(data: dict[str, Any]) -> StoredResult:
-    """Rebuild a result from `RunResult.to_dict()`."""
-    boundary = {**data["boundary"], "reason": Reason(data["boundary"]["reason"])}
-    return StoredResult(
-        spec=data["spec"],
-        device=DeviceFacts.from_dict(data["device"]),
-        boundary=_as(Boundary, boundary),
-        **{name: _as(Point, data[name]) if data[name] else None for name in _POINTS},
-        waste=_as(Waste, data["waste"]),
-        speedup=data["speedup"],
-        batch_size_ratio=data["batch_size_ratio"],
-        savings=_as(Savings, data["savings"]),
-        probes=tuple(Probe.from_dict(probe) for probe in data["probes"]),
-        environment=data["environment"],
-        timings=_as(Timings, data["timings"]),
-        speed=_as(Speed, data["speed"]) if data.get("speed") else None,
-        speedup_low=data.get("speedup_low"),
-        speedup_high=data.get("speedup_high"),
-    )
-
-
-_POINTS = ("largest", "fastest", "recommended", "current")
-
-
-def _as(kind: type[T], data: dict[str, Any]) -> T:
-    """Read the fields that this version knows: a later version may have stored more."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in data.items() if name in known})
+    """Rebuild a result from `RunResult.to_dict()`, of this version or an earlier one."""
+    return from_json(StoredResult, data)
 
 
 def _speed_interval(point: Point | None) -> tuple[int, float, float] | None:

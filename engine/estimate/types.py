@@ -52,10 +52,6 @@ class EstimateAt:
     operator: str | None
     by_kind: KindBytes
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> EstimateAt:
-        return cls(**{**data, "by_kind": KindBytes(**data["by_kind"])})
-
 
 @dataclass(frozen=True, slots=True)
 class EstimatedGpu:
@@ -112,16 +108,3 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         return {"schema": self.schema, **asdict(self), "spec": self.spec.to_dict()}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Estimate:
-        known = data["known_error"]
-        return cls(
-            **{
-                **data,
-                "spec": RunSpec.from_dict(data["spec"]),
-                "gpu": EstimatedGpu(**data["gpu"]),
-                "at": tuple(EstimateAt.from_dict(at) for at in data["at"]),
-                "known_error": KnownError(**known) if known else None,
-            }
-        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
 
+from ..from_json import from_json
 from ..intervals import Interval
 from ..result import Outcome, Point, Probe, Purpose
 from ..stats import samples_per_second
@@ -46,7 +47,7 @@ class TimedBlock:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TimedBlock:
-        return cls(**{**data, "outcome": Outcome(data["outcome"]), "step_seconds": tuple(data["step_seconds"])})
+        return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True)

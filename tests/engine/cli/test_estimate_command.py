@@ -14,6 +14,7 @@ from engine.cli.main import main
 from engine.estimate import answers, gpus, known_errors
 from engine.estimate.predict import Replays
 from engine.estimate.types import Estimate
+from engine.from_json import from_json
 from engine.spec import RunSpec
 from engine.units import GIB
 from tests.engine.estimate.synthetic_models import model
@@ -60,7 +61,7 @@ def test_one_card_is_one_json_document_of_the_promised_form(traces, capsys):
         "versions",
     } <= (document.keys())
     assert {"name", "total_bytes", "context_bytes", "calibrated"} <= document["gpu"].keys()
-    assert json.loads(json.dumps(Estimate.from_dict(document).to_dict())) == document
+    assert json.loads(json.dumps(from_json(Estimate, document).to_dict())) == document
 
 
 def test_all_cards_are_a_list_from_one_trace_for_each_kind(traces, capsys):

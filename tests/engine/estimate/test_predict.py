@@ -13,6 +13,7 @@ from engine.estimate.known_errors import REPORTED_LOW_FRACTION, known_error, mar
 from engine.estimate.predict import Replays, check, estimate, estimate_at, largest_batch_size, limit_bytes_of
 from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
+from engine.from_json import from_json
 from engine.spec import CHOICES, RunSpec
 from engine.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
@@ -143,4 +144,4 @@ def test_a_limit_above_the_card_is_refused():
 
 def test_an_estimate_comes_back_from_json_as_it_went():
     made = answer(gpu=card())
-    assert Estimate.from_dict(made.to_dict()) == made
+    assert from_json(Estimate, made.to_dict()) == made

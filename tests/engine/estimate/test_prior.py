@@ -9,6 +9,7 @@ from engine.errors import DeviceUnavailable, EstimateImpossible, TimeIsUp, Worke
 from engine.estimate.calibration import Calibration
 from engine.estimate.prior import PriorEstimate, card_of
 from engine.estimate.types import Estimate
+from engine.from_json import from_json
 from engine.result import DeviceFacts, RunResult
 from engine.runner import measure
 from engine.search.guided import Expectation
@@ -41,7 +42,7 @@ def test_the_estimate_is_told_before_the_first_probe_and_names_the_device_and_it
     fake = worker()
     run(fake, events)
     kinds = [event["event"] for event in events]
-    told = Estimate.from_dict(next(event["estimate"] for event in events if event["event"] == "estimate"))
+    told = from_json(Estimate, next(event["estimate"] for event in events if event["event"] == "estimate"))
     assert kinds.index("device") < kinds.index("estimate") < kinds.index("probe_started")
     assert [event["phase"] for event in events if event["event"] == "phase"][:3] == [
         "estimating", "preparing", "searching",
@@ -75,7 +76,7 @@ def test_the_search_starts_near_the_estimated_boundary():
 
 def test_the_result_has_the_estimate_for_every_size_that_trained_and_its_error():
     result = run(worker(per_sample=MORE_THAN_A_MIB))
-    estimate = Estimate.from_dict(result.estimate)
+    estimate = from_json(Estimate, result.estimate)
     trained = {p.batch_size for p in result.probes if p.fits}
     assert trained <= {at.batch_size for at in estimate.at}
     assert result.estimate_error.peak == pytest.approx((100 * MIB + MORE_THAN_A_MIB * 528) / (628 * MIB) - 1)

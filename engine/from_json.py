@@ -1,0 +1,17 @@
+"""JSON of another process, or of an earlier day -> the engine's dataclasses, by their annotations.
+
+Members that this version does not know are left out: a later one may have written more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """Make a `kind` of JSON values. Raises ValueError, which names the member that is missing or of another type."""
+    import msgspec  # here: `python -m engine --help` need not wait for it
+
+    return msgspec.convert(data, kind)
