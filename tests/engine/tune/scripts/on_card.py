@@ -15,7 +15,7 @@ optimizer = torch.optim.AdamW(model.parameters())
 
 def step(size: int) -> None:
     optimizer.zero_grad()
-    model(torch.empty(size, 1_024, device="cuda")).sum().backward()
+    model(torch.empty(size, 256, 1_024, device="cuda")).sum().backward()
     optimizer.step()
 
 
@@ -25,4 +25,4 @@ for _ in range(1_000):
     except torch.OutOfMemoryError:
         if not options.catch:
             raise
-        step(16)
+        step(1)
