@@ -14,8 +14,17 @@ from tests.engine.fake_worker import FakeWorker
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
+def python_of_readme() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+def test_the_script_that_the_readme_tunes_is_the_one_that_a_test_tunes() -> None:
+    tuned = Path(__file__).parent / "tune" / "scripts" / "ten_lines.py"
+    assert python_of_readme()[1] == tuned.read_text()
+
+
 def test_the_lines_of_python_in_the_readme_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    (source,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    source, _ = python_of_readme()
     monkeypatch.setattr(engine, "measure", partial(engine.measure, worker=FakeWorker(60), estimates=False))
     exec(compile(source, "README.md", "exec"), {})
     assert capsys.readouterr().out.startswith("largest 60, certified: True\nrecommended ")

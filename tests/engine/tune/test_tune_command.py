@@ -45,6 +45,11 @@ def test_a_plain_script_gets_its_exact_largest_batch_size() -> None:
     assert result["recommended"]["memory_bytes"] <= 0.95 * 24 * 2**20
 
 
+def test_the_script_of_the_readme_is_tuned() -> None:
+    boundary = tuned("--memory-limit", "64MiB", *script("ten_lines.py", "{batch_size}"))["boundary"]
+    assert boundary["certified"]
+
+
 def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
     result = tuned("--memory-limit", "8MiB", "--batch", "dataloader", *script("hard_coded.py"))
     assert result["boundary"]["certified"]
