@@ -66,7 +66,7 @@ def test_no_page_and_no_body_stores_it(alice, alice_client, root_client, text):
 def test_a_note_on_a_step_is_no_exception(alice_client):
     run = make_measured_run()
     answer = alice_client.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": "a\x1bb"}, follow=True)
-    assert "Nothing was noted: a note must not hold control characters" in answer.content.decode()
+    assert "The note was not saved: a note must not hold control characters" in answer.content.decode()
     assert not TrendAcknowledgement.objects.exists()
 
 
