@@ -1,4 +1,4 @@
-"""Strict reading of a query string: what is not understood is refused, by its parameter's name.
+"""Strict parsing of a query string: an invalid parameter is refused by its name.
 
 A page or an address of the API declares its parameters as the fields of a `StrictQueryForm`. The API's description is
 made from the same fields.
@@ -70,7 +70,7 @@ class StrictQueryForm(forms.Form):
 
     @cached_property
     def problems(self) -> tuple[QueryProblem, ...]:
-        """All that is wrong, in the order of the query string, then of the fields."""
+        """All errors, in the order of the query string, then of the fields."""
         found = list(self._misused())
         seen = {problem.parameter for problem in found}
         for name, errors in self.errors.as_data().items():
@@ -166,9 +166,9 @@ def is_row_id(word: str) -> bool:
 
 
 def without_empty(query: QueryDict) -> QueryDict:
-    """Drop what a form on a page leaves empty: it says nothing, and makes the address long."""
-    kept = QueryDict(mutable=True)
+    """Drop the empty fields of a form, which only make the address long."""
+    filled = QueryDict(mutable=True)
     for name, values in query.lists():
         if given := [value for value in values if value != ""]:
-            kept.setlist(name, given)
-    return kept
+            filled.setlist(name, given)
+    return filled

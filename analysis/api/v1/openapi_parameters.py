@@ -1,4 +1,4 @@
-"""What the API's schema says of runs beside the views themselves: headers, filters, settings, further problems."""
+"""Parts of the OpenAPI document that views share: headers, filters, settings, further problems."""
 
 from __future__ import annotations
 
@@ -19,49 +19,51 @@ AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
 
 
 class ProblemPartSerializer(serializers.Serializer[Any]):
-    """One part of the request that is wrong."""
+    """One invalid part of the request."""
 
-    pointer = serializers.CharField(required=False, help_text="JSON pointer into the body; empty: all of it.")
-    parameter = serializers.CharField(required=False, help_text="Of the address.")
+    pointer = serializers.CharField(
+        required=False, help_text="JSON pointer to a part of the body; empty: the whole body."
+    )
+    parameter = serializers.CharField(required=False, help_text="Name of the query parameter.")
     detail = serializers.CharField()
     code = serializers.CharField()
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
-    """What is wrong with a request (RFC 9457)."""
+    """The errors of a request (RFC 9457)."""
 
     type = serializers.CharField()
     title = serializers.CharField()
     status = serializers.IntegerField()
-    detail = serializers.CharField(help_text="For people.")
+    detail = serializers.CharField(help_text="Message for people.")
     instance = serializers.CharField()
-    code = serializers.CharField(help_text="For programs: it stays the same.")
+    code = serializers.CharField(help_text="Stable code for programs.")
     # a declared field: the metaclass takes it off the class, where the stubs expect `Serializer.errors`
     errors = ProblemPartSerializer(many=True)  # type: ignore[assignment]
     request_id = serializers.CharField(
-        allow_null=True, help_text="X-Request-ID of this answer: name it when you ask for help."
+        allow_null=True, help_text="X-Request-ID of this response, to quote in a support request."
     )
 
 
 _SAID = {
-    400: "A parameter or a part of the body is not what it must be; `errors` names it.",
-    401: "Nobody is signed in, or the token or password is wrong.",
-    403: "This person, or this token, may not do that.",
-    404: "There is no such thing.",
-    406: "Only JSON is answered.",
-    409: "Its state does not allow it; or the run of this Idempotency-Key was deleted.",
-    412: "It has changed since it was read (If-Match).",
+    400: "A parameter or a part of the body is invalid; `errors` names it.",
+    401: "Credentials are missing, or the token or password is wrong.",
+    403: "The person or the token lacks the required right.",
+    404: "The object does not exist.",
+    406: "The requested format is not available: responses are JSON.",
+    409: "The state of the run does not allow it, or the run of this Idempotency-Key was deleted.",
+    412: "The run has changed since it was read (If-Match).",
     413: "The body is too large.",
     415: "The body must be application/json.",
     422: "This Idempotency-Key was used for another request.",
-    429: "Too often, or a quota is used up; `Retry-After` says when again.",
+    429: "A rate limit or quota is exceeded; `Retry-After` is the number of seconds to wait.",
 }
 READING = (400, 401, 403, 406)
 CHANGING = (*READING, 413, 415, 429)
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
-    """Answers of a view that say no. Those that every view may give are added by `analysis.api.openapi`."""
+    """Describe error responses of a view. `analysis.api.openapi` adds those of every view."""
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, _SAID[status]) for status in statuses}
 
 
@@ -69,21 +71,23 @@ def _header(name: str, description: str, *, status: list[int], kind: Any = str) 
     return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=description, response=status)
 
 
-LOCATION = _header("Location", "Where the run is.", status=[202])
-RETRY_AFTER = _header("Retry-After", "Seconds until it is worth asking again.", status=[200, 202, 429], kind=int)
-REPLAYED = _header("Idempotent-Replayed", "true: an earlier request with this key stored it.", status=[202])
-ETAG = _header("ETag", "Of this answer: for If-None-Match and If-Match.", status=[200, 304])
+LOCATION = _header("Location", "URL of the run.", status=[202])
+RETRY_AFTER = _header(
+    "Retry-After", "Number of seconds to wait before the next request.", status=[200, 202, 429], kind=int
+)
+REPLAYED = _header("Idempotent-Replayed", "true: an earlier request with this key stored the run.", status=[202])
+ETAG = _header("ETag", "ETag of this response, for If-None-Match and If-Match.", status=[200, 304])
 KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "maxLength": 255, "pattern": "^[ -~]+$"},
     OpenApiParameter.HEADER,
-    description="Your name for this request: sent again with the same body within 24 hours, no second run is stored.",
+    description="Key of this request. The same key and body within 24 hours do not store a second run.",
 )
 IF_MATCH = OpenApiParameter(
-    "If-Match", str, OpenApiParameter.HEADER, description="Only if the run still has this ETag."
+    "If-Match", str, OpenApiParameter.HEADER, description="Makes the change only if the run still has this ETag."
 )
 IF_NONE_MATCH = OpenApiParameter(
-    "If-None-Match", str, OpenApiParameter.HEADER, description="304 if the run still has this ETag."
+    "If-None-Match", str, OpenApiParameter.HEADER, description="Answers 304 if the run still has this ETag."
 )
 ACCEPTED = [KEY, LOCATION, RETRY_AFTER, REPLAYED]
 
@@ -155,12 +159,16 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
     if asks_size:
         del settings["check_batch_size"]
         low, high = RANGES["check_batch_size"]
-        size = serializers.IntegerField(min_value=int(low), max_value=int(high), help_text="Is to fit.")
+        size = serializers.IntegerField(min_value=int(low), max_value=int(high), help_text="Batch size to check.")
         settings = {"batch_size": size, **settings}
     place: dict[str, AnyField] = {
-        "kind": serializers.ChoiceField(Run.Kind.choices, required=False, help_text="Without it, a measurement."),
-        "gpu": serializers.CharField(required=False, help_text="Of an estimate: a card of the catalogue, or all."),
-        "device_class": serializers.CharField(required=False, help_text="Part of the card's name, such as A100."),
+        "kind": serializers.ChoiceField(
+            Run.Kind.choices, required=False, help_text="Kind of run. Default: measurement."
+        ),
+        "gpu": serializers.CharField(required=False, help_text="Estimates only: a card of the catalogue, or all."),
+        "device_class": serializers.CharField(
+            required=False, help_text="Requested card: part of its name, such as A100."
+        ),
         "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
         "accepts_shared_device": serializers.BooleanField(required=False),
     }
@@ -170,7 +178,7 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
 
 
 OPEN_MODEL: dict[str, Any] = {"type": "string", "examples": list(CHOICES["model"])}
-"""No enum: a client that is generated today may ask for a model that is added tomorrow."""
+"""No enum: a client generated today may request a model that is added later."""
 
 
 @extend_schema_field(OPEN_MODEL)

@@ -22,10 +22,10 @@ class PageForm(StrictQueryForm):
     """The parameters of a list in pages."""
 
     limit = WholeNumberField(
-        required=False, initial=LIMIT, max_value=LIMIT_MAX, help_text=f"Rows per page, at most {LIMIT_MAX}."
+        required=False, initial=LIMIT, max_value=LIMIT_MAX, help_text=f"Number of rows per page, at most {LIMIT_MAX}."
     )
-    after = WholeNumberField(required=False, help_text="The page that begins after this row: its `id`.")
-    before = WholeNumberField(required=False, help_text="The page that ends before this row: its `id`.")
+    after = WholeNumberField(required=False, help_text="`id` of a row: the page begins after it.")
+    before = WholeNumberField(required=False, help_text="`id` of a row: the page ends before it.")
 
 
 def place_of(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the address of a comparison asks for. What is not understood is refused, by its parameter's name."""
+"""The query string of a comparison. An invalid parameter is refused by its name."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SCALES = (("log", "log"), ("linear", "linear"))
 
 
 class RunIdsField(forms.Field):
-    """Numbers of runs, between commas or one by one; each counts once."""
+    """Numbers of runs, separated by commas or repeated; duplicates are dropped."""
 
     widget = forms.MultipleHiddenInput
 
     def to_python(self, value: Any) -> tuple[int, ...]:
-        words = [word.strip() for word in ",".join(value).split(",") if word.strip()]
-        wrong = next((word for word in words if not is_row_id(word)), None)
+        parts = [part.strip() for part in ",".join(value).split(",") if part.strip()]
+        wrong = next((part for part in parts if not is_row_id(part)), None)
         if wrong is not None:
             raise forms.ValidationError(f"{wrong[:40]!r} is not the number of a run")
-        return tuple(dict.fromkeys(map(int, words)))
+        return tuple(dict.fromkeys(map(int, parts)))
 
 
 class CompareForm(StrictQueryForm):

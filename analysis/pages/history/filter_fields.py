@@ -47,7 +47,7 @@ class _TextField(forms.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.max_length = TEXT_LENGTH  # told by the API's description; what is longer is refused below
+        self.max_length = TEXT_LENGTH  # part of the API description; longer text is refused below
 
     def clean(self, value: Any) -> str:
         text = str(super().clean(value))
