@@ -24,6 +24,11 @@ def measured_runs() -> RunQuerySet:
     return Run.objects.measuring().filter(state=State.FINISHED).order_by("-finished_at", "-id")
 
 
+def newest_measured(count: int) -> RunQuerySet:
+    """Finished measurements that were asked for last: the index of their state has them in this order."""
+    return Run.objects.measuring().filter(state=State.FINISHED).newest_first().only("spec", "device_name")[:count]
+
+
 def ids_of_series(query: SeriesKey) -> list[int]:
     """Find the newest runs of the series, one more than is shown."""
     settings = dict(query.settings)

@@ -12,7 +12,14 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.http.query_string import BadQuery
 from analysis.models import Run
 from analysis.pages.trend.context import known_series, trend_context
-from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.pages.trend.load import (
+    SAMPLES_MAX,
+    acknowledgements_of,
+    ids_of_series,
+    measured_runs,
+    newest_measured,
+    samples_of,
+)
 from analysis.pages.trend.query import TrendForm
 from analysis.pages.trend.series import METRICS
 from analysis.permissions import signed_in_user
@@ -26,7 +33,7 @@ CHOICE_FROM_MAX = 500
 def trend(request: HttpRequest) -> HttpResponse:
     """One series; without a query the series that the newest runs make up."""
     if not request.GET:
-        series = known_series(measured_runs().only("spec", "device_name")[:CHOICE_FROM_MAX])
+        series = known_series(newest_measured(CHOICE_FROM_MAX))
         return render(request, "analysis/trend_choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
     try:
         query = TrendForm.read(request.GET).series

@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from analysis.models import Run, TrendAcknowledgement
+from analysis.pages.trend.load import newest_measured
 from analysis.runs.series import SeriesKey
 from engine.result import Reason, RunResult
 from engine.units import GIB, MIB
 from tests.factories import make_user
+from tests.factories.history import store
 from tests.factories.results import CARD, finished, finished_estimate, finished_on_day, result
 from tests.pages.compare.test_compare_page import words
 
@@ -181,3 +185,11 @@ def test_a_run_page_can_lead_to_both(alice_client: Client) -> None:
     assert f'name="ids" value="{run.pk}"' in html
     assert address(run).replace("&", "&amp;") in html
     assert "Trend" not in render_to_string("analysis/parts/run_links.html", {"run": finished_estimate()})
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plan")
+def test_without_a_choice_the_newest_runs_are_read_in_an_indexes_order():
+    store(20, finished_at=timezone.now())
+    plan = newest_measured(10).explain()
+    assert "USING INDEX" in plan
+    assert "TEMP B-TREE FOR ORDER BY" not in plan  # of all runs; that of equal moments is small
