@@ -23,7 +23,7 @@ from analysis.pages.history.filter_fields import checked_words
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs import services
-from analysis.runs.run_text import ids_with_words, runs_with_words
+from analysis.runs.run_text import ids_with_words, with_words
 from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
@@ -183,7 +183,7 @@ class RunAdmin(ReadOnly[Run]):
             self.message_user(request, f"The search was not done: {' '.join(error.messages)}", messages.ERROR)
             return queryset.none(), False
         few = ids_with_words(terms, FEW)
-        return queryset.filter(pk__in=runs_with_words(terms) if few is None else few), False
+        return with_words(queryset, terms) if few is None else queryset.filter(pk__in=few), False
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Let managers cancel and pin runs, although they cannot edit them."""

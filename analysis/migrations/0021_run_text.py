@@ -22,8 +22,9 @@ _ROWS_AT_ONCE = 2_000
 _MAKE = {
     "sqlite": (
         "CREATE VIRTUAL TABLE analysis_runtext_index USING fts5("
-        "words, content='analysis_runtext', content_rowid='run_id', detail='none', prefix='1 2 3', "
+        "words, content='analysis_runtext', content_rowid='run_id', detail='none', prefix='1 2 3 4 5 6 7 8', "
         'tokenize="unicode61 remove_diacritics 0")',
+        "INSERT INTO analysis_runtext_index(analysis_runtext_index) VALUES ('rebuild')",
         "CREATE TRIGGER analysis_runtext_inserted AFTER INSERT ON analysis_runtext BEGIN "
         "INSERT INTO analysis_runtext_index(rowid, words) VALUES (new.run_id, new.words); END",
         "CREATE TRIGGER analysis_runtext_deleted AFTER DELETE ON analysis_runtext BEGIN "
@@ -53,6 +54,13 @@ _TAKE_BACK = {
 def make_index(apps, schema_editor):
     for statement in _MAKE[schema_editor.connection.vendor]:
         schema_editor.execute(statement)
+
+
+def fill_and_index(apps, schema_editor):
+    """PostgreSQL makes no index of a table with changes under way; SQLite's is made in one go of what is there."""
+    steps = (fill, make_index) if schema_editor.connection.vendor == "sqlite" else (make_index, fill)
+    for step in steps:
+        step(apps, schema_editor)
 
 
 def drop_index(apps, schema_editor):
@@ -96,7 +104,6 @@ class Migration(migrations.Migration):
                 ("words", models.TextField()),
             ],
         ),
-        migrations.RunPython(make_index, drop_index),
-        migrations.RunPython(fill, migrations.RunPython.noop),
+        migrations.RunPython(fill_and_index, drop_index),
         migrations.DeleteModel(name="SearchTerm"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import connection
+from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 
 from analysis.models import Run, RunText
@@ -34,8 +35,17 @@ def words_of(name: str, note: str, model: str, device_name: str) -> str:
     return stored_words(model, known_as, device_name, name, note)
 
 
-def runs_with_words(terms: Sequence[str]) -> RawSQL:
-    """Select the ids of runs in which each of these terms begins a word, for use with `pk__in`."""
+def with_words(runs: QuerySet[Run], terms: Sequence[str]) -> QuerySet[Run]:
+    """Keep the runs in which each of these terms begins a word; for terms of many runs, as the list keeps its order.
+
+    SQLite would collect and sort all of them. An expression in place of the column prevents that.
+    """
+    if connection.vendor != "sqlite":
+        return runs.filter(pk__in=_ids(terms))
+    return runs.alias(number=F("pk") + 0).filter(number__in=_ids(terms))
+
+
+def _ids(terms: Sequence[str]) -> RawSQL:
     return RawSQL(_FINDS[connection.vendor], (_query(terms),))  # noqa: S611  (our own text, terms as a parameter)
 
 
@@ -48,7 +58,11 @@ def ids_with_words(terms: Sequence[str], most: int) -> list[int] | None:
 
 
 def _query(terms: Sequence[str]) -> str:
-    """Write the terms in the query language of the index; terms consist of letters and digits."""
+    """Write the terms in the query language of the index; terms consist of letters and digits.
+
+    A term that begins another one is left out: the longer one implies it.
+    """
+    terms = [term for term in terms if not any(other != term and other.startswith(term) for other in terms)]
     if connection.vendor == "sqlite":
         return " AND ".join(f'"{word}"*' for word in terms)
     return " & ".join(f"'{word}':*" for word in terms)

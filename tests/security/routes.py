@@ -39,7 +39,7 @@ BODIES: dict[str, Any] = {
     "POST api/v1/runs/": {"model": "bert-tiny", "device": "cpu"},
     "PATCH api/v1/runs/<int:pk>/": {"note": "changed"},
     "POST api/v1/estimates/": {"model": "bert-tiny", "gpu": "a10"},
-    "POST api/v1/fits/": {"model": "bert-tiny", "device": "cpu", "batch_size": 4},
+    "POST api/v1/fits/": {"model": "bert-tiny", "device": "cpu", "batch_size": 4, "precision": "bf16"},
     "POST api/v1/compare/": {"ids": [FINISHED, UNDER_WAY]},
     "POST api/v1/saved-views/": {"name": "mine", "query": "state=failed"},
     "POST api/v1/tokens/": {"name": "mine", "may_write": False},

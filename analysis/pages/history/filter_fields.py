@@ -38,7 +38,7 @@ class MomentFilter(Filter):
         super().__init__(field_name=column, lookup_expr="gte", label=label, widget=_MOMENT, help_text="UTC.")
 
 
-TEXT_LENGTH, WORDS_MAX = 200, 8
+TEXT_LENGTH, WORDS_MAX = 200, 5
 """Of a text that is searched for: each word more is another list to intersect."""
 
 

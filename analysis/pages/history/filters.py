@@ -35,7 +35,7 @@ from analysis.pages.history.filter_fields import (
 )
 from analysis.pages.history.order import Sort, sort_named
 from analysis.presentation.labels import model_name, short_device_name
-from analysis.runs.run_text import ids_with_words, runs_with_words
+from analysis.runs.run_text import ids_with_words, with_words
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
 from engine.spec import MAX_BATCH_SIZE, OPTIMIZERS, PRECISIONS, RANGES
@@ -251,7 +251,7 @@ class RunFilter(FilterSet):
 
     def with_words(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
         """Each word of the text begins a word of the run's name, note, model or card."""
-        return runs.filter(pk__in=runs_with_words(search_terms(value)))
+        return with_words(runs, search_terms(value))
 
     def _gpu_names(self) -> list[str]:
         if not hasattr(self, "_gpus"):
