@@ -294,6 +294,8 @@ THROTTLES = {
         "token": "10/min",
     }.items()
 }
+# how long a process reuses its last forecast of the queue; a run that has come since always gets a new one
+QUEUE_FORECAST_KEPT_SECONDS = 2.0
 # a run's spec is a few hundred bytes, its note at most 40 KiB
 API_BODY_MAX_BYTES = 64 * 1024
 # POST /analyze waits this long for its run, in so many requests at once; further ones get 202 at once. Never in more

@@ -41,6 +41,7 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
 def _private_data_folder(settings, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
     settings.LOCK_DIR = tmp_path / "locks"
+    settings.QUEUE_FORECAST_KEPT_SECONDS = 0.0  # a test has a queue of its own
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

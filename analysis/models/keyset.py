@@ -43,6 +43,15 @@ class Part(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of a page's rows, in order; `following` and `preceding` as those of the page."""
+
+    shown: list[int]
+    following: int | None = None
+    preceding: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
     """Rows in order. `following` is the row to go on after, `preceding` the one to go back before; None: no more."""
 
@@ -51,24 +60,30 @@ class Page(Generic[Row]):
     preceding: int | None = None
 
 
-def page_of(
-    parts: Sequence[Part[Row]], rows: QuerySet[Row], *, size: int, after: int | None = None, before: int | None = None
-) -> Page[Row]:
+def page_of(parts: Sequence[Part[Row]], rows: QuerySet[Row], **place: Any) -> Page[Row]:
     """Read the first page of a list, or the one after or before a row, whatever that row holds by now.
 
     The numbers are sorted alone, which is quick; then the page's rows are read, as `rows` reads them. Raises BadQuery
     for a row that is gone.
     """
+    numbers = numbers_of(parts, **place)
+    return Page(_read(rows, numbers.shown), numbers.following, numbers.preceding)
+
+
+def numbers_of(
+    parts: Sequence[Part[Row]], *, size: int, after: int | None = None, before: int | None = None
+) -> Numbers:
+    """Read which rows stand on such a page."""
     if before is not None:
         found = _numbers([part.reversed for part in reversed(parts)], "before", before, size + 1)
         if len(found) <= size:
-            return page_of(parts, rows, size=size)
+            return numbers_of(parts, size=size)
         shown = found[:size][::-1]
-        return Page(_read(rows, shown), following=shown[-1], preceding=shown[0])
+        return Numbers(shown, following=shown[-1], preceding=shown[0])
     found = _numbers(parts, "after", after, size + 1)
     shown = found[:size]
-    return Page(
-        _read(rows, shown),
+    return Numbers(
+        shown,
         following=shown[-1] if len(found) > size else None,
         preceding=shown[0] if shown and after is not None else None,
     )

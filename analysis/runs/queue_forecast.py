@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
+from time import monotonic
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
@@ -42,20 +44,54 @@ class QueuePosition:
     start_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Forecast:
+    """All positions that are known, of the runs that waited when it was made."""
+
+    made_at_seconds: float
+    waiting: frozenset[int]
+    positions: Mapping[int, QueuePosition]
+
+    def serves(self, wanted: set[int]) -> bool:
+        """Whether it is young enough, and knows of these runs: one that has just come is not in it."""
+        is_young = monotonic() - self.made_at_seconds < settings.QUEUE_FORECAST_KEPT_SECONDS
+        return is_young and (self.waiting == _TOO_MANY or wanted <= self.waiting)
+
+
+_TOO_MANY = frozenset({-1})
+"""Stands for the runs of a queue that nobody is told a position in."""
+_kept: _Forecast | None = None
+
+
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     """Return the positions of those runs that wait for a device.
 
     A run that no device may take, or that is very far back, has no position; nor has any run while there are more
     than POSITIONS_MAX in the queue.
     """
-    wanted = {run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate}
+    return positions_of({run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate})
+
+
+def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
+    """Return the positions of these waiting runs.
+
+    To play the queue forward reads all of it, and what runs: each process keeps the outcome for a moment, which every
+    page with a waiting run on it asks for.
+    """
+    global _kept
     if not wanted:
         return {}
-    now = timezone.now()
+    if (forecast := _kept) is None or not forecast.serves(wanted):
+        forecast = _kept = _forecast_now()
+    return {run_id: forecast.positions[run_id] for run_id in wanted if run_id in forecast.positions}
+
+
+def _forecast_now() -> _Forecast:
+    made_at_seconds, now = monotonic(), timezone.now()
     queue = Run.objects.measuring().queued().filter(cancel_requested=False)
     waiting = list(queue.order_by().only(*_READ)[: POSITIONS_MAX + 1])
     if len(waiting) > POSITIONS_MAX:
-        return {}
+        return _Forecast(made_at_seconds, _TOO_MANY, {})
     running_now = Run.objects.measuring().running().only("device_id", "requested_by_id", "model", "started_at")
     running = {run.device_id: run for run in running_now}
     typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
@@ -64,15 +100,14 @@ def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
         _cards(running, typical, now),
         now=now,
         last_started=Run.objects.measuring().last_started({run.requested_by_id for run in waiting}),
-        wanted=wanted,
     )
-    return {
+    positions = {
         run_id: QueuePosition(
             at.position, None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds)
         )
         for run_id, at in expected.items()
-        if run_id in wanted
     }
+    return _Forecast(made_at_seconds, frozenset(run.pk for run in waiting), positions)
 
 
 def typical_seconds(model: str) -> float | None:

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.models.keyset import Page, Part, page_of
+from analysis.models.keyset import Numbers, Page, Part, page_of
 
 LIMIT = 50
 LIMIT_MAX = 500
@@ -33,7 +33,7 @@ def place_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"size": parameters["limit"], "after": parameters["after"], "before": parameters["before"]}
 
 
-def page_response(page: Page[Any], data: Any, request: Request) -> Response:
+def page_response(page: Page[Any] | Numbers, data: Any, request: Request) -> Response:
     links = {"next": _link(request, "after", page.following), "previous": _link(request, "before", page.preceding)}
     return Response({**links, "results": data})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -20,8 +21,9 @@ from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.idempotency import REPLAYED, run_once
 from analysis.api.v1.paging import PageForm, page_response, place_of
+from analysis.api.v1.run_rows import attempt_rows, cell, measurement_rows, run_row, run_rows
 from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
+from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.strict_input import StrictFlag, StrictText, body_object
 from analysis.api.v1.strict_view import StrictView
 from analysis.audit.record import record
@@ -165,11 +167,11 @@ class RunDetail(StrictView):
     )
     def get(self, request: Request, pk: int) -> Response:
         """Return one run with its spec, result, attempts and the probes of the last attempt."""
-        run = run_or_404(pk, Run.objects.prefetch_related("tags"))  # part of the ETag, too
-        etag = _etag(run)
-        if is_known(request, etag):
-            return Response(status=304, headers=_headers(run, etag))
-        return Response(_detail(run), headers=_headers(run, etag))
+        run = run_or_404(pk)
+        answer = RunAnswer(run)
+        if is_known(request, answer.etag):
+            return Response(status=304, headers=_headers(run, answer.etag))
+        return answer.response()
 
     @extend_schema(
         tags=["runs"],
@@ -185,8 +187,7 @@ class RunDetail(StrictView):
         with transaction.atomic():
             _lock(request, pk)
             _change(run_or_404(pk), body.validated_data, request.user)
-        run = run_or_404(pk)
-        return Response(_detail(run), headers=_headers(run, _etag(run)))
+        return RunAnswer(run_or_404(pk)).response()
 
     @extend_schema(
         tags=["runs"],
@@ -213,9 +214,8 @@ def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
 
 def page_answered(wanted: HistoryQuery, request: Request) -> Response:
     """Return one page of these runs; waiting ones with their position in the queue."""
-    page = wanted.page(**place_of(wanted.filters.form.cleaned_data))
-    context = {"queue_positions": queue_positions(page.rows)}
-    return page_response(page, RunSerializer(page.rows, many=True, context=context).data, request)
+    numbers = wanted.numbers(**place_of(wanted.filters.form.cleaned_data))
+    return page_response(numbers, run_rows(numbers.shown), request)
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
@@ -226,10 +226,10 @@ def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
 
 def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
     """Return the response for a stored or changed run: its state, its Location, and the interval for polling."""
-    headers = {**_headers(run, _etag(run)), "Location": reverse("api-run", args=[run.pk], request=request)}
+    headers = {"Location": reverse("api-run", args=[run.pk], request=request)}
     if is_replay:
         headers[REPLAYED] = "true"
-    return Response(_detail(run), status=status, headers=headers)
+    return RunAnswer(run).response(status, headers)
 
 
 def refuse_unless_done(answer: BulkResult) -> None:
@@ -244,24 +244,41 @@ def not_yours() -> Problem:
     return Problem(403, detail="Only the person who started this run, or a GPU manager, may do that.", code="not_yours")
 
 
-def _etag(run: Run) -> str:
-    """Return the ETag of a run, without the forecast, which changes with other runs and with time.
+class RunAnswer:
+    """A run as one response shows it; its columns are read once for the body and the ETag."""
 
-    The number of probes is enough, as they are only added; the result comes with the state.
-    """
-    summary = RunSerializer(run, context={"queue_positions": {}}).data
-    probes = Measurement.objects.of(run).count() if run.attempt else 0
-    return etag_of(summary, run.note, run.error_message, probes)
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.summary = run_row(run)
 
+    @cached_property
+    def etag(self) -> str:
+        """The ETag, without the forecast, which changes with other runs and with time.
 
-def _detail(run: Run) -> dict[str, Any]:
-    """Return the data of RunDetailSerializer."""
-    if run.state != State.FINISHED:
-        run.result = None  # only a waiting run has a position
-    return {
-        **RunSerializer(run, context={"queue_positions": queue_positions([run])}).data,
-        **RunPartsSerializer(run).data,
-    }
+        The number of probes is enough, as they are only added; the result comes with the state.
+        """
+        run = self.run
+        probes = Measurement.objects.of(run).order_by().count() if run.attempt else 0
+        return etag_of(self.summary, run.note, run.error_message, probes)
+
+    def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(self._body(), status=status, headers={**_headers(self.run, self.etag), **(headers or {})})
+
+    def _body(self) -> dict[str, Any]:
+        """Return the data of RunDetailSerializer."""
+        run, turn = self.run, queue_positions([self.run]).get(self.run.pk)
+        return {
+            **self.summary,
+            "queue_position": turn and turn.position,
+            "expected_start_at": turn and cell(turn.start_at),
+            "note": run.note,
+            "error_message": run.error_message,
+            "spec": run.spec,
+            # a run in another state has none: it is not read
+            "result": run.result if run.state == State.FINISHED else None,
+            "attempts": attempt_rows(run.attempts.order_by("number")) if run.attempt else [],
+            "measurements": measurement_rows(Measurement.objects.of(run)) if run.attempt else [],
+        }
 
 
 def _headers(run: Run, etag: str) -> dict[str, str]:
@@ -273,8 +290,7 @@ def _lock(request: Request, pk: int) -> None:
     """Lock the run until the transaction ends. Refused where it changed since the client read it."""
     list(Run.objects.select_for_update().filter(pk=pk).values_list("pk"))
     if "If-Match" in request.headers:
-        run = run_or_404(pk)
-        refuse_if_changed(request, _etag(run))
+        refuse_if_changed(request, RunAnswer(run_or_404(pk)).etag)
 
 
 def _change(run: Run, values: dict[str, Any], user: Any) -> None:

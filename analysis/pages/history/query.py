@@ -15,7 +15,7 @@ from django.http import QueryDict
 
 from analysis.http.query_string import QueryProblem, WholeNumberField
 from analysis.models import Run
-from analysis.models.keyset import Page, Part, page_of
+from analysis.models.keyset import Numbers, Page, Part, numbers_of, page_of
 from analysis.pages.history.columns import COLUMNS, DEFAULT, Column, columns_named, moved
 from analysis.pages.history.filters import RunFilter, RunOrderForm
 from analysis.pages.history.order import Sort
@@ -94,6 +94,10 @@ class HistoryQuery:
         """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
         rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
         return page_of(self.parts, rows, size=size, after=after, before=before)
+
+    def numbers(self, size: int, after: int | None = None, before: int | None = None) -> Numbers:
+        """Read which runs stand on that page."""
+        return numbers_of(self.parts, size=size, after=after, before=before)
 
     @cached_property
     def chosen(self) -> list[Chosen]:

@@ -1,0 +1,130 @@
+"""Rows read straight into what JSON takes: what a serializer describes, without an instance and a field for each cell.
+
+Lists of runs are read most of all, and going through DRF's fields is most of what they cost. The serializers stay the
+one place that says which members there are; a test holds both to the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework.fields import DateTimeField
+from rest_framework.serializers import Serializer
+
+from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer, RunSerializer
+from analysis.models import Attempt, Measurement, Run, State
+from analysis.runs.queue_forecast import positions_of
+
+Row = dict[str, Any]
+_FORECAST = ("queue_position", "expected_start_at")
+_NOT_COLUMNS = ("tags", *_FORECAST)
+
+
+def run_rows(numbers: Sequence[int], *, forecast: bool = True) -> list[Row]:
+    """Read these runs as `RunSerializer` answers them, in this order; those that are gone are left out.
+
+    Without `forecast` its two members are null.
+    """
+    layout = _layout()
+    read = Run.all_runs.filter(pk__in=numbers).order_by().values_list(*layout.paths)
+    rows = {row["id"]: row for row in map(layout.row, read)}
+    tags = _tags(rows)
+    positions = positions_of({pk for pk, row in rows.items() if _waits(row)}) if forecast else {}
+    for pk, row in rows.items():
+        row["tags"] = tags.get(pk, [])
+        if (turn := positions.get(pk)) is not None:
+            row["queue_position"], row["expected_start_at"] = turn.position, cell(turn.start_at)
+    return [rows[number] for number in numbers if number in rows]
+
+
+def run_row(run: Run) -> Row:
+    """Write a run that was read with its places and tags, without what the queue forecasts for it."""
+    layout = _layout()
+    row = layout.row([_value(run, path) for path in layout.paths])
+    row["tags"] = [tag.name for tag in run.tags.all()]
+    return row
+
+
+def measurement_rows(probes: QuerySet[Measurement]) -> list[Row]:
+    """Read probes as `MeasurementSerializer` answers them."""
+    return _rows_of(MeasurementSerializer, probes)
+
+
+def attempt_rows(attempts: QuerySet[Attempt]) -> list[Row]:
+    """Read attempts as `AttemptSerializer` answers them."""
+    return _rows_of(AttemptSerializer, attempts)
+
+
+def _rows_of(serializer: type[Serializer[Any]], rows: QuerySet[Any]) -> list[Row]:
+    columns = _columns(serializer)
+    return [dict(zip(columns, map(cell, values), strict=True)) for values in rows.values_list(*columns.values())]
+
+
+@cache
+def _columns(serializer: type[Serializer[Any]]) -> Mapping[str, str]:
+    """Name the column of each member, in the order of the answer."""
+    return {name: (field.source or name).replace(".", "__") for name, field in serializer().fields.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The members of an answer in their order, the columns of those that have one, and where moments stand."""
+
+    members: tuple[str, ...]
+    paths: tuple[str, ...]
+    moments: tuple[int, ...]
+    gaps: tuple[int, ...]
+
+    def row(self, values: Iterable[Any]) -> Row:
+        """Write the columns of one run; what is no column is null."""
+        cells = list(values)
+        for place in self.moments:
+            cells[place] = cell(cells[place])
+        for place in self.gaps:
+            cells.insert(place, None)
+        return dict(zip(self.members, cells, strict=True))
+
+
+@cache
+def _layout() -> _Layout:
+    fields = RunSerializer().fields
+    columns = {name: field for name, field in fields.items() if name not in _NOT_COLUMNS}
+    return _Layout(
+        members=tuple(fields),
+        paths=tuple((field.source or name).replace(".", "__") for name, field in columns.items()),
+        moments=tuple(place for place, field in enumerate(columns.values()) if isinstance(field, DateTimeField)),
+        gaps=tuple(place for place, name in enumerate(fields) if name in _NOT_COLUMNS),
+    )
+
+
+def _value(run: Run, path: str) -> Any:
+    """Follow a path such as `device__host__name`; None where it ends early."""
+    value: Any = run
+    for part in path.split("__"):
+        value = None if value is None else getattr(value, part)
+    return value
+
+
+def cell(value: Any) -> Any:
+    """Write a moment as the API does; all else is JSON's already."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _waits(row: Row) -> bool:
+    return bool(row["state"] == State.QUEUED and row["kind"] == Run.Kind.MEASUREMENT)
+
+
+def _tags(numbers: Iterable[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    through = Run.tags.through.objects.filter(run__in=list(numbers)).order_by("tag__name")
+    for run_id, name in through.values_list("run_id", "tag__name"):
+        found[run_id].append(name)
+    return found
