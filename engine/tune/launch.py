@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from ..errors import DeviceUnavailable
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
 from .evidence import Ended
@@ -106,15 +107,29 @@ def _environment(spec: TuneSpec, batch_size: int, watching: Watching, notes: Pat
     }
     path = os.pathsep.join(entry for entry in (str(HOOK), os.environ.get("PYTHONPATH")) if entry)
     given = {"PYTHONPATH": path, "MEMORYMARK_HOOK": json.dumps(settings), VARIABLE: str(batch_size)}
-    return {**TRACKERS_OFF, **os.environ, **given, **_visible_devices(spec.device)}
+    return {
+        **TRACKERS_OFF,
+        **os.environ,
+        **given,
+        **visible_devices(spec.device, os.environ.get("CUDA_VISIBLE_DEVICES")),
+    }
 
 
-def _visible_devices(device: str) -> dict[str, str]:
-    """Show the command no other device than the one to be measured. `auto` leaves the choice to the command."""
+def visible_devices(device: str, visible: str | None) -> dict[str, str]:
+    """Return the environment in which a command sees no other device than the one to be measured.
+
+    `visible` is the caller's own CUDA_VISIBLE_DEVICES, among which the device is counted. `auto` leaves the choice to
+    the command.
+    """
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return {"CUDA_VISIBLE_DEVICES": ""}
-    return {"CUDA_VISIBLE_DEVICES": index} if kind == "cuda" and index else {}
+    if kind != "cuda" or not index:
+        return {}
+    names = visible.split(",") if visible else []
+    if names and int(index) >= len(names):
+        raise DeviceUnavailable(f"{device} is not there: CUDA_VISIBLE_DEVICES has {len(names)}")
+    return {"CUDA_VISIBLE_DEVICES": names[int(index)].strip() if names else index}
 
 
 def _watch(process: subprocess.Popen[bytes], notes: Path, until: float, on_tick: Callable[[], None]) -> bool:

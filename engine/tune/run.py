@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ..build_result import answer, measured_points
@@ -16,6 +17,7 @@ from ..search.reserve import edge_size
 from ..search.unguided import Found
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
 from ..speed.comparison import Comparison
+from .disk import changed_files
 from .evidence import Ended, Evidence, evidence_of
 from .launch import Watching, start
 from .next_size import Start, next_size
@@ -27,6 +29,7 @@ MEMORY_STEPS = 5
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take so many times as long as the longest before
 NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
 ALIVE_SECONDS = 5.0
+FILES_NAMED = 5
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -36,7 +39,7 @@ class Training:
     """What a result of a command says beside the figures of any run: what a step of the largest size consumes.
 
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
-    with the seconds of each.
+    with the seconds of each; `changed_files` is what they wrote below the folder they were started in.
     """
 
     micro_batches: int
@@ -45,6 +48,7 @@ class Training:
     tokens_per_step: int | None
     waiting_for_data_fraction: float | None
     starts: tuple[tuple[int, float], ...]
+    changed_files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class _Tuning:
     emit: Emit
     keep: Callable[[TuneResult], None]
     started: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.time)
     probes: list[Probe] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
@@ -187,6 +192,13 @@ class _Tuning:
         batch = self.spec.batch
         return evidence_of(readings, ended, batch_size, limit_bytes=limit_bytes, batch=batch, honoured=honoured)
 
+    def _changed_files(self) -> tuple[str, ...]:
+        changed = changed_files(Path.cwd(), self.began)
+        if changed:
+            more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
+            self.log(f"the command wrote in {Path.cwd()}: {', '.join(changed[:FILES_NAMED])}{more}")
+        return changed
+
     def _rising_bytes(self, evidence: Evidence) -> int | None:
         """Return the memory to draw the search's line through: what grows with the batch, where that is known."""
         probe, limit_bytes = evidence.probe, self.device.limit_bytes if self.device else None
@@ -230,6 +242,7 @@ class _Tuning:
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in self.probes),
+            changed_files=self._changed_files(),
         )
         return TuneResult(result, training)
 

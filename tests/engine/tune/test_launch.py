@@ -1,0 +1,38 @@
+"""What a start may see, and what it left on the disk."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.errors import DeviceUnavailable
+from engine.tune.disk import changed_files
+from engine.tune.launch import visible_devices
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "expected"),
+    [
+        ("auto", None, {}),
+        ("cpu", "0,1", {"CUDA_VISIBLE_DEVICES": ""}),
+        ("cuda", None, {}),
+        ("cuda:1", None, {"CUDA_VISIBLE_DEVICES": "1"}),
+        ("cuda:1", "2, 5", {"CUDA_VISIBLE_DEVICES": "5"}),
+    ],
+)
+def test_a_command_sees_the_device_that_its_caller_counts_so(device: str, visible: str | None, expected: dict) -> None:
+    assert visible_devices(device, visible) == expected
+
+
+def test_a_device_that_the_caller_does_not_see_is_refused() -> None:
+    with pytest.raises(DeviceUnavailable, match="CUDA_VISIBLE_DEVICES has 1"):
+        visible_devices("cuda:1", "7")
+
+
+def test_files_that_were_written_since_then_are_listed_and_no_others(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for name in ("old", "new", ".git/new"):
+        (tmp_path / name).write_text("")
+    os.utime(tmp_path / "old", (1, 1))
+    assert changed_files(tmp_path, time.time() - 60) == ("new",)
