@@ -7,8 +7,9 @@ It goes on where its output file ends; delete the file after a change of the rul
 Each run draws a throughput curve (saturating, sometimes falling again), a reserve and today's batch size, and then a
 machine: quiet, drifting (a random walk of 5 % a minute), warming up (15 % slower within some ten seconds), or beside a
 job that comes and goes (8 s on, 12 s off on average, 1.3 to 2.2 times slower). `bursts, seen` is the same job on a
-machine whose kernel tells how many cores others use. Every step has noise of its own besides. The noise models are
-ours: they show how sensitive the rules are, not how any machine behaves.
+machine whose kernel tells how many cores others use. Every step has noise of its own besides,
+and every run its own error of each size (`RUN_TO_RUN`), which no round of it can show. The noise models are ours: they
+show how sensitive the rules are, not how any machine behaves.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from engine.speed.selection import (  # noqa: E402
     BLOCK_SECONDS,
     EVALUATION_ROUNDS,
     RECOMMENDED_WITHIN,
+    RUN_TO_RUN,
     SELECTION_ROUNDS,
     Block,
     Candidates,
@@ -115,17 +117,29 @@ def run_case(curve: Curve, candidates: Candidates, machine: Machine, noise: floa
     """One comparison from its first round to its verdict."""
     rounds: list[Round] = []
     at = 0.0
+    own = {
+        size: math.exp(rng.gauss(0, RUN_TO_RUN / math.sqrt(2))) for size in candidates.sizes
+    }  # of a ratio: RUN_TO_RUN
     while isinstance(step := decide(candidates, rounds), RunRound):
-        done = run_round(step, curve, machine, at, noise, rng)
+        done = run_round(step, curve, own, machine, at, noise, rng)
         rounds.append(done)
         at += done.seconds
     return Outcome(step, rounds)
 
 
-def run_round(step: RunRound, curve: Curve, machine: Machine, at: float, noise: float, rng: random.Random) -> Round:
+def run_round(
+    step: RunRound,
+    curve: Curve,
+    own: dict[int, float],
+    machine: Machine,
+    at: float,
+    noise: float,
+    rng: random.Random,
+) -> Round:
+    """One block of each size. `own` is by how much this run's process is slower at a size than the next one's."""
     blocks, now = [], at
     for size in rng.sample(step.sizes, len(step.sizes)):
-        true, seconds, others = size / curve.speed(size), [], 0.0
+        true, seconds, others = size / curve.speed(size) * own[size], [], 0.0
         block_seconds = BLOCK_SECONDS[step.stage]
         if true < block_seconds:
             now += true * machine.slowdown(now)  # the untimed step after a switch

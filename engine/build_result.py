@@ -12,6 +12,7 @@ from .result import Boundary, DeviceFacts, Point, Probe, RecommendedBy, RunResul
 from .search.reserve import sizes_with_reserve
 from .spec import SearchSpec
 from .speed.comparison import Comparison
+from .speed.selection import RUN_TO_RUN
 
 
 def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) -> dict[int, Point]:
@@ -91,5 +92,5 @@ def _speed(comparison: Comparison, by: RecommendedBy, reserve_fraction: float) -
 
 METHOD = (
     "rounds of blocks in random order in one process; signed-rank intervals of the rounds' ratios, from rounds other "
-    "than those that chose the sizes"
+    f"than those that chose the sizes, widened by the difference between runs ({RUN_TO_RUN:.1%})"
 )

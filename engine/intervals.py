@@ -15,6 +15,7 @@ from functools import lru_cache
 from statistics import median
 
 CONFIDENCE = 0.95
+NORMAL_95 = 1.96  # standard deviations: a normal error is smaller in 95 of 100 cases
 ENOUGH_ROUNDS = 6  # with five, no rank interval reaches 95 %: two times 1/2**5 is 6 %
 
 
@@ -34,6 +35,12 @@ class Interval:
     def spread(self) -> float:
         """The upper end over the lower one: 1.1 is a range of 10 %."""
         return self.high / self.low
+
+    def widened(self, deviation: float) -> Interval:
+        """Add a normal error of that standard deviation, which the values of one measurement cannot show."""
+        more = (NORMAL_95 * deviation) ** 2
+        below, above = (math.sqrt((self.value - end) ** 2 + more) for end in (self.low, self.high))
+        return Interval(self.value - below, self.value, self.value + above)
 
     def exp(self) -> Interval:
         """From logarithms to ratios."""

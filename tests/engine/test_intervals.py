@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from engine.intervals import Interval, interval
+from engine.intervals import NORMAL_95, Interval, interval
 
 
 def test_six_equal_rounds_leave_no_doubt():
@@ -45,3 +45,8 @@ def test_logarithms_become_ratios():
     ratio = Interval(0.0, math.log(2), math.log(4)).exp()
     assert (ratio.low, ratio.value, ratio.high) == pytest.approx((1, 2, 4))
     assert ratio.spread == pytest.approx(4)
+
+
+def test_an_error_that_the_values_cannot_show_widens_both_sides_by_its_own_share():
+    widened = Interval(-0.03, 0.0, 0.0).widened(0.04 / NORMAL_95)
+    assert (widened.low, widened.value, widened.high) == pytest.approx((-0.05, 0.0, 0.04))
