@@ -21,6 +21,7 @@ from rest_framework.response import Response
 
 from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers the description of the classic endpoints
 from analysis.api.permissions import MayRead
+from analysis.api.v1.result_schema import engine_components
 from analysis.http.problem_details import CONTENT_TYPE
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
@@ -103,7 +104,7 @@ def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple
 
 def with_problems(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
     """Add to each operation of version 1 the problems that it may answer."""
-    result["components"].setdefault("schemas", {})["Problem"] = _PROBLEM
+    result["components"].setdefault("schemas", {}).update({"Problem": _PROBLEM, **engine_components()})
     for path, operations in result["paths"].items():
         if path.startswith(VERSIONED):
             for operation in operations.values():

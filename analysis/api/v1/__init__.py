@@ -12,6 +12,7 @@ run_actions         cancel, retry, clone, restore
 run_parts           measurements, attempts, events, points, result, certificate
 run_document        a run as a file: JSON, CSV
 evidence            stored probes and estimates -> curves and certificates
+result_schema       the JSON Schema of a run's spec and result
 openapi_parameters  parameters, headers and problems in the OpenAPI schema
 root                the index of the API
 """

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from analysis.api.v1 import openapi_parameters
 from analysis.api.v1.evidence import certificate_of, curves_of
+from analysis.api.v1.result_schema import RESULT
 from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
 from analysis.api.v1.strict_view import StrictView
@@ -176,7 +177,7 @@ class RunPoints(StrictView):
 class RunResult(StrictView):
     """The engine's result."""
 
-    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: openapi_parameters.ANY_OBJECT})
+    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: RESULT})
     def get(self, request: Request, pk: int) -> Response:
         """Return the engine's result, as `python -m engine --json` prints it. 404 if there is none or none yet."""
         return Response(_result(run_or_404(pk)))

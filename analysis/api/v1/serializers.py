@@ -9,6 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from analysis.api.v1.result_schema import RESULT, ref
 from analysis.models import Attempt, Measurement, Run, State, Tag
 from analysis.runs.queue_forecast import POSITIONS_MAX, QueuePosition
 from engine.result import MemoryByKind
@@ -109,6 +110,16 @@ class StoredObjectOrNull(StoredObject):
     """A JSON object of the engine, or null while there is none."""
 
 
+@extend_schema_field(ref("RunSpec"))
+class StoredSpec(StoredObject):
+    """The spec of a run."""
+
+
+@extend_schema_field({"oneOf": [*RESULT["oneOf"], {"type": "null"}]})
+class StoredResult(StoredObject):
+    """The result of a run, or null while there is none."""
+
+
 class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):
     """Memory in use at the moment of the peak, by kind."""
 
@@ -147,8 +158,8 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 class RunPartsSerializer(serializers.ModelSerializer[Run]):
     """The details of a run: its spec, its result, its attempts and the probes of the last attempt."""
 
-    spec = StoredObject(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
-    result = StoredObjectOrNull(help_text="The engine's result; null until the run has finished.")
+    spec = StoredSpec(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
+    result = StoredResult(help_text="The engine's result; null until the run has finished.")
     attempts = serializers.SerializerMethodField()
     measurements = serializers.SerializerMethodField()
 
