@@ -110,7 +110,7 @@ def _without_indexes(connection: Any) -> Iterator[list[float]]:
         for _, definition in indexes:
             cursor.execute(definition)
         if connection.vendor == "postgresql":
-            for table in ("run", "attempt", "measurement", "run_tags"):
+            for table in ("run", "attempt", "measurement", "run_tags", "runsetting"):
                 cursor.execute(
                     f"SELECT setval(pg_get_serial_sequence('analysis_{table}', 'id'), max(id)) FROM analysis_{table}"
                 )

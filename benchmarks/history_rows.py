@@ -66,13 +66,14 @@ class History:
 
     def tables(self) -> Iterator[tuple[Any, Iterable[tuple[Any, ...]]]]:
         """The models and their rows, columns in the model's order."""
-        from analysis.models import Attempt, Measurement, Run, RunText
+        from analysis.models import Attempt, Measurement, Run, RunSetting, RunText
 
         yield Run, self.runs()
         yield Attempt, self.attempts()
         yield Measurement, self.measurements()
         yield Run.tags.through, self.tags()
         yield RunText, self.words()
+        yield RunSetting, self.settings()
 
     def numbers(self) -> range:
         return range(self.first, self.last + 1)
@@ -139,6 +140,14 @@ class History:
                 yield number, number, 1 + number // 10 % (len(TAGS) - 1)
             elif number % 20_001 == 1:
                 yield number, number, len(TAGS)
+
+    def settings(self) -> Iterator[tuple[int, int, str]]:
+        from analysis.runs.run_settings import FILTERED, settings_of
+
+        of_templates = [settings_of(json.loads(template.finished["spec"])) for template in self.templates]
+        for number in self.numbers():
+            for place, setting in enumerate(of_templates[number % TEMPLATES]):
+                yield number * len(FILTERED) + place, number, setting
 
     def words(self) -> Iterator[tuple[int, str]]:
         from analysis.runs.run_text import words_of

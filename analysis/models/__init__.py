@@ -12,7 +12,7 @@ keyset, indexes            lists in pages that do not shift; the indexes of the 
 """
 
 from analysis.models.accounts import ApiToken, Quota
-from analysis.models.annotations import RunText, SavedView, Tag
+from analysis.models.annotations import RunSetting, RunText, SavedView, Tag
 from analysis.models.api import IdempotencyKey, Throttle
 from analysis.models.audit import AuditEntry
 from analysis.models.device import Device, Host, MaintenanceMixin
@@ -42,6 +42,7 @@ __all__ = [
     "Run",
     "RunKind",
     "RunLog",
+    "RunSetting",
     "RunText",
     "SavedView",
     "State",

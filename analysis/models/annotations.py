@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
 
-TAG_LENGTH, NAME_LENGTH, QUERY_LENGTH, WORD_LENGTH = 40, 120, 2_000, 40
+TAG_LENGTH, NAME_LENGTH, QUERY_LENGTH, WORD_LENGTH, SETTING_LENGTH = 40, 120, 2_000, 40, 60
 TAG_PATTERN = r"^[a-z0-9][a-z0-9._:/+-]*\Z"
 TAG_RULE = "A tag has lower-case letters, digits and . _ : / + - and begins with a letter or digit."
 
@@ -43,6 +43,20 @@ class RunText(models.Model):
 
     def __str__(self) -> str:
         return self.words
+
+
+class RunSetting(models.Model):
+    """One setting of a run that lists filter on, as `mode=eval`: in the spec alone it has no index."""
+
+    run = models.ForeignKey("analysis.Run", on_delete=models.CASCADE, related_name="setting_rows", db_index=False)
+    setting = models.CharField(max_length=SETTING_LENGTH)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("setting", "run"), name="setting_once_per_run"),)
+        indexes = (models.Index(fields=("run",), name="setting_of_run"),)
+
+    def __str__(self) -> str:
+        return self.setting
 
 
 class SavedView(models.Model):

@@ -34,6 +34,7 @@ HISTORY_INDEXES = (
         for path, name in _FIGURES.items()
     ),
     Index(fields=("-updated_at",), name="run_by_update"),
+    Index(fields=("certified", "-created_at"), name="run_by_certificate"),
     Index(fields=("-created_at",), name="run_baselines", condition=Q(is_baseline=True)),
     Index(fields=("-created_at",), name="run_shared", condition=Q(is_shared=True)),
     Index(fields=("deleted_at",), name="run_deleted", condition=Q(deleted_at__isnull=False)),

@@ -16,6 +16,7 @@ from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
 from analysis.runs.placement import Placement, request_of, slot_of
+from analysis.runs.run_settings import run_settings_keep
 from analysis.runs.run_text import run_text_keep
 from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
@@ -70,6 +71,7 @@ def run_create(
         _refuse_impossible_run(run, place)
         run.save(force_insert=True)
         run_text_keep(run_id=run.pk)
+        run_settings_keep(run=run)
         record("run.create", target=run, after=describe_request(run))
         wake_for(run=run)
     return run

@@ -12,6 +12,7 @@ from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.runs.create import describe_request, estimator_wake, refuse_excessive_request
+from analysis.runs.run_settings import run_settings_keep
 from analysis.runs.run_text import run_text_keep
 from engine.estimate.calibration import Calibration
 from engine.estimate.gpus import find
@@ -50,6 +51,7 @@ def estimate_create(
         enforce_quota(run)
         run.save(force_insert=True)
         run_text_keep(run_id=run.pk)
+        run_settings_keep(run=run)
         record("run.create", target=run, after=describe_request(run))
         estimator_wake()
     return run

@@ -7,7 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from analysis.models import Run, RunText
+from analysis.models import Run, RunSetting, RunText
+from analysis.runs.run_settings import settings_of
 from analysis.runs.run_text import words_of
 from tests.factories import make_spec
 
@@ -26,4 +27,6 @@ def store(count: int = 1, **columns: Any) -> list[Run]:
     columns_of_text = ("name", "note", "model", "device_name")
     texts = ((run, words_of(*(getattr(run, name) for name in columns_of_text))) for run in stored)
     RunText.objects.bulk_create(RunText(run=run, words=words) for run, words in texts)
+    rows = (RunSetting(run=run, setting=setting) for run in stored for setting in settings_of(run.spec))
+    RunSetting.objects.bulk_create(rows)
     return stored

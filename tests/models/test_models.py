@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 
-from analysis.models import TERMINAL_STATES, IdempotencyKey, Measurement, Run, RunText, State, Throttle
+from analysis.models import TERMINAL_STATES, IdempotencyKey, Measurement, Run, RunSetting, RunText, State, Throttle
 from engine.catalog import workload_ids
 from engine.result import MemoryByKind, Outcome, Probe, Purpose, Reason
 from engine.spec import OPTIMIZERS, PRECISIONS
@@ -49,7 +49,7 @@ def test_rows_have_names_that_people_can_read():
 
 
 def test_every_table_that_says_something_to_people_is_in_the_admin_panel():
-    of_machines = {RunText, IdempotencyKey, Throttle}  # an index, and what the API counts and remembers
+    of_machines = {RunSetting, RunText, IdempotencyKey, Throttle}  # an index, and what the API counts and remembers
     left_out = {model for model in apps.get_app_config("analysis").get_models() if model not in admin.site._registry}
     assert left_out == of_machines
 

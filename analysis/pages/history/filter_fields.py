@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django_filters import BooleanFilter, ChoiceFilter, Filter
 
 from analysis.http.query_string import FlagField, MomentField, WholeNumberField
+from analysis.runs.run_settings import rows_with
 from analysis.runs.search_terms import search_terms
-from engine.catalog import WORKLOADS
 from engine.spec import CHOICES, RANGES, SETTINGS
 
 YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
@@ -72,36 +72,37 @@ def checked_words(text: str) -> list[str]:
     return terms
 
 
-class SettingChoiceFilter(ChoiceFilter):
-    """Of a setting that stands in the spec alone, with values to choose from."""
+class SettingFilter(Filter):
+    """Of a setting of the spec, which has rows of its own."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(field_name=name, label=SETTINGS[name].label, **options)
+        self.setting = name
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if value in (None, ""):
+            return qs
+        return qs.filter(Exists(rows_with(self.setting, value).filter(run=OuterRef("pk"))))
+
+
+class SettingChoiceFilter(SettingFilter, ChoiceFilter):
+    """Of a setting with values to choose from."""
 
     def __init__(self, name: str) -> None:
         choices = tuple((value, value) for value in CHOICES[name])
-        super().__init__(field_name=f"spec__{name}", choices=choices, label=SETTINGS[name].label, empty_label="any")
+        super().__init__(name, choices=choices, empty_label="any")
 
 
-class SettingFlagFilter(YesOrNoFilter):
+class SettingFlagFilter(SettingFilter, YesOrNoFilter):
     """Of a setting that is true or false."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(field_name=f"spec__{name}", label=SETTINGS[name].label, widget=YES)
+        super().__init__(name, widget=YES)
 
 
-class InputSizeFilter(WholeNumberFilter):
-    """Of tokens or pixels: also of runs that left it to the default of their model."""
+class SettingNumberFilter(SettingFilter, WholeNumberFilter):
+    """Of a setting that is a whole number. An input size is found also where it was left to the model's default."""
 
     def __init__(self, name: str) -> None:
         low, high = RANGES[name]
-        super().__init__(field_name=name, label=SETTINGS[name].label, min_value=int(low), max_value=int(high))
-
-    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
-        if value is None:
-            return qs
-        path, size = f"spec__{self.field_name}", value
-        of_default = [
-            workload.id
-            for workload in WORKLOADS.values()
-            if workload.input_field == self.field_name and workload.default_input_size == size
-        ]
-        left_out = Q(model__in=of_default) & (Q(**{path: None}) | Q(**{f"{path}__isnull": True}))
-        return qs.filter(Q(**{path: size}) | left_out)
+        super().__init__(name, min_value=int(low), max_value=int(high))

@@ -25,20 +25,21 @@ from analysis.models.querysets import ids_if_few
 from analysis.pages.history.columns import COLUMNS, DEFAULT_SORT
 from analysis.pages.history.filter_fields import (
     YES,
-    InputSizeFilter,
     MomentFilter,
     SettingChoiceFilter,
     SettingFlagFilter,
+    SettingNumberFilter,
     TextFilter,
     WholeNumberFilter,
     YesOrNoFilter,
 )
 from analysis.pages.history.order import Sort, sort_named
 from analysis.presentation.labels import model_name, short_device_name
+from analysis.runs.run_settings import FILTERED, rows_with
 from analysis.runs.run_text import ids_with_words, with_words
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
-from engine.spec import MAX_BATCH_SIZE, OPTIMIZERS, PRECISIONS, RANGES
+from engine.spec import OPTIMIZERS, PRECISIONS
 
 FEW = 10_000
 """Up to this many runs are looked up by id; with more, the list is read in its order until a page is full."""
@@ -74,13 +75,8 @@ _TOGETHER: dict[tuple[str, ...], tuple[str, ...]] = {
     ("device",): ("gpu",),
     **{(name,): (name,) for name in ("model", "gpu", "state", "kind", "user", "precision", "optimizer")},
     ("finished_after",): ("ended",),
-    **{(name,): () for name in ("updated_after", "host", "baseline", "shared", "deleted")},
+    **{(name,): () for name in ("updated_after", "host", "certified", "baseline", "shared", "deleted")},
 }
-_UNINDEXED = (
-    *("certified", "current_batch_size", "memory_limit_bytes", "sequence_length", "image_size"),
-    *("gradient_checkpointing", "mode", "pretrained"),
-)
-"""Filters without an index, applied in the list's order until a page is full. Useful with another filter."""
 """Filters that are looked up together, as the ends of a range; and the orders in which their matches are adjacent."""
 
 
@@ -143,14 +139,10 @@ class RunFilter(FilterSet):
     host = CharFilter(field_name="device__host__name", label="Host")
     finished_after = MomentFilter("finished_at", "Ended at or after")
     updated_after = MomentFilter("updated_at", "Changed at or after")
-    current_batch_size = WholeNumberFilter(
-        field_name="current_batch_size", label="Batch size today", max_value=MAX_BATCH_SIZE
-    )
-    memory_limit_bytes = WholeNumberFilter(
-        field_name="needs_bytes", label="Memory limit, bytes", max_value=int(RANGES["memory_limit_bytes"][1])
-    )
-    sequence_length = InputSizeFilter("sequence_length")
-    image_size = InputSizeFilter("image_size")
+    current_batch_size = SettingNumberFilter("current_batch_size")
+    memory_limit_bytes = SettingNumberFilter("memory_limit_bytes")
+    sequence_length = SettingNumberFilter("sequence_length")
+    image_size = SettingNumberFilter("image_size")
     gradient_checkpointing = SettingFlagFilter("gradient_checkpointing")
     mode = SettingChoiceFilter("mode")
     pretrained = SettingFlagFilter("pretrained")
@@ -197,7 +189,7 @@ class RunFilter(FilterSet):
                 queryset = self._filtered_in_order(queryset, given, names)
             else:
                 numbers = set(few) if numbers is None else numbers.intersection(few)
-        for name in {"tag", "q"} & given.keys():
+        for name in {"tag", "q", *FILTERED} & given.keys():
             if (few := self._ids_if_few(name, given[name])) is None:
                 queryset = self.filters[name].filter(queryset, given[name])
             else:
@@ -206,13 +198,14 @@ class RunFilter(FilterSet):
             queryset, self.is_narrow = queryset.filter(pk__in=numbers), True
         # a device's runs stand at one place of the GPUs' order
         self.is_narrow |= "device" in given and self.sort.column.key == "gpu"
-        return self._filtered(queryset, given, _UNINDEXED)
+        return queryset
 
     def _ids_if_few(self, name: str, value: Any) -> list[int] | None:
-        """Return the ids of a tag or a text, which have indexes of their own."""
-        if name == "tag":
-            return ids_if_few(_tagged(value), FEW, "run_id")
-        return ids_with_words(search_terms(value), FEW)
+        """Return the ids of a tag, a text or a setting, which have indexes of their own."""
+        if name == "q":
+            return ids_with_words(search_terms(value), FEW)
+        rows: QuerySet[Any] = _tagged(value) if name == "tag" else rows_with(name, value)
+        return ids_if_few(rows, FEW, "run_id")
 
     def _filtered_in_order(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
         """Apply filters that many runs match: reading in the list's order finds enough of them soon.

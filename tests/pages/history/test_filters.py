@@ -11,7 +11,7 @@ from analysis.models import Run
 from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from analysis.runs.search_terms import search_terms
-from tests.factories import make_card, make_measured_run, make_spec
+from tests.factories import make_card, make_device, make_measured_run, make_run, make_spec
 from tests.factories.history import store
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +57,8 @@ def test_a_filter_finds_its_runs_alone(query, columns):
         ("mode=eval", {"mode": "eval"}),
         ("pretrained=true", {"pretrained": True}),
         ("image_size=96", {"model": "resnet18", "image_size": 96}),
+        ("memory_limit_bytes=1073741824", {"memory_limit_bytes": 2**30}),
+        ("current_batch_size=4", {"current_batch_size": 4}),
     ],
 )
 def test_a_setting_that_stands_in_the_spec_alone_finds_its_runs(query, given):
@@ -71,12 +73,18 @@ def test_an_input_size_finds_runs_that_left_it_to_the_model():
     assert found("image_size=224") == {other.pk}
 
 
-def test_columns_of_a_setting_a_host_and_a_certificate_find_their_runs():
-    device = make_card(host="lab-2")
-    columns = {"needs_bytes": 2**30, "current_batch_size": 4, "certified": True, "device": device}
-    wanted, _ = store(**columns)[0], store(needs_bytes=1, current_batch_size=8, certified=False)
-    for query in ("memory_limit_bytes=1073741824", "current_batch_size=4", "certified=true", "host=lab-2"):
-        assert found(query) == {wanted.pk}
+@pytest.mark.parametrize("query", ["certified=true", "host=lab-2"])
+def test_a_certificate_and_a_host_find_their_runs(query):
+    wanted, _ = store(certified=True, device=make_card(host="lab-2"))[0], store(certified=False)
+    assert found(query) == {wanted.pk}
+
+
+@pytest.mark.parametrize("few", [0, 5_000])
+def test_a_run_that_is_asked_for_is_found_by_its_settings(monkeypatch, few):
+    monkeypatch.setattr("analysis.pages.history.filters.FEW", few)
+    device = make_device()
+    wanted, _ = make_run(device, gradient_checkpointing=True), make_run(device)
+    assert found("gradient_checkpointing=true&sequence_length=128&mode=train") == {wanted.pk}
 
 
 @pytest.mark.parametrize("name", ["finished", "updated"])

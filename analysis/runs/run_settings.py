@@ -1,0 +1,39 @@
+"""The settings of runs that lists filter on, one row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+
+from analysis.models import Run, RunSetting
+from engine.catalog import WORKLOADS
+
+FILTERED = (
+    *("current_batch_size", "memory_limit_bytes", "sequence_length", "image_size"),
+    *("gradient_checkpointing", "mode", "pretrained"),
+)
+"""Precision and optimizer have columns of their own."""
+
+
+def run_settings_keep(*, run: Run) -> None:
+    """Store the settings of a new run; a spec never changes."""
+    RunSetting.objects.bulk_create(RunSetting(run=run, setting=setting) for setting in settings_of(run.spec))
+
+
+def settings_of(spec: Mapping[str, Any]) -> list[str]:
+    """Return the rows of a spec, with the input size of the model's default spelled out."""
+    values = {name: spec.get(name) for name in FILTERED}
+    if (workload := WORKLOADS.get(spec["model"])) is not None and values[workload.input_field] is None:
+        values[workload.input_field] = workload.default_input_size
+    return [_setting(name, value) for name, value in values.items() if value is not None]
+
+
+def rows_with(name: str, value: Any) -> QuerySet[RunSetting]:
+    """Select the rows of runs with this value."""
+    return RunSetting.objects.filter(setting=_setting(name, value))
+
+
+def _setting(name: str, value: Any) -> str:
+    return f"{name}={value}"
