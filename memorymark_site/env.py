@@ -11,6 +11,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -54,6 +55,14 @@ def env_list(name: str, default: tuple[str, ...] = (), *, environ: Mapping[str, 
     if "*" in names:
         raise ImproperlyConfigured(f"{name}: '*' is not allowed; name each one")
     return names
+
+
+def env_networks(name: str, *, environ: Mapping[str, str] = os.environ) -> list[IPv4Network | IPv6Network]:
+    """Read IP addresses and networks separated by commas, such as `127.0.0.1, 10.1.0.0/16`."""
+    try:
+        return [ip_network(text) for text in env_list(name, environ=environ)]
+    except ValueError as exc:
+        raise ImproperlyConfigured(f"{name}: {exc}; must be addresses or networks, such as 10.1.0.0/16") from exc
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engin
 MEMORYMARK_ENGINE_ENVIRONMENT   variables that the engine gets besides those it needs to run: `HF_TOKEN`
 MEMORYMARK_METRICS_TOKEN  the Bearer token of scrapers of /metrics
 MEMORYMARK_TRUSTED_PROXIES   number of proxies in front; default: none, and X-Forwarded-For is ignored
+MEMORYMARK_REMOTE_USER_HEADER, MEMORYMARK_REMOTE_USER_PROXIES   single sign-on by a proxy's header
 MEMORYMARK_PUBLIC_READ_ONLY=1   everybody may read the pages without a login; they show no names of people
 MEMORYMARK_LOCAL=1        set by `manage.py up` when it serves this machine alone
-DATABASE_URL, SECRET_KEY
+DATABASE_URL, SECRET_KEY, SECRET_KEY_FALLBACKS
 """
 
 import socket
@@ -32,6 +33,7 @@ from memorymark_site.env import (
     env_bool,
     env_command,
     env_list,
+    env_networks,
     env_number,
     env_origins,
     env_path,
@@ -59,6 +61,7 @@ if PRODUCTION and not SECRET_KEY:
     raise ImproperlyConfigured("SECRET_KEY must be given when MEMORYMARK_PRODUCTION=1")
 SECRET_KEY_IS_GIVEN = bool(SECRET_KEY)
 SECRET_KEY = SECRET_KEY or stored_secret(DATA_DIR / "secret_key")
+SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")  # former keys: sessions that they signed stay valid
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env_list("MEMORYMARK_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = env_list("MEMORYMARK_CSRF_TRUSTED_ORIGINS")
@@ -104,6 +107,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "analysis.accounts.single_sign_on.SingleSignOnMiddleware",
     "analysis.accounts.middleware.RightsMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -182,6 +186,14 @@ AXES_ENABLE_ADMIN = False
 AXES_SENSITIVE_PARAMETERS = ["username"]  # people type a password there
 # number of proxies in front, each of which appends its client's address to X-Forwarded-For
 TRUSTED_PROXIES = int(env_number("MEMORYMARK_TRUSTED_PROXIES", 0, minimum=0, maximum=10))
+# single sign-on: the header in which a proxy names the person, and the proxies' own addresses; no header: off
+REMOTE_USER_HEADER = env_text("MEMORYMARK_REMOTE_USER_HEADER")
+REMOTE_USER_PROXIES = env_networks("MEMORYMARK_REMOTE_USER_PROXIES")
+if REMOTE_USER_HEADER:
+    AUTHENTICATION_BACKENDS += ["analysis.accounts.single_sign_on.ProxyBackend"]
+if REMOTE_USER_HEADER and not REMOTE_USER_PROXIES:
+    message = "MEMORYMARK_REMOTE_USER_PROXIES must name the proxies whose MEMORYMARK_REMOTE_USER_HEADER is believed"
+    raise ImproperlyConfigured(message)
 # whether everybody may read the pages without a login; never exports, the API, or people's names
 PUBLIC_READ_ONLY = env_bool("MEMORYMARK_PUBLIC_READ_ONLY")
 LOGIN_URL = "login"

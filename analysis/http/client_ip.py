@@ -23,12 +23,17 @@ def client_address(request: HttpRequest) -> str | None:
         trusted 1, from 10.0.0.1, "1.1.1.1, 2.2.2.2"   2.2.2.2
         trusted 2, from 10.0.0.1, "2.2.2.2"            10.0.0.1, because it did not come through both
     """
-    peer = _address(request.META.get("REMOTE_ADDR", ""))
+    peer = peer_address(request)
     seen = request.headers.get("X-Forwarded-For", "").split(",")
     count = settings.TRUSTED_PROXIES
     if not count or len(seen) < count:
         return peer
     return _address(seen[-count]) or peer
+
+
+def peer_address(request: HttpRequest) -> str | None:
+    """Return the address that the connection came from: the last proxy's, where there is one."""
+    return _address(request.META.get("REMOTE_ADDR", ""))
 
 
 def counted_address(request: HttpRequest) -> str | None:

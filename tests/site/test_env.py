@@ -12,6 +12,7 @@ from memorymark_site.env import (
     env_bool,
     env_command,
     env_list,
+    env_networks,
     env_number,
     env_path,
     env_text,
@@ -54,6 +55,16 @@ def test_a_list_drops_blanks():
 def test_a_star_in_a_list_is_refused():
     with pytest.raises(ImproperlyConfigured, match="name each one"):
         env_list("X", environ={"X": "a,*"})
+
+
+def test_networks_are_read():
+    assert list(map(str, env_networks("X", environ={"X": "127.0.0.1, fd00::/8"}))) == ["127.0.0.1/32", "fd00::/8"]
+
+
+@pytest.mark.parametrize("text", ["proxy", "10.1.2.3/16", "10.0.0.0/33"])
+def test_what_is_no_network_is_refused(text):
+    with pytest.raises(ImproperlyConfigured, match=f"X: '?{text}"):
+        env_networks("X", environ={"X": text})
 
 
 def test_a_text_is_stripped():

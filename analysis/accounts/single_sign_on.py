@@ -1,0 +1,87 @@
+"""Single sign-on: a proxy signs people in, and names them in a header of each request.
+
+Off unless MEMORYMARK_REMOTE_USER_HEADER names the header. It is believed only from the addresses in
+MEMORYMARK_REMOTE_USER_PROXIES, which the proxy must be alone to use, and must be replaced or removed by it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import auth
+from django.contrib.auth.backends import RemoteUserBackend
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import MiddlewareNotUsed, ValidationError
+from django.http import HttpRequest, HttpResponse
+
+from analysis.http.client_ip import peer_address
+from analysis.permissions import VIEWER
+
+logger = logging.getLogger(__name__)
+
+BACKEND = "analysis.accounts.single_sign_on.ProxyBackend"
+_USERNAME = User._meta.get_field("username")
+
+
+class ProxyBackend(RemoteUserBackend):
+    """Finds the account of a person whom the proxy names; a person without one gets one, as a viewer."""
+
+    def configure_user(self, request: HttpRequest | None, user: Any, created: bool = True) -> Any:
+        if created:
+            user.set_unusable_password()
+            user.save(update_fields=["password"])
+            user.groups.add(Group.objects.get(name=VIEWER))
+        return user
+
+
+class SingleSignOnMiddleware:
+    """Makes the request's person the one whom the proxy names, and ends a login by proxy that no header confirms.
+
+    Django's RemoteUserMiddleware is not used: it would count a closed account's requests as failed logins, and so lock
+    out the address that all people of a lab may share.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        if not settings.REMOTE_USER_HEADER:
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        name = name_from_proxy(request)
+        if name is None:
+            if request.session.get(auth.BACKEND_SESSION_KEY) == BACKEND:
+                auth.logout(request)
+        elif request.user.get_username() != name:
+            _log_in(request, name)
+        return self.get_response(request)
+
+
+def name_from_proxy(request: HttpRequest) -> str | None:
+    """Return the account name that a trusted proxy states; None without one, and for what can be no account's name."""
+    text = request.headers.get(settings.REMOTE_USER_HEADER, "")
+    if not text or not _is_trusted(peer_address(request)):
+        return None
+    try:
+        name = User.normalize_username(text.encode("latin-1").decode())  # as WSGI gives the bytes of a header
+        _USERNAME.run_validators(name)
+    except (UnicodeError, ValidationError):
+        logger.warning("single sign-on: %r cannot be an account's name: at most 150 letters, digits and @.+-_", text)
+        return None
+    return name
+
+
+def _log_in(request: HttpRequest, name: str) -> None:
+    """Log this person in instead of anybody who was; nobody, if their account is closed."""
+    user = ProxyBackend().authenticate(request, name)
+    if user is not None:
+        auth.login(request, user, backend=BACKEND)
+    elif request.user.is_authenticated:
+        auth.logout(request)
+
+
+def _is_trusted(peer: str | None) -> bool:
+    return peer is not None and any(ipaddress.ip_address(peer) in network for network in settings.REMOTE_USER_PROXIES)
