@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from analysis.models import Attempt, Host, Run
+from analysis.runs.retry_policy import Cause
 from analysis.workers.metrics import is_in_maintenance, metrics_text, nearest_rank
 from tests.factories import make_card, make_claimed_run, make_host, make_run
 
@@ -24,6 +28,21 @@ def samples() -> dict[tuple[str, ...], float]:
             assert key not in found
             found[key] = sample.value
     return found
+
+
+ALERTS = Path(settings.BASE_DIR, "deploy", "alerts.yml").read_text()
+
+
+@pytest.mark.django_db
+def test_alert_rules_name_only_metrics_that_are_served():
+    named = set(re.findall(r"\bmemorymark_\w+", ALERTS))
+    assert len(named) > 5
+    assert named <= {family.name for family in text_string_to_metric_families(metrics_text().decode())}
+
+
+def test_alert_rules_name_only_causes_that_attempts_have():
+    named = re.findall(r'cause=~"(.+?)"', ALERTS)[0].split("|")
+    assert [name for name in named if not any(re.fullmatch(name, cause.value) for cause in Cause)] == []
 
 
 def ago(seconds: float):
