@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.backends import RemoteUserBackend
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import AnonymousUser, Group, User
 from django.core.exceptions import MiddlewareNotUsed, ValidationError
 from django.http import HttpRequest, HttpResponse
 
@@ -39,7 +39,7 @@ class ProxyBackend(RemoteUserBackend):
 
 
 class SingleSignOnMiddleware:
-    """Makes the request's person the one whom the proxy names, and ends a login by proxy that no header confirms.
+    """Makes the request's person the one whom the proxy names. Without the header a login by proxy does not count.
 
     Django's RemoteUserMiddleware is not used: it would count a closed account's requests as failed logins, and so lock
     out the address that all people of a lab may share.
@@ -54,7 +54,7 @@ class SingleSignOnMiddleware:
         name = name_from_proxy(request)
         if name is None:
             if request.session.get(auth.BACKEND_SESSION_KEY) == BACKEND:
-                auth.logout(request)
+                request.user = AnonymousUser()  # the session stays: a proxy may leave the header out for some addresses
         elif request.user.get_username() != name:
             _log_in(request, name)
         return self.get_response(request)
@@ -77,10 +77,10 @@ def name_from_proxy(request: HttpRequest) -> str | None:
 def _log_in(request: HttpRequest, name: str) -> None:
     """Log this person in instead of anybody who was; nobody, if their account is closed."""
     user = ProxyBackend().authenticate(request, name)
-    if user is not None:
+    if user is None:
+        request.user = AnonymousUser()
+    else:
         auth.login(request, user, backend=BACKEND)
-    elif request.user.is_authenticated:
-        auth.logout(request)
 
 
 def _is_trusted(peer: str | None) -> bool:

@@ -71,12 +71,14 @@ def test_a_person_with_an_account_keeps_their_roles():
 
 
 @pytest.mark.usefixtures("_sso")
-def test_a_login_by_proxy_ends_without_the_header_and_away_from_the_proxy():
+def test_a_login_by_proxy_counts_only_with_the_header_and_from_the_proxy():
     client = Client()
     assert person_of(client, "ada") == "ada"
-    assert person_of(client, "ada", peer=STRANGER) is None
-    assert person_of(client, "ada") == "ada"
     assert person_of(client, None) is None
+    assert person_of(client, "ada", peer=STRANGER) is None
+    assert client.get("/api/v1/runs/", REMOTE_ADDR=STRANGER).status_code == 401
+    assert person_of(client, "ada") == "ada"
+    assert AuditEntry.objects.filter(action="login").count() == 1
 
 
 @pytest.mark.usefixtures("_sso")
@@ -94,7 +96,8 @@ def test_a_login_by_password_stays_where_the_proxy_names_nobody(alice_client):
 def test_a_closed_account_is_refused_and_locks_nobody_out():
     make_user("ada", is_active=False)
     assert [person_of(Client(), "ada") for _ in range(6)] == [None] * 6
-    assert person_of(Client(), "bob") == "bob"
+    client = Client()
+    assert [person_of(client, name) for name in ("bob", "ada")] == ["bob", None]
     assert not AuditEntry.objects.filter(action__in=("login.failed", "login.lock")).exists()
 
 
