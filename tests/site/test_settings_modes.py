@@ -38,6 +38,12 @@ def test_production_refuses_to_start_without_its_secret(tmp_path):
     assert "SECRET_KEY must be given" in done.stderr
 
 
+def test_a_header_that_names_people_is_refused_where_no_proxy_is_named(tmp_path):
+    done = python("manage.py", "check", folder=tmp_path, MEMORYMARK_REMOTE_USER_HEADER="X-Forwarded-User")
+    assert done.returncode == 1
+    assert "MEMORYMARK_REMOTE_USER_PROXIES must name the proxies" in done.stderr
+
+
 def test_a_database_url_names_a_postgresql(tmp_path):
     show = "from memorymark_site import settings as s; d = s.DATABASES['default']; print(d['ENGINE'], d['NAME'])"
     done = python("-c", show, folder=tmp_path, DATABASE_URL="postgresql://u:p@db.example:5433/runs")
