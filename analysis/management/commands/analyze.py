@@ -25,7 +25,7 @@ from analysis.workers.supervisor import supervise
 from analysis.workers.tasks import rewake
 from engine.catalog import workload_ids
 from engine.errors import DeviceBusy, EngineError
-from engine.spec import RunSpec
+from engine.spec import VALUE_TYPES, RunSpec
 
 _INTERRUPTED_EXIT_STATUS = 130
 
@@ -99,11 +99,10 @@ def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
     """Add the option of a field of the spec. The spec itself validates the value."""
     name = "memory-limit" if field.name == "memory_limit_bytes" else field.name.replace("_", "-")
     default = "chosen by the model or the engine" if field.default is None else field.default
-    if str(field.type) == "bool":
+    if VALUE_TYPES[field.name] is bool:
         parser.add_argument(f"--{name}", dest=field.name, action=BooleanOptionalAction, default=None)
         return
-    kinds = {"int": int, "int | None": int, "float": float}
-    kind = str if field.name == "memory_limit_bytes" else kinds.get(str(field.type), str)
+    kind = str if field.name == "memory_limit_bytes" else VALUE_TYPES[field.name]
     parser.add_argument(f"--{name}", dest=field.name, type=kind, default=None, help=f"default: {default}")
 
 
