@@ -10,8 +10,9 @@ no_memory_seen        steps were counted, but nothing of their memory
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from ..errors import CommandUntunable
@@ -44,6 +45,8 @@ class Evidence:
     resting_bytes: int | None = None
     batch_peak_bytes: int | None = None
     micro_batches: int = 0
+    batch_axis: int = 0
+    """The dimension of the inputs that was the batch size."""
     ranks: tuple[int, ...] = ()
     """The peak of each rank in bytes, rank 0 first."""
     tokens_per_step: int | None = None
@@ -64,7 +67,8 @@ def evidence_of(
     """Return what one start with `batch_size` shows.
 
     `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
-    that the command was seen to train with: they tell a data set that is too small from a size that is ignored.
+    that the command was seen to train with, as the first dimension of its inputs: they tell a data set that is too
+    small from a size that is ignored. Another dimension may equal a size by chance.
     """
     if (refusal := _refused(readings, ended, batch_size)) is not None:
         return Evidence(refusal)
@@ -80,12 +84,16 @@ def evidence_of(
     counted = [_micro_batches(each, batch_size) for each in steps]
     if None in counted:
         return _short(steps, batch_size, ended, honoured)
-    if len(set(counted)) > 1:
-        raise CommandUntunable("ranks_disagree", f"the ranks consumed {counted} micro-batches of {batch_size} a step")
+    found = [each for each in counted if each is not None]
+    axis, micro_batches = found[0]
+    if len(set(found)) > 1:
+        each = [count for _, count in found]
+        raise CommandUntunable("ranks_disagree", f"the ranks consumed {each} micro-batches of {batch_size} a step")
     memories = [r.memory() for r in trained]
     if any(m is None for m in memories):
         raise CommandUntunable("no_memory_seen", "no allocation was seen: the training does not run on this device")
-    return _measured(batch_size, trained, steps, [m for m in memories if m], counted[0] or 0, limit_bytes, ended)
+    evidence = _measured(batch_size, trained, steps, [m for m in memories if m], micro_batches, limit_bytes, ended)
+    return replace(evidence, batch_axis=axis)
 
 
 def _measured(
@@ -121,7 +129,8 @@ def _measured(
         failed_phase=worst.phase if is_over else None,
         wall_seconds=ended.wall_seconds,
     )
-    tokens = [sum(t for _, _, t in step.forwards if t) for step in steps[0] if step.holds(batch_size, 0)]
+    full = [step for step in steps[0] if step.holds(batch_size, 0) == micro_batches]
+    tokens = [sum(t for _, _, t in step.forwards if t) for step in full]
     return Evidence(
         probe,
         resting_bytes=worst.resting_bytes,
@@ -185,24 +194,33 @@ def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
     )
 
 
-def _micro_batches(steps: Sequence[Step], batch_size: int) -> int | None:
-    """Return how many micro-batches of that size a full step consumes; None where too few steps are full.
+def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | None:
+    """Return the batch's dimension and how many micro-batches of that size a step consumes; None where too few did.
 
-    Short steps, as at the end of a data set, are left out. A few training loops put the batch in the second dimension.
+    Only steps whose memory was read count, and of those not the short ones, as at the end of a data set. A gradient
+    scaler may skip a step, which makes the next one look longer: the most frequent count. Where none occurs twice, as
+    with an optimizer that calls a closure, the lowest. A few training loops put the batch in the second dimension.
     """
     for axis in (0, 1):
-        held = [step.holds(batch_size, axis) for step in steps]
-        full = max(held, default=0)
-        if full and held.count(full) >= LEAST_FULL_STEPS:
-            return full
+        held = [count for step in steps if not step.is_timed and (count := step.holds(batch_size, axis))]
+        if len(held) >= LEAST_FULL_STEPS:
+            times = Counter(held)
+            most = max(times.values())
+            return axis, min(held) if most == 1 else max(count for count in times if times[count] == most)
     return None
 
 
 def _short(steps: Sequence[Sequence[Step]], batch_size: int, ended: Ended, honoured: Collection[int]) -> Evidence:
     """Tell a data set that is too small for the wanted size from a training that ignores it."""
-    seen = sorted({size for each in steps for step in each for size in step.seen()})
+    watched = [step for each in steps for step in each if not step.is_timed]
+    seen = sorted({size for step in watched for size in step.seen()})
     largest = max(seen, default=0)
     what = f"started with batch size {batch_size}, the training was given {', '.join(map(str, seen)) or 'nothing'}"
+    later = [step for each in steps for step in each if step.is_timed and step.holds(batch_size, 0)]
+    if later:
+        raise CommandUntunable(
+            "batch_size_ignored", f"{what}; after the steps whose memory was read it was: more --soak-steps read more"
+        )
     if largest < batch_size and largest > max(honoured, default=largest):
         return Evidence(_out_of_data(batch_size, f"{what}: the data has no more", ended), most_samples=largest)
     raise CommandUntunable("batch_size_ignored", what)

@@ -8,7 +8,7 @@ is no probe but a reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..spec import MEMORY_STEPS
@@ -30,15 +30,19 @@ class Step:
     is_timed: bool
 
     def holds(self, batch_size: int, axis: int) -> int:
-        """Return how many micro-batches of that size it consumed.
+        """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
 
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
+        Smaller ones are the last of a data set, or the parts of a batch that failed as a whole.
         """
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
+        largest = max(calls, default=0)
+        if any(n == largest and len(shape) > axis and shape[axis] < batch_size for n, shape, _ in self.forwards):
+            return 0
         drawn = sum(len(shape) > axis and shape[axis] == batch_size for shape in self.batches)
         if self.forwards and not calls:
             return 0
-        called = calls.count(max(calls, default=0))
+        called = calls.count(largest)
         return min(drawn, called) if drawn and called else drawn or called
 
     def seen(self) -> set[int]:
@@ -151,33 +155,72 @@ def cpu_memory(
     A block made while data is loaded counts from the end of the loading on, if it is still there: the batch. What the
     loading itself takes would be the host's.
     """
-    live: dict[int, int] = {address: size for address, size in held}  # noqa: C416 - pairs, each a list
-    loaded: dict[int, int] = {}
-    now = peak = batch_peak = sum(live.values())
-    phase, peak_phase, is_loading, resting = None, None, False, None
+    live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
+    peak = batch_peak = live.bytes
+    phase, peak_phase, resting = None, None, None
     for _, *event in sorted(events, key=lambda each: each[0]):
         if len(event) == 1:
             name, *details = marks[event[0]][1:]
             if name == "phase":
                 phase = details[0]
+                if phase == "forward":  # what it was given stands in the mark at its end
+                    live.give(phase, next((m for m in marks[event[0] :] if m[1] == "forward"), ())[5:])
+            elif name == "batch":
+                live.give(name, details[3:])
             elif name == "loading":
-                is_loading = True
+                live.is_loading = True
             elif name == "loaded":
-                is_loading, live = False, live | loaded
-                now += sum(loaded.values())
-                loaded = {}
+                live.end_loading()
             elif name == "step":
-                phase, resting = None, now
+                phase, resting = None, live.bytes
         elif event[1] < 0:
-            if loaded.pop(event[0], None) is None:
-                now -= live.pop(event[0], 0)
-        elif is_loading:
-            loaded[event[0]] = event[1]
+            live.free(event[0])
         else:
-            live[event[0]] = event[1]
-            now += event[1]
-        if now > peak:
-            peak, peak_phase = now, phase
+            live.allocate(*event)
+        if live.bytes > peak:
+            peak, peak_phase = live.bytes, phase
         if phase != OPTIMIZER_STEP:
-            batch_peak = max(now, batch_peak)
+            batch_peak = max(live.bytes, batch_peak)
     return Memory(peak, peak_phase, resting, batch_peak)
+
+
+@dataclass
+class _Live:
+    """The blocks that live at one moment of a replay, by address.
+
+    `given` are inputs of the training that no allocation was seen of: a batch from a worker process, a slice of the
+    data set, an array's memory, or one made before the watch began. On a device each would have been copied there, so
+    they count until they are freed or the next inputs take their place.
+    """
+
+    blocks: dict[int, int]
+    loaded: dict[int, int] = field(default_factory=dict)
+    given: dict[str, dict[int, int]] = field(default_factory=dict)
+    is_loading: bool = False
+
+    def __post_init__(self) -> None:
+        self.bytes = sum(self.blocks.values())
+
+    def allocate(self, address: int, size: int) -> None:
+        if self.is_loading:
+            self.loaded[address] = size
+        else:
+            self.blocks[address] = size
+            self.bytes += size
+
+    def free(self, address: int) -> None:
+        if self.loaded.pop(address, None) is None:
+            self.bytes -= self.blocks.pop(address, 0)
+            self.bytes -= sum(inputs.pop(address, 0) for inputs in self.given.values())
+
+    def end_loading(self) -> None:
+        self.is_loading, self.blocks = False, self.blocks | self.loaded
+        self.bytes += sum(self.loaded.values())
+        self.loaded = {}
+
+    def give(self, name: str, inputs: Sequence[Sequence[Sequence[int]]]) -> None:
+        self.bytes -= sum(self.given.pop(name, {}).values())
+        others = [address for each in self.given.values() for address in each]
+        known = self.blocks.keys() | self.loaded.keys() | set(others)
+        self.given[name] = {address: size for each in inputs for address, size in each if address not in known}
+        self.bytes += sum(self.given[name].values())

@@ -188,7 +188,8 @@ class _Tuning:
     def _evidence(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
         is_cpu = self.device is not None and self.device.kind == "cpu"
         limit_bytes = self.device.limit_bytes if is_cpu and self.device is not None else None
-        honoured = {p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)}
+        trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
+        honoured = {size for size in trained if self.evidence[size].batch_axis == 0}
         batch = self.spec.batch
         return evidence_of(readings, ended, batch_size, limit_bytes=limit_bytes, batch=batch, honoured=honoured)
 

@@ -36,9 +36,14 @@ def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     tensors += [t.grad for t in tensors if t.is_leaf]
     states = [state for each in objects if id(each) in optimizers for state in each.state.values()]
     tensors += [t for state in states for t in state.values()]
-    found = [getattr(t, "_local_tensor", t) for t in tensors if issubclass(type(t), torch.Tensor)]
-    storages = [t.untyped_storage() for t in found if t.device.type == "cpu"]
+    storages = [t.untyped_storage() for t in _on_cpu(torch, tensors)]
     return {storage.data_ptr(): storage.nbytes() for storage in storages}
+
+
+def _on_cpu(torch: Any, tensors: Any) -> list[Any]:
+    """Return those that have memory of a CPU; a sharded tensor by its part here. A sparse one has no storage."""
+    found = [getattr(t, "_local_tensor", t) for t in tensors if issubclass(type(t), torch.Tensor)]
+    return [t for t in found if t.device.type == "cpu" and t.layout is torch.strided and not t.is_nested]
 
 
 def allocator_events(profile: Any) -> list[list[int]]:
@@ -55,8 +60,11 @@ def allocator_events(profile: Any) -> list[list[int]]:
     return events
 
 
-def shape_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None]:
-    """Return the first two dimensions of the first tensor in `value`, and the elements of its first whole numbers."""
+def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, list[list[int]]]:
+    """Return dimensions of the first tensor in `value`, elements of its first whole numbers, address and bytes of all.
+
+    The first two dimensions; of a table only its rows: its columns are nothing that could be a batch size.
+    """
     waiting: list[Any] = [value]
     tensors: list[Any] = []
     while waiting and len(tensors) < _SOME_TENSORS:
@@ -67,6 +75,9 @@ def shape_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None]:
             waiting = [*each.values(), *waiting]
         elif isinstance(each, (list, tuple)):
             waiting = [*each, *waiting]
-    shape = next((list(t.shape[:2]) for t in tensors if t.ndim), None)
+    first = next((t for t in tensors if t.ndim), None)
+    is_table = first is not None and first.ndim == 2 and first.is_floating_point()
+    shape = None if first is None else list(first.shape[: 1 if is_table else 2])
     tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
-    return shape, tokens
+    held = [(t.untyped_storage(), t.numel() * t.element_size()) for t in _on_cpu(torch, tensors)]
+    return shape, tokens, [[storage.data_ptr(), min(size, storage.nbytes())] for storage, size in held]

@@ -48,7 +48,7 @@ class Watch:
                 batch = draw(iterator)
             finally:
                 self.mark("loaded")
-            self.mark("batch", torch.is_grad_enabled(), *read.shape_of(torch, batch))
+            self.mark("batch", torch.is_grad_enabled(), *read.inputs_of(torch, batch))
             return batch
 
         optim.Optimizer.__init__, loaders._BaseDataLoaderIter.__next__ = made_optimizer, drawn
@@ -92,8 +92,8 @@ class Watch:
         if not self.torch.compiler.is_compiling():
             self.depth -= 1
             if self.depth == 0 and module.training and self.torch.is_grad_enabled():
-                shape, tokens = read.shape_of(self.torch, [arguments, options])
-                self.mark("forward", sum(t.numel() for t in module.parameters()), shape, tokens)
+                inputs = read.inputs_of(self.torch, [arguments, options])
+                self.mark("forward", sum(t.numel() for t in module.parameters()), *inputs)
                 self.phase("backward")
 
     def start(self, device: Any) -> None:

@@ -75,9 +75,32 @@ def test_short_batches_at_the_end_of_the_data_are_left_out() -> None:
     assert judged([reading(accumulated)]).micro_batches == 4
 
 
+def test_a_gradient_scaler_that_skips_the_first_steps_leaves_a_longer_one_that_does_not_count() -> None:
+    assert judged([reading([[40] * 3, *steps(40)])]).micro_batches == 1
+
+
+def test_a_closure_that_is_called_differently_often_is_counted_by_its_fewest_calls() -> None:
+    assert judged([reading([[40] * calls for calls in (25, 21, 20, 19, 18)])]).micro_batches == 18
+
+
+def test_full_steps_that_came_after_the_memory_was_read_prove_nothing_of_it() -> None:
+    warm_up = [[2]] * MEMORY_STEPS + [[40]] * TIMED_STEPS
+    assert why_not([reading(warm_up)]) == "batch_size_ignored"
+
+
+def test_a_batch_that_was_cut_into_smaller_ones_after_it_failed_was_not_trained() -> None:
+    assert why_not([reading([[40, 20, 20]] * (MEMORY_STEPS + TIMED_STEPS))]) == "batch_size_ignored"
+
+
 def test_a_training_that_ignores_the_size_is_no_answer() -> None:
     assert why_not([reading(steps(8))]) == "batch_size_ignored"
     assert why_not([reading(steps(8))], honoured={8}) == "batch_size_ignored"
+
+
+def test_a_second_dimension_that_equals_the_size_by_chance_is_told_from_the_batch() -> None:
+    marks = [[at, name, *([d[0], [40, 16], None] if name == "forward" else d)] for at, name, *d in marks_of(steps(16))]
+    evidence = judged([reading([], marks=[m for m in marks if m[1] != "batch"])], 16)
+    assert (evidence.probe.outcome, evidence.batch_axis) == (Outcome.FITS, 1)
 
 
 def test_a_data_set_that_is_too_small_limits_the_size_and_is_no_refusal_of_memory() -> None:
@@ -150,6 +173,32 @@ def test_what_is_loaded_counts_from_the_end_of_the_loading_on_and_only_what_stay
     events = [[1, 0], [2, 10, 500], [3, 11, 40], [4, 10, -500], [5, 1], [6, 2], [7, 12, 60], [8, 12, -60], [9, 3]]
     memory = cpu_memory([[1, 100]], events, marks)
     assert (memory.peak_bytes, memory.phase, memory.resting_bytes) == (200, "forward", 140)
+
+
+def test_inputs_that_no_allocation_was_seen_of_count_until_the_next_ones() -> None:
+    """A batch of a worker process, a slice of the data set, or one made before the first step is still the batch."""
+    phase, forward = [0, "phase", "forward", None], [0, "forward", 9, [8], None]
+    marks = [phase, [*forward, [[20, 30]]], phase, [*forward, [[21, 40]]]]
+    events = [[1, 0], [2, 10, 50], [3, 1], [4, 10, -50], [5, 2], [6, 10, 50], [7, 3], [8, 10, -50]]
+    assert cpu_memory([[1, 100]], events, marks).peak_bytes == 190
+
+
+def test_inputs_that_were_allocated_while_watched_or_belong_to_the_model_count_once() -> None:
+    marks = [[0, "phase", "forward", None], [0, "forward", 9, [8], None, [[10, 50], [1, 100]]]]
+    assert cpu_memory([[1, 100]], [[1, 10, 50], [2, 0], [3, 1], [4, 10, -50]], marks).peak_bytes == 150
+
+
+def test_an_input_made_before_the_watch_ends_when_it_is_freed() -> None:
+    marks = [[0, "phase", "forward", None], [0, "forward", 9, [8], None, [[20, 30]]], [0, "step", 1]]
+    events = [[1, 0], [2, 1], [3, 20, -30], [4, 11, 10], [5, 2]]
+    memory = cpu_memory([[1, 100]], events, marks)
+    assert (memory.peak_bytes, memory.resting_bytes) == (130, 110)
+
+
+def test_a_batch_of_a_loader_s_workers_counts_with_its_labels() -> None:
+    marks = [[0, "batch", True, [8], None, [[20, 30], [21, 8]]], [0, "phase", "forward", None]]
+    marks += [[0, "forward", 9, [8], None, [[20, 30]]]]
+    assert cpu_memory([[1, 100]], [[1, 0], [2, 1], [3, 2]], marks).peak_bytes == 138
 
 
 def test_the_optimizer_s_own_peak_is_told_from_what_grows_with_the_batch() -> None:
