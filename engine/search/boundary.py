@@ -41,9 +41,7 @@ def boundary_of_soak(
 def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
     """Return the boundary of a run whose speeds are compared again, with a note of where its certificate comes from."""
     note = "the limit is an earlier run's, on the same device with the same environment: only the speeds are new"
-    if boundary.note and note in boundary.note:
-        return boundary
-    return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
+    return with_note(boundary, note)
 
 
 def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
@@ -61,15 +59,20 @@ def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device:
     return replace(refused, largest_batch_size=None, certified=False, reason=reason)
 
 
+def with_note(boundary: Boundary, note: str | None) -> Boundary:
+    """Add a note to those that the boundary has, once."""
+    if note is None or (boundary.note and note in boundary.note):
+        return boundary
+    return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
+
+
 def with_current_size_note(boundary: Boundary, spec: SearchSpec) -> Boundary:
     """Add why today's size has no figures where it is above the maximum: nothing above that is ever run."""
     current, maximum = spec.current_batch_size, spec.max_batch_size
     if current <= maximum or spec.check_batch_size is not None:
         return boundary
     note = f"the current batch size, {current}, was not measured: it is above the maximum of {maximum}"
-    if boundary.note and note in boundary.note:
-        return boundary
-    return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
+    return with_note(boundary, note)
 
 
 def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:

@@ -51,6 +51,8 @@ class Evidence:
     """The peak of each rank in bytes, rank 0 first."""
     tokens_per_step: int | None = None
     waiting_fraction: float | None = None
+    caveat: str | None = None
+    """Why the training may take more later than in the steps that were watched."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
 
@@ -93,7 +95,9 @@ def evidence_of(
     if any(m is None for m in memories):
         raise CommandUntunable("no_memory_seen", "no allocation was seen: the training does not run on this device")
     evidence = _measured(batch_size, trained, steps, [m for m in memories if m], micro_batches, limit_bytes, ended)
-    return replace(evidence, batch_axis=axis)
+    lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
+    growth = max(m.growth_bytes for m in memories if m)
+    return replace(evidence, batch_axis=axis, caveat=_caveat(lengths, growth))
 
 
 def _measured(
@@ -208,6 +212,22 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
             most = max(times.values())
             return axis, min(held) if most == 1 else max(count for count in times if times[count] == most)
     return None
+
+
+def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int) -> str | None:
+    """Say why later steps may take more than those watched. One length of several modules is no difference."""
+    parts = []
+    longest = [max(each) for each in lengths if each]
+    if longest and min(longest) < max(longest):
+        parts.append(
+            f"the batches that were watched were {min(longest)} to {max(longest)} long: a longer one takes more memory"
+        )
+    if growth_bytes:
+        parts.append(
+            f"each step left {format_bytes(growth_bytes)} more behind than the one before: "
+            "if that goes on, the training runs out of memory later"
+        )
+    return "; ".join(parts) or None
 
 
 def _short(steps: Sequence[Sequence[Step]], batch_size: int, ended: Ended, honoured: Collection[int]) -> Evidence:

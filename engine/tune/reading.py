@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from ..spec import MEMORY_STEPS
 
 OPTIMIZER_STEP = "optimizer_step"
+LEAST_RISES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class Step:
         called = calls.count(largest)
         return min(drawn, called) if drawn and called else drawn or called
 
+    def lengths(self, batch_size: int, axis: int) -> set[int]:
+        """Return the other of the first two dimensions of what had that size: of sequences, their length."""
+        shapes = [shape for _, shape, _ in self.forwards] or self.batches
+        return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
+
     def seen(self) -> set[int]:
         """Return the leading dimensions that the step was given."""
         return {shape[0] for _, shape, _ in self.forwards if shape} or {shape[0] for shape in self.batches if shape}
@@ -63,6 +70,7 @@ class Memory:
     resting_bytes: int | None
     batch_peak_bytes: int | None
     reserved_bytes: int | None = None
+    growth_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,7 @@ def cpu_memory(
     """
     live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
     peak = batch_peak = live.bytes
-    phase, peak_phase, resting = None, None, None
+    phase, peak_phase, rests = None, None, []
     for _, *event in sorted(events, key=lambda each: each[0]):
         if len(event) == 1:
             name, *details = marks[event[0]][1:]
@@ -172,7 +180,8 @@ def cpu_memory(
             elif name == "loaded":
                 live.end_loading()
             elif name == "step":
-                phase, resting = None, live.bytes
+                phase = None
+                rests.append(live.bytes)
         elif event[1] < 0:
             live.free(event[0])
         else:
@@ -181,7 +190,9 @@ def cpu_memory(
             peak, peak_phase = live.bytes, phase
         if phase != OPTIMIZER_STEP:
             batch_peak = max(live.bytes, batch_peak)
-    return Memory(peak, peak_phase, resting, batch_peak)
+    rises = [later - earlier for earlier, later in pairwise(rests[1:])]  # the first step makes the optimizer's state
+    growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
+    return Memory(peak, peak_phase, rests[-1] if rests else None, batch_peak, growth_bytes=max(growth, 0))
 
 
 @dataclass

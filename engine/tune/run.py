@@ -12,7 +12,7 @@ from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ..machine import host
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
-from ..search.boundary import boundary_of_search, with_current_size_note
+from ..search.boundary import boundary_of_search, with_current_size_note, with_note
 from ..search.reserve import edge_size
 from ..search.unguided import Found
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
@@ -135,7 +135,8 @@ class _Tuning:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
         steps = max((p.steps for p in self.probes if p.fits and p.batch_size == found.largest), default=0)
-        return replace(boundary, soak_steps=steps)
+        of_largest = self.evidence.get(found.largest)
+        return with_note(replace(boundary, soak_steps=steps), of_largest.caveat if of_largest else None)
 
     def _start_at_the_reserve(self, largest: int) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""

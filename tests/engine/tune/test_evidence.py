@@ -201,6 +201,26 @@ def test_a_batch_of_a_loader_s_workers_counts_with_its_labels() -> None:
     assert cpu_memory([[1, 100]], [[1, 0], [2, 1], [3, 2]], marks).peak_bytes == 138
 
 
+def test_memory_that_rises_with_every_step_is_told_from_memory_that_varies() -> None:
+    marks = [[0, "step", 1]]
+    rising = [event for at in range(5) for event in ([2 * at, 10 + at, 30], [2 * at + 1, 0])]
+    varying = [event for at, n in enumerate((10, 90, 20, 80)) for event in ([2 * at, 10 + at, n], [2 * at + 1, 0])]
+    assert cpu_memory([[1, 100]], rising, marks).growth_bytes == 30
+    assert cpu_memory([[1, 100]], varying, marks).growth_bytes == 0
+    grown = [event for at in range(5) for event in ([2 * at, 10 + at, 30], [2 * at + 1, 8])]
+    assert marks_of(steps(40))[8][1] == "step"
+    assert "30 B more behind" in (judged([reading(steps(40), events=grown)]).caveat or "")
+
+
+def test_batches_of_different_lengths_are_said_to_be_so() -> None:
+    marks = marks_of(steps(40))
+    assert judged([reading([], marks=marks)]).caveat is None
+    forwards = [mark for mark in marks if mark[1] == "forward"]
+    for length, mark in enumerate(forwards, 90):
+        mark[3] = [40, length]
+    assert "90 to 94 long" in (judged([reading([], marks=marks)]).caveat or "")
+
+
 def test_the_optimizer_s_own_peak_is_told_from_what_grows_with_the_batch() -> None:
     marks = [[0, "phase", "forward", None], [0, "phase", "optimizer_step", None], [0, "step", 1]]
     events = [[1, 0], [2, 10, 50], [3, 10, -50], [4, 1], [5, 11, 400], [6, 11, -400], [7, 2]]
