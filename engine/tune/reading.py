@@ -7,7 +7,7 @@ is no probe but a reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from ..spec import MEMORY_STEPS
 
 OPTIMIZER_STEP = "optimizer_step"
 LEAST_RISES = 2
+GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ def cpu_memory(
 ) -> Memory:
     """Replay the allocator's events: what would live on a device.
 
-    A block made while data is loaded counts from the end of the loading on, if it is still there: the batch. What the
-    loading itself takes would be the host's.
+    A block made while data is loaded counts once it is handed over with a batch. What else the loading takes would be
+    the host's: its scratch, and a batch that the loader keeps for later since its workers answer out of turn.
     """
     live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
     peak = batch_peak = live.bytes
@@ -172,13 +173,16 @@ def cpu_memory(
             if name == "phase":
                 phase = details[0]
                 if phase == "forward":  # what it was given stands in the mark at its end
-                    live.give(phase, next((m for m in marks[event[0] :] if m[1] == "forward"), ())[5:])
+                    forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
+                    live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
             elif name == "batch":
-                live.give(name, details[3:])
+                inputs = details[GIVEN] if len(details) > GIVEN else []
+                live.hand_over({address for address, _ in inputs} or set(live.loaded))
+                live.give(name, inputs)
             elif name == "loading":
                 live.is_loading = True
             elif name == "loaded":
-                live.end_loading()
+                live.is_loading = False
             elif name == "step":
                 phase = None
                 rests.append(live.bytes)
@@ -201,7 +205,8 @@ class _Live:
 
     `given` are inputs of the training that no allocation was seen of: a batch from a worker process, a slice of the
     data set, an array's memory, or one made before the watch began. On a device each would have been copied there, so
-    they count until they are freed or the next inputs take their place.
+    they count until they are freed or the next inputs take their place. `loaded` was made by the loader and not handed
+    over yet.
     """
 
     blocks: dict[int, int]
@@ -224,14 +229,14 @@ class _Live:
             self.bytes -= self.blocks.pop(address, 0)
             self.bytes -= sum(inputs.pop(address, 0) for inputs in self.given.values())
 
-    def end_loading(self) -> None:
-        self.is_loading, self.blocks = False, self.blocks | self.loaded
-        self.bytes += sum(self.loaded.values())
-        self.loaded = {}
+    def hand_over(self, addresses: Collection[int]) -> None:
+        batch = {address: self.loaded.pop(address) for address in addresses if address in self.loaded}
+        self.blocks |= batch
+        self.bytes += sum(batch.values())
 
-    def give(self, name: str, inputs: Sequence[Sequence[Sequence[int]]]) -> None:
+    def give(self, name: str, inputs: Sequence[Sequence[int]]) -> None:
+        self.hand_over({address for address, _ in inputs})
         self.bytes -= sum(self.given.pop(name, {}).values())
-        others = [address for each in self.given.values() for address in each]
-        known = self.blocks.keys() | self.loaded.keys() | set(others)
-        self.given[name] = {address: size for each in inputs for address, size in each if address not in known}
+        known = self.blocks.keys() | {address for each in self.given.values() for address in each}
+        self.given[name] = {address: size for address, size in inputs if address not in known}
         self.bytes += sum(self.given[name].values())

@@ -168,11 +168,19 @@ def test_a_size_that_was_to_be_set_and_found_no_place_is_no_answer() -> None:
     assert why_not([reading(steps(40))], batch="dataloader") == "batch_size_not_set"
 
 
-def test_what_is_loaded_counts_from_the_end_of_the_loading_on_and_only_what_stays() -> None:
-    marks = [[0, "loading"], [0, "loaded"], [0, "phase", "forward", None], [0, "step", 1]]
-    events = [[1, 0], [2, 10, 500], [3, 11, 40], [4, 10, -500], [5, 1], [6, 2], [7, 12, 60], [8, 12, -60], [9, 3]]
+def test_what_is_loaded_counts_once_it_is_handed_over_and_what_the_loader_keeps_never_does() -> None:
+    """Workers answer out of turn: the loader then holds a batch for later, which would be the host's."""
+    marks = [[0, "loading"], [0, "loaded"], [0, "batch", True, [8], None, [[11, 40]]], [0, "phase", "forward", None]]
+    marks += [[0, "forward", 9, [8], None, [[11, 40]]], [0, "step", 1]]
+    events = [[1, 0], [2, 10, 500], [3, 11, 40], [4, 10, -500], [5, 13, 40], [6, 1], [7, 2], [8, 3], [9, 12, 60]]
+    events += [[10, 4], [11, 12, -60], [12, 5], [13, 13, -40]]
     memory = cpu_memory([[1, 100]], events, marks)
     assert (memory.peak_bytes, memory.phase, memory.resting_bytes) == (200, "forward", 140)
+
+
+def test_a_batch_whose_tensors_cannot_be_listed_counts_with_all_that_was_loaded() -> None:
+    marks = [[0, "loading"], [0, "loaded"], [0, "batch", True, None, None, []]]
+    assert cpu_memory([[1, 100]], [[1, 0], [2, 10, 50], [3, 1], [4, 2]], marks).peak_bytes == 150
 
 
 def test_inputs_that_no_allocation_was_seen_of_count_until_the_next_ones() -> None:

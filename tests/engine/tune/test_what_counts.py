@@ -1,0 +1,36 @@
+"""What counts as a training's memory does not hang on how its script is written."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.tune.launch import Watching, start
+from engine.tune.spec import TuneSpec
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "tune_scripts"
+PARAMETERS_BYTES = 4 * (64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
+SIZE = 1_000
+
+
+def peak_bytes(name: str, *arguments: str) -> int:
+    command = (sys.executable, str(SCRIPTS / name), "{batch_size}", *arguments)
+    readings, _ = start(TuneSpec(command, device="cpu"), SIZE, Watching(5, timed_steps=1), seconds=300)
+    (memory,) = [each.memory() for each in readings if each.is_done]
+    return memory.peak_bytes
+
+
+def test_a_batch_counts_whether_a_worker_process_made_it_or_not() -> None:
+    assert peak_bytes("workers.py", "0") == peak_bytes("workers.py", "2")
+
+
+def test_a_batch_counts_whether_gathered_sliced_or_made_once_and_the_data_set_never() -> None:
+    gathered = peak_bytes("whole_data.py", "gather")
+    assert gathered < 100_000_000
+    assert peak_bytes("whole_data.py", "slice") == peak_bytes("whole_data.py", "once") == gathered
+
+
+def test_an_averaged_copy_of_the_model_counts_with_its_very_bytes() -> None:
+    assert peak_bytes("averaged.py", "ema") - peak_bytes("averaged.py") == PARAMETERS_BYTES
