@@ -32,7 +32,7 @@ from analysis.http.query_string import BadQuery
 from analysis.models import Measurement, Run, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.pages.history.export import csv_chunks, json_chunks
-from analysis.pages.history.filters import RunFilter, RunOrderForm
+from analysis.pages.history.filters import RunFilter, RunOrderForm, only_given
 from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.permissions import signed_in_user
 from analysis.runs import services
@@ -206,7 +206,7 @@ class RunDetail(StrictView):
 
 def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
     """Read a list's query string as the page does. Raises BadQuery."""
-    wanted = parse_query(query, filters)
+    wanted = parse_query(query, only_given(filters, query))
     if wanted.problems:
         raise BadQuery(*wanted.problems)
     return wanted

@@ -8,6 +8,7 @@ import pytest
 from django.http import QueryDict
 
 from analysis.models import Run
+from analysis.pages.history.filters import RunFilter, only_given
 from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from analysis.runs.search_terms import search_terms
@@ -205,3 +206,16 @@ def test_a_view_is_told_in_words():
 def test_dropping_one_filter_keeps_the_others_and_the_order():
     view = parse_query(QueryDict("state=failed&model=bert&sort=-largest&after=7"))
     assert view.chosen[0].without == "state=failed&sort=-largest"
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", set()),
+        ("sort=-largest", set()),
+        ("state=failed&q=bert", {"state", "q"}),
+        ("modell=bert", set(RunFilter.base_filters)),
+    ],
+)
+def test_a_list_without_a_form_has_the_filters_that_are_given_and_all_to_name_them_in_an_error(query, names):
+    assert set(only_given(RunFilter, QueryDict(query)).base_filters) == names
