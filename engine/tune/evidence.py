@@ -6,13 +6,15 @@ batch_size_ignored    the training was given batches of another size than it was
 ranks_disagree        the processes of one training did not consume the same
 ended_early           the command ended in order before enough optimizer steps
 no_memory_seen        steps were counted, but nothing of their memory
+memory_varies         a smaller batch took clearly more memory than a larger one: it differs from start to start
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
 from ..errors import CommandUntunable
@@ -23,6 +25,7 @@ from ..units import format_bytes
 from .reading import Memory, Reading, Step
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments"}
+CLEAR_FALL = 0.01
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
 
 
@@ -98,6 +101,21 @@ def evidence_of(
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
     growth = max(m.growth_bytes for m in memories if m)
     return replace(evidence, batch_axis=axis, caveat=_caveat(lengths, growth))
+
+
+def check_memory_rises(peaks: Mapping[int, int]) -> None:
+    """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
+
+    For peaks counted by the allocator's own events, which are those of every start with that size. Where they are not,
+    two neighbouring sizes prove no boundary.
+    """
+    for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
+        if fewer < more * (1 - CLEAR_FALL):
+            raise CommandUntunable(
+                "memory_varies",
+                f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
+                "the memory of this command differs from start to start",
+            )
 
 
 def _measured(

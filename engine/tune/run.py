@@ -18,7 +18,7 @@ from ..search.unguided import Found
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
 from ..speed.comparison import Comparison
 from .disk import changed_files
-from .evidence import Ended, Evidence, evidence_of
+from .evidence import Ended, Evidence, check_memory_rises, evidence_of
 from .launch import Watching, start
 from .next_size import Start, next_size
 from .reading import Reading
@@ -179,6 +179,8 @@ class _Tuning:
         probe = replace(evidence.probe, purpose=purpose)
         self.evidence[batch_size] = evidence
         self.probes.append(probe)
+        if self.device is not None and self.device.kind == "cpu" and not any(e.caveat for e in self.evidence.values()):
+            check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in self.probes if p.peak_allocated_bytes})
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
