@@ -6,7 +6,7 @@ batch_size_ignored    the training was given batches of another size than it was
 ranks_disagree        the processes of one training did not consume the same
 ended_early           the command ended in order before enough optimizer steps
 no_memory_seen        steps were counted, but nothing of their memory
-memory_varies         a smaller batch took clearly more memory than a larger one: it differs from start to start
+memory_varies         a smaller batch took clearly more memory than a larger one: no boundary is to be trusted
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def evidence_of(
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
     """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
 
-    For peaks counted by the allocator's own events, which are those of every start with that size. Where they are not,
+    For peaks counted by the allocator's own events. Where they differ from start to start, or with what is computed,
     two neighbouring sizes prove no boundary.
     """
     for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
@@ -114,7 +114,7 @@ def check_memory_rises(peaks: Mapping[int, int]) -> None:
             raise CommandUntunable(
                 "memory_varies",
                 f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
-                "the memory of this command differs from start to start",
+                "the memory of this command does not rise with its batch size alone",
             )
 
 
