@@ -14,6 +14,9 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ROOT = Path(__file__).parents[3]
+ONE_START = ("--max", "24", "--current-batch-size", "24")  # how a search goes on is test_next_size's
+AT_THE_MAXIMUM = {"largest_batch_size": 24, "certified": False, "refused_batch_size": None, "refusal": None}
+AT_THE_MAXIMUM |= {"reason": "max_batch_size", "soak_steps": 5, "note": None}
 TUNE = (sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json")
 
 
@@ -46,31 +49,27 @@ def test_a_plain_script_gets_its_exact_largest_batch_size() -> None:
 
 
 def test_the_script_of_the_readme_is_tuned() -> None:
-    boundary = tuned("--memory-limit", "64MiB", *script("ten_lines.py", "{batch_size}"))["boundary"]
-    assert boundary["certified"]
+    assert tuned(*ONE_START, *script("ten_lines.py", "{batch_size}"))["boundary"] == AT_THE_MAXIMUM
 
 
 def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
-    result = tuned("--memory-limit", "8MiB", "--batch", "dataloader", *script("hard_coded.py"))
-    assert result["boundary"]["certified"]
-    assert result["training"]["micro_batches"] == 4
+    result = tuned(*ONE_START, "--batch", "dataloader", *script("hard_coded.py"))
+    assert (result["boundary"], result["training"]["micro_batches"]) == (AT_THE_MAXIMUM, 4)
 
 
 def test_a_gan_that_reads_the_environment_is_tuned() -> None:
-    assert tuned("--memory-limit", "4MiB", "--batch", "env", *script("gan.py"))["boundary"]["certified"]
+    assert tuned(*ONE_START, "--batch", "env", *script("gan.py"))["boundary"] == AT_THE_MAXIMUM
 
 
 def test_a_trainer_is_tuned_by_its_arguments() -> None:
-    command = script("trainer.py", "{out}")
-    result = tuned("--memory-limit", "4MiB", "--batch", "hf", *command, PYTHONPATH=str(ROOT))
-    assert result["boundary"]["certified"]
-    assert result["training"]["tokens_per_step"] == 16 * result["boundary"]["largest_batch_size"]
+    result = tuned(*ONE_START, "--batch", "hf", *script("trainer.py", "{out}"), PYTHONPATH=str(ROOT))
+    assert (result["boundary"], result["training"]["tokens_per_step"]) == (AT_THE_MAXIMUM, 16 * 24)
 
 
 def test_every_rank_of_a_distributed_training_is_seen() -> None:
     torchrun = ("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
-    result = tuned("--memory-limit", "2MiB", *torchrun, str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
-    assert result["boundary"]["certified"]
+    result = tuned(*ONE_START, *torchrun, str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
+    assert result["boundary"] == AT_THE_MAXIMUM
     assert (result["training"]["ranks"], len(result["training"]["rank_peaks_bytes"])) == (2, 2)
 
 
