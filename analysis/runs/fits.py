@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.models import Device, Run, State
-from analysis.runs.reuse import LOOKED_THROUGH_MAX, NOT_MEASURED, classes_of, measured_alone, stack_of, stacks_now
-from engine.errors import SpecError
+from analysis.runs.reuse import NOT_MEASURED, classes_of, part_without, runs_with_todays_software, stored_spec
 from engine.result import Reason
-from engine.spec import DEFAULTS, RunSpec
+from engine.spec import RunSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -60,24 +59,22 @@ def fit_under_way(spec: RunSpec, user: User) -> Run | None:
         state__in=(State.QUEUED, State.RUNNING), requested_by=user, model=spec.model, cancel_requested=False
     )
     for run in going_on.with_places().order_by("pk"):
-        stored = _spec_of(run)
+        stored = stored_spec(run)
         if stored is None or stored.check_batch_size != spec.check_batch_size:
             continue
-        if _part(stored) == _part(spec) and _is_for(run, spec.device):
+        is_equal = part_without(stored, _NOT_OF_ONE_SIZE) == part_without(spec, _NOT_OF_ONE_SIZE)
+        if is_equal and _is_for(run, spec.device):
             return run
     return None
 
 
 def _of_class(spec: RunSpec, same: Sequence[Device]) -> FitAnswer | None:
-    stacks, wanted = set(stacks_now(same)), _part(spec)
-    if not stacks or spec.check_batch_size is None:
+    if spec.check_batch_size is None:
         return None
-    for run in measured_alone(spec, same[0])[:LOOKED_THROUGH_MAX]:
-        environment = (run.attempt_environment or {}).get("environment") or {}
-        stored = _spec_of(run)
-        if stack_of(environment) not in stacks or stored is None or _part(stored) != wanted:
-            continue
-        if (answer := fit_of(run, spec.check_batch_size)) is not None:
+    wanted = part_without(spec, _NOT_OF_ONE_SIZE)
+    for run, stored, _ in runs_with_todays_software(spec, same):
+        is_equal = part_without(stored, _NOT_OF_ONE_SIZE) == wanted
+        if is_equal and (answer := fit_of(run, spec.check_batch_size)) is not None:
             return answer
     return None
 
@@ -87,17 +84,3 @@ def _is_for(run: Run, name: str) -> bool:
     if name == "auto":
         return True
     return name == (run.requested_device.device if run.requested_device else run.requested_kind)
-
-
-def _spec_of(run: Run) -> RunSpec | None:
-    """None for a spec of an older version that can no longer be read."""
-    try:
-        return run.run_spec
-    except SpecError:
-        return None
-
-
-def _part(spec: RunSpec) -> RunSpec:
-    """Keep what decides whether one size trains, with the input size spelled out."""
-    defaults = {name: DEFAULTS[name] for name in _NOT_OF_ONE_SIZE}
-    return replace(spec, **defaults | {spec.workload.input_field: spec.input_size})

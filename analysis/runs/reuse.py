@@ -5,8 +5,8 @@ The earlier result is only offered: the person decides whether to use it or to m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from analysis.models import Attempt, Device, Run, State
 from engine.errors import SpecError
-from engine.spec import RunSpec
+from engine.spec import DEFAULTS, RunSpec
 
 LOOKED_THROUGH_MAX = 100
 """Newest runs of one model, card, precision and optimizer that are read: older ones are of an older stack."""
@@ -23,7 +23,6 @@ SAME_CAPACITY = 0.02
 STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
 # settings that change no measured figure: which of equal devices, the time budget, the assumptions about cost
 NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
-_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(RunSpec) if field.name in NOT_MEASURED}
 
 Stack = tuple[Any, ...]
 
@@ -51,16 +50,25 @@ def classes_of(devices: Iterable[Device]) -> list[list[Device]]:
 
 def _result_of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
     """Find the newest result on the devices of one name and memory: `same`."""
-    stacks = set(stacks_now(same))
-    if not stacks:
-        return None
-    wanted = _measured_part(spec)
-    for run in measured_alone(spec, same[0]).filter(certified=True)[:LOOKED_THROUGH_MAX]:
-        environment = (run.attempt_environment or {}).get("environment") or {}
-        if stack_of(environment) in stacks and _comparable_spec(run) == wanted:
+    wanted = part_without(spec, NOT_MEASURED)
+    for run, stored, environment in runs_with_todays_software(spec, same, certified=True):
+        if part_without(stored, NOT_MEASURED) == wanted:
             library = spec.workload.library
             return EarlierResult(run, str(environment["torch"]), f"{library} {environment.get(library)}")
     return None
+
+
+def runs_with_todays_software(
+    spec: RunSpec, same: Sequence[Device], **conditions: Any
+) -> Iterator[tuple[Run, RunSpec, Mapping[str, Any]]]:
+    """Yield the newest runs on equal devices with software that one of them has now: run, spec and environment."""
+    stacks = set(stacks_now(same))
+    if not stacks:
+        return
+    for run in measured_alone(spec, same[0]).filter(**conditions)[:LOOKED_THROUGH_MAX]:
+        environment = (run.attempt_environment or {}).get("environment") or {}
+        if stack_of(environment) in stacks and (stored := stored_spec(run)) is not None:
+            yield run, stored, environment
 
 
 def stacks_now(devices: Sequence[Device]) -> list[Stack]:
@@ -95,14 +103,14 @@ def stack_of(environment: Mapping[str, Any]) -> Stack:
     return tuple(environment.get(name) for name in STACK)
 
 
-def _comparable_spec(run: Run) -> RunSpec | None:
-    """Return the comparable part of a run's spec; None for a spec of an older version that can no longer be read."""
+def stored_spec(run: Run) -> RunSpec | None:
+    """Return the run's spec; None for one of an older version that can no longer be read."""
     try:
-        return _measured_part(run.run_spec)
+        return run.run_spec
     except SpecError:
         return None
 
 
-def _measured_part(spec: RunSpec) -> RunSpec:
-    """Make the input size explicit, and reset the settings that change no measured figure."""
-    return replace(spec, **_DEFAULTS | {spec.workload.input_field: spec.input_size})
+def part_without(spec: RunSpec, names: Iterable[str]) -> RunSpec:
+    """Return the spec for comparison: the input size made explicit, and these settings reset to their defaults."""
+    return replace(spec, **{name: DEFAULTS[name] for name in names} | {spec.workload.input_field: spec.input_size})
