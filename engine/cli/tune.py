@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EngineError, SpecError
-from ..machine import host
 from ..machine.device_lock import held_for_command
-from ..result import DeviceFacts
 from ..result_file import write_result
 from ..spec import memory_limit_bytes
-from ..tune.run import TuneResult, tune
+from ..tune.run import TuneResult, cpu_facts, tune
 from ..tune.spec import BATCH_WAYS, TuneSpec
 from .console import Console, details, summary
 from .exit_status import exit_status
@@ -63,13 +61,12 @@ def _tune(options: argparse.Namespace, command: list[str]) -> int:
     spec = _spec(options, command)
     if shutil.which(command[0]) is None:
         raise SpecError("command", f"{command[0]!r} is no program that can be found")
-    is_for_tools = options.events or options.json
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
     with _held(spec, options):
         result = tune(spec, emit, keep=partial(_keep, options.result_file))
     if options.json:
         print_json(result.to_dict())
-    elif not is_for_tools:
+    elif not options.events:
         print(f"\n{details(result.result)}\n\n{summary(result.result)}")
     return exit_status(result.result)
 
@@ -78,8 +75,7 @@ def _held(spec: TuneSpec, options: argparse.Namespace) -> Any:
     """Hold the CPU during the run. Which card the command will use is not known before it has started."""
     if spec.device != "cpu":
         return nullcontext()
-    facts = DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", host.memory_bytes())
-    return held_for_command(facts, wait_seconds=float("inf") if options.wait_for_device else 0.0)
+    return held_for_command(cpu_facts(spec), wait_seconds=float("inf") if options.wait_for_device else 0.0)
 
 
 def _spec(options: argparse.Namespace, command: list[str]) -> TuneSpec:

@@ -71,6 +71,7 @@ def start(
             finally:
                 status = _end(process)
         readings = _readings(notes)
+        _reading.cache_clear()  # the events of a start are many, and no other start reads them
         ended = Ended(
             exit_status=status,
             timed_out_after_seconds=seconds if timed_out else None,

@@ -129,7 +129,9 @@ class _Tuning:
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
 
     def _boundary(self, found: Found) -> Boundary:
-        assert self.device is not None
+        if self.device is None:  # not even batch 1 came as far as a training step
+            last = self.probes[-1]
+            raise WorkloadFailed(f"the command reached no training step: {last.error_type}: {last.error_message}")
         boundary = boundary_of_search(found, self.probes, self.device)
         if found.refused is None and found.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
@@ -263,6 +265,11 @@ def _device_facts(spec: TuneSpec, reading: Reading) -> DeviceFacts:
             uuid=card["uuid"],
             compute_capability=card["compute_capability"],
         )
+    return cpu_facts(spec)
+
+
+def cpu_facts(spec: TuneSpec) -> DeviceFacts:
+    """Return this host's CPU as the device of a command."""
     capacity_bytes = host.memory_bytes()
     limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
     return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)
