@@ -30,7 +30,7 @@ def main() -> int:
         sys.stderr.write("No Chromium on the path.\n")
         return 2
     with launched(binary) as browser:
-        context = browser.new_context(viewport={"width": WIDE, "height": HEIGHT})
+        context = browser.new_context(viewport={"width": WIDE, "height": HEIGHT}, color_scheme="dark")
         visitor = Visitor(context.new_page(), arguments.address)
         visitor.log_in(arguments.user, arguments.password)
         if arguments.every:

@@ -2,7 +2,7 @@
 "use strict";
 
 const place = document.getElementById("api-docs");
-document.documentElement.classList.add("dark-mode");
+document.documentElement.classList.toggle("dark-mode", !matchMedia("(prefers-color-scheme: light)").matches);
 
 window.SwaggerUIBundle({
   url: place.dataset.schema,

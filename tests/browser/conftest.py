@@ -40,6 +40,7 @@ def visit(chromium: Browser) -> Iterator[Visit]:
     contexts = []
 
     def open_window(site: str, user: User | None = None, width: int = WIDE, **options: Any) -> Visitor:
+        options = {"color_scheme": "dark", **options}  # a headless browser asks for the light one
         context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         if user is not None:
