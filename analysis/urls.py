@@ -6,6 +6,7 @@ from analysis.api.v1 import run_document
 from analysis.pages.compare import views as compare
 from analysis.pages.estimates import views as estimates
 from analysis.pages.fleet import views as fleet
+from analysis.pages.help import views as help_pages
 from analysis.pages.history import views as history
 from analysis.pages.home import views as home
 from analysis.pages.matrix import views as matrix
@@ -37,6 +38,8 @@ urlpatterns = [
     path("matrix/", matrix.matrix, name="matrix"),
     path("fleet/", fleet.fleet, name="fleet"),
     path("fleet/now/", fleet.fleet_now, name="fleet_now"),
+    path("help/", help_pages.help_page, name="help"),
+    path("help/<slug:name>/", help_pages.document, name="document"),
     path("trend/", trend.trend, name="trend"),
     path("trend/acknowledge/<int:run_id>/", trend.trend_acknowledge, name="trend_acknowledge"),
 ]

@@ -129,6 +129,7 @@ TEMPLATES = [
                 "analysis.pages.context_processors.fleet_alarm",
                 "analysis.pages.context_processors.rights",
                 "analysis.pages.context_processors.software_version",
+                "analysis.pages.menu.menu",
             ]
         },
     }

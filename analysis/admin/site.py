@@ -23,7 +23,7 @@ _SECTIONS = {
     "Runs": ("Run", "Attempt", "Measurement", "RunLog", "Tag", "MatrixCell", "TrendAcknowledgement"),
     "Fleet": ("Device", "Host", "GpuPrice", "Queue"),
     "People": ("User", "Group", "Quota", "ApiToken", "SavedView"),
-    "Keeping": ("AuditEntry", "RetentionRule"),
+    "Data retention": ("AuditEntry", "RetentionRule"),
 }
 _OTHER = "Other"
 
@@ -93,7 +93,7 @@ def _queue() -> dict[str, Any]:
 def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": name,
-        "app_label": name.lower(),
+        "app_label": name.lower().replace(" ", "-"),
         "app_url": reverse("admin:index"),
         "has_module_perms": True,
         "models": models,

@@ -7,4 +7,5 @@ query_string     the parameters of pages and API as strict forms
 body_limit       bodies that are too large
 client_ip        the client's address behind the trusted proxies
 csp              the content security policy
+htmx             requests for a part of a page
 """

@@ -8,6 +8,8 @@ trend      one series of runs over time
 matrix     GPU x model
 estimates  errors of estimates
 fleet      hosts, devices and their queues
+help       the words, and the documents of docs/
 
 context_processors   the context that all pages share
+menu                 the main menu
 """

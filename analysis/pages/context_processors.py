@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from analysis.accounts.middleware import is_guest
+from analysis.http.htmx import is_fragment
 from analysis.permissions import may_manage, may_read, may_start
 from analysis.workers.health import alarm_of_dead_workers
 from engine import __version__
@@ -15,8 +16,7 @@ from engine import __version__
 def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
     """Add `fleet_alarm` for people who may read, on whole pages: a fragment polled by htmx cannot show it."""
     user = getattr(request, "user", None)
-    is_fragment = bool(getattr(request, "htmx", False))
-    if is_fragment or not may_read(user):
+    if is_fragment(request) or not may_read(user):
         return {}
     return {"fleet_alarm": alarm_of_dead_workers}
 

@@ -133,7 +133,7 @@ class Portal:
         return f"{address}?{query}" if query else address
 
     def _value(self, route: str, name: str) -> str:
-        fixed = {"key": "memory", "url": "no/such/page", "app_label": "analysis"}
+        fixed = {"key": "memory", "name": "measuring", "url": "no/such/page", "app_label": "analysis"}
         if route.startswith("admin/r/"):
             return str(ContentType.objects.get_for_model(Run).pk if name == "content_type_id" else self.rows[FINISHED])
         if name == "object_id":

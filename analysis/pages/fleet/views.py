@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from analysis.http.htmx import is_fragment
 from analysis.models import Device, Host, Run
 from analysis.models.querysets import RunQuerySet
 from analysis.pages.fleet.context import WaitingRun, fleet_hosts, waiting_runs
@@ -32,7 +33,9 @@ def fleet(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def fleet_now(request: HttpRequest) -> HttpResponse:
-    """Answer the part that changes."""
+    """Answer the part that changes; opened by itself it is the whole page."""
+    if not is_fragment(request):
+        return fleet(request)
     return render(request, "analysis/parts/fleet_now.html", _context(request))
 
 

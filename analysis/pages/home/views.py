@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.http.htmx import is_fragment
 from analysis.http.query_string import without_empty
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet
@@ -82,8 +83,9 @@ def run_create(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def device_list(request: HttpRequest) -> HttpResponse:
-    """Answer the devices part of the home page, which is polled."""
-    return render(request, "analysis/parts/devices.html", _devices_context(request))
+    """Answer the devices part of the home page, which is polled; opened by itself it is a page."""
+    template = "analysis/parts/devices.html" if is_fragment(request) else "analysis/devices.html"
+    return render(request, template, _devices_context(request))
 
 
 def _created(form: RunForm, user: Any) -> Run | None:

@@ -1,0 +1,1 @@
+"""Help without internet: the words of the product, and the documents of this installation."""

@@ -1,0 +1,34 @@
+// A button below everything that is made to be copied. Without the right to use the clipboard it selects the text.
+"use strict";
+
+function select(element) {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  const selection = getSelection();
+  selection.removeAllRanges();
+  selection.addRange(range);
+}
+
+function addCopyButton(element) {
+  const button = document.createElement("button"); // made here: without a script it could do nothing
+  button.type = "button";
+  button.className = "button";
+  button.textContent = "Copy";
+  button.ariaLabel = `Copy ${element.dataset.copy}`;
+  const said = document.createElement("output"); // a live region: what it shows is read out
+  const row = document.createElement("div");
+  row.className = "row copy no-print";
+  row.append(button, said);
+  element.after(row);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(element.innerText.trim()); // no clipboard without https, except on this host
+      said.textContent = "Copied";
+    } catch {
+      select(element);
+      said.textContent = "Selected: copy it with Ctrl+C";
+    }
+  });
+}
+
+for (const element of document.querySelectorAll("[data-copy]")) addCopyButton(element);
