@@ -27,10 +27,12 @@ class Beside:
     error_fraction: float | None
     batch_size: int | None = None
     """Whether the row is about the memory of one size."""
+    is_too_high: bool = False
+    """Whether a size was estimated where none fits, which has no error in percent."""
 
     @property
     def difference(self) -> str:
-        return describe_difference(self.error_fraction)
+        return "too high" if self.is_too_high else describe_difference(self.error_fraction)
 
     @property
     def sentence(self) -> str:
@@ -117,9 +119,19 @@ def _boundary(estimate: StoredEstimate, result: StoredResult) -> Beside:
     """Compare the boundaries only where the measured one is certified by memory: any other is a lower bound."""
     estimated, measured = estimate.largest_batch_size, result.boundary.largest_batch_size
     is_known = result.boundary.certified and result.boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
-    error = estimated / measured - 1 if is_known and estimated is not None and measured else None
+    error = _error(estimated, measured) if is_known else None
     bound = "" if is_known or not measured else "at least "
-    return Beside("Largest batch size", _describe_size(estimated), f"{bound}{_describe_size(measured)}", error)
+    texts = _describe_size(estimated), f"{bound}{_describe_size(measured)}"
+    return Beside("Largest batch size", *texts, error, is_too_high=is_known and measured == 0 and bool(estimated))
+
+
+def _error(estimated: int | None, measured: int | None) -> float | None:
+    """Return the relative error; 0 where both say that nothing fits, None where there is no ratio."""
+    if estimated is None or measured is None:
+        return None
+    if measured == 0:
+        return 0.0 if estimated == 0 else None
+    return estimated / measured - 1
 
 
 def _describe_size(size: int | None) -> str:

@@ -247,14 +247,14 @@ def paste_note(result: StoredResult) -> str | None:
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:
     """Return what was predicted before the run, as a line under the certificate."""
     largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
-    size = "no size fits" if not largest else f"up to {largest:,}"
-    return Evidence("estimate", "estimate", f"Estimated {size} before the run: {row.difference}.")
+    size = "that no size fits" if not largest else f"up to {largest:,}"
+    return Evidence("estimate", "estimate", f"Estimated {size}, before the run: {row.difference}.")
 
 
 def timings(result: StoredResult) -> list[tuple[str, float]]:
-    """Return the time that each part of the run took."""
+    """Return the time of each part of the run that took any: what did not happen has no line."""
     parts = result.timings
-    return [
+    took = [
         ("Imports", parts.import_seconds),
         ("Building the model", parts.model_seconds),
         ("Estimating first", parts.estimate_seconds),
@@ -262,5 +262,6 @@ def timings(result: StoredResult) -> list[tuple[str, float]]:
         ("Long run of the largest size", parts.soak_seconds),
         ("Smaller sizes for the curve", parts.curve_seconds),
         ("Comparing speed", parts.timing_seconds),
-        ("Whole run", parts.total_seconds),
     ]
+    shown = [(name, seconds) for name, seconds in took if duration(seconds) != duration(0)]
+    return [*shown, ("Whole run", parts.total_seconds)]

@@ -22,7 +22,9 @@ function followLog(terminal) {
     toEnd();
     terminal.focus();
   });
-  new MutationObserver(() => { if (follows) toEnd(); }).observe(terminal, { childList: true, subtree: true });
+  const keepUp = () => { if (follows) toEnd(); };
+  new MutationObserver(keepUp).observe(terminal, { childList: true, subtree: true });
+  new ResizeObserver(keepUp).observe(terminal); // a log on a part of the page that is not shown has no size yet
   toEnd();
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -43,6 +44,12 @@ def test_a_new_token_is_shown_once_and_works(alice, alice_client):
     assert "no-store" in answer.headers["Cache-Control"]
     assert secret not in alice_client.get("/account/").content.decode()
     assert secret not in str(dict(alice_client.session))
+
+
+def test_the_first_request_with_a_new_token_can_be_pasted_whole(alice_client):
+    text = html.unescape(make_token(alice_client).content.decode())
+    secret = secret_on(text)
+    assert f'curl -H "Authorization: Bearer {secret}" http://testserver/api/v1/runs/' in text
 
 
 def test_a_token_lasts_as_long_as_was_asked(alice_client):

@@ -90,7 +90,9 @@ def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     name, note = (request.POST.get(field, "") for field in ("name", "note"))
     try:
         answer = services.run_annotate(run_id=run.pk, by=signed_in_user(request), name=name, note=note, tags=tags)
-        if not answer.done:
+        if answer.done:
+            messages.success(request, "Name, tags and note are saved.")
+        else:
             messages.error(
                 request, "Only the person who started a run, or a GPU manager, may change its name, note and tags."
             )

@@ -11,6 +11,7 @@ from analysis.presentation import labels, memory_breakdown, result_summary, run_
 from analysis.presentation.assumptions import Assumptions
 from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plot, speed_plot
 from analysis.presentation.headline import headline
+from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import ProbeKey, probe_key, probe_lines
 from analysis.presentation.stored_estimate import read_estimate
 from analysis.presentation.stored_result import StoredResult
@@ -66,6 +67,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
             recommended=result.recommended,
         ),
         "figures": result_summary.figures(result, assumed.savings),
+        "nothing_to_gain": nothing_to_gain(result),
         "need": result_summary.need(result),
         "suggestions": result_summary.suggestions(result),
         "paste": result_summary.paste(result),

@@ -10,11 +10,16 @@ from engine.result import MemoryByKind, Point, Waste
 
 LABEL_FITS_BELOW = 0.7
 """Above this share of the bar the text stands inside the used part: beside it there is no room."""
+WASTE_FROM = 0.1
+"""Share of the memory from which unused memory is shown as waste: less is about the reserve that training needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBar:
-    """One bar: used and unused memory at a batch size. `used_bytes` None: `unknown` says why."""
+    """One bar: used and unused memory at a batch size. `used_bytes` None: `unknown` says why.
+
+    `key` is today, recommended, or kept where both are the same size.
+    """
 
     key: str
     title: str
@@ -27,6 +32,18 @@ class MemoryBar:
     @property
     def unused_bytes(self) -> int | None:
         return None if self.used_bytes is None else max(0, self.capacity_bytes - self.used_bytes)
+
+    @property
+    def is_waste(self) -> bool:
+        """Whether it is drawn as an alarm: today's size does not fit, or leaves much unused and can be changed."""
+        leaves_much = self.used_bytes is not None and 1 - self.used_fraction >= WASTE_FROM
+        return self.key == "today" and (self.is_refused or leaves_much)
+
+    @property
+    def css_class(self) -> str:
+        if self.key == "recommended":
+            return "bar-recommended"
+        return "bar-waste" if self.is_waste else "bar-neutral"
 
     @property
     def used_fraction(self) -> float:
@@ -90,9 +107,12 @@ class Stack:
 def memory_bars(
     *, waste: Waste, current_batch_size: int, current_is_refused: bool, recommended: Point | None
 ) -> list[MemoryBar]:
-    """Today's bar, and the recommended one where there is one."""
+    """Today's bar and the recommended one; a single neutral one where they are the same size."""
     at_current = waste.at_current_bytes
     used_today = None if at_current is None else waste.capacity_bytes - at_current
+    if recommended is not None and recommended.batch_size == current_batch_size:
+        used = recommended.memory_bytes if used_today is None else used_today
+        return [MemoryBar("kept", "Today and recommended", current_batch_size, used, waste.capacity_bytes)]
     bars = [MemoryBar("today", "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
     if recommended is not None:
         used = recommended.memory_bytes

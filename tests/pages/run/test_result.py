@@ -20,6 +20,7 @@ from engine.units import GIB, MIB
 from tests.factories import (
     make_card,
     make_claimed_run,
+    make_device,
     make_measured_run,
     make_probe,
     make_refusal,
@@ -68,9 +69,44 @@ def test_an_assumption_that_is_none_or_stands_twice_is_named_and_changes_nothing
 def test_the_estimate_is_set_against_the_measurement(alice_client: Client) -> None:
     estimate = prior_estimate(at_4=390 * MIB, at_8=820 * MIB)
     text = page(alice_client, finished(make_result(estimate=estimate)))
-    assert "≈ estimate Estimated up to 8 before the run: the same." in words(text)
+    assert "≈ estimate Estimated up to 8, before the run: the same." in words(text)
     assert "Peak memory at batch 4 390.0 MiB 400.0 MiB 2.5 % under" in words(text)
     assert 'class="trace line-estimated is-estimate"' in text
+
+
+def test_an_estimate_that_nothing_fits_agrees_with_the_measurement(alice_client: Client) -> None:
+    nothing = prior_estimate(at_1=1100 * MIB) | {"largest_batch_size": 0, "safe_batch_size": 0}
+    run = finished(replace(make_result_that_does_not_fit(), estimate=nothing))
+    text = words(page(alice_client, run))
+    assert "Largest batch size does not fit does not fit the same" in text
+    assert "Estimated that no size fits, before the run: the same." in text
+    estimated = replace(make_result_that_does_not_fit(), estimate=prior_estimate(at_1=9 * MIB))
+    too_high = finished(estimated, make_device("other"))
+    assert "Largest batch size 8 does not fit too high" in words(page(alice_client, too_high))
+
+
+def test_nothing_to_gain_is_said_once_and_accuses_nobody(alice_client: Client) -> None:
+    result = make_timed_result(0.98, 1.0, 1.02)
+    html = page(alice_client, finished(replace(result, recommended=result.current)))
+    text = words(html)
+    assert "Nothing to gain from another batch size" in text
+    assert [word for word in ("Speed-up", "Cost per run", "Change the assumptions", "$") if word in text] == []
+    assert (html.count('class="bar '), html.count("bar-neutral"), html.count("bar-waste")) == (1, 1, 0)
+
+
+def test_the_parts_of_a_result_have_addresses_of_their_own(alice_client: Client) -> None:
+    html = page(alice_client, finished(make_result()))
+    tabs = re.search(r'<nav class="tabs.*?</nav>', html, re.DOTALL)
+    assert tabs is not None
+    parts = re.findall(r'class="part[^"]*" id="(\w+)"', html)
+    assert parts == re.findall(r'href="#(\w+)"', tabs[0]) == ["result", "curves", "probes", "environment", "log"]
+
+
+def test_what_is_saved_about_a_run_is_confirmed(alice_client: Client, alice: User) -> None:
+    run = finished(make_result())
+    Run.objects.update(requested_by=alice)
+    answer = alice_client.post(f"/runs/{run.pk}/annotate/", {"name": "mine", "note": "", "tags": ""}, follow=True)
+    assert "Name, tags and note are saved." in words(answer.content.decode())
 
 
 def test_a_card_shows_what_each_counter_saw(alice_client: Client) -> None:

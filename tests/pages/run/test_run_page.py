@@ -97,10 +97,10 @@ def test_a_result_is_told_in_order(alice_client: Client) -> None:
         "Speed-up",
         "Cost per run",
         "Saved per year",
-        "Peak memory by batch size",
+        "per_device_train_batch_size=8",
         "Batch 8 trained 5 steps in a fresh process.",
         "Batch 9: out of memory, in a fresh process. over the limit",
-        "per_device_train_batch_size=8",
+        "Peak memory by batch size",
         "9 ✕ out of memory , confirmed in a fresh process",
     )
     positions = [text.find(part) for part in parts]
@@ -128,6 +128,9 @@ def test_what_does_not_fit_shows_no_figures_and_says_what_to_try(alice_client: C
     assert "BERT tiny does not fit: even batch 1 runs out of memory." in text
     assert "Ways to make it fit" in text
     assert "Saved per year" not in text
+    assert "✕ does not fit" in text
+    assert "certified" not in text
+    assert " 0.0 s" not in text.split("Time by part of the run")[1].split("Whole run")[0]
 
 
 def test_a_shared_device_is_no_baseline(alice_client: Client) -> None:

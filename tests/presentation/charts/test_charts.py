@@ -20,7 +20,7 @@ from analysis.presentation.charts import (
 from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
 from analysis.presentation.charts.drawing import Drawing
 from analysis.presentation.stored_estimate import EstimatedPoint, StoredEstimate
-from engine.result import MemoryByKind, Outcome, Probe, Purpose, Waste
+from engine.result import MemoryByKind, Outcome, Point, Probe, Purpose, Waste
 from engine.units import GIB
 
 LIMIT = 40 * GIB
@@ -178,6 +178,20 @@ def bars(of: Waste, *, current_is_refused: bool) -> list[MemoryBar]:
 def test_todays_bar_shows_its_waste() -> None:
     (bar,) = bars(waste(30 * GIB), current_is_refused=False)
     assert (bar.used_bytes, bar.used_percent, bar.label) == (10 * GIB, "25.00%", "75.0 % unused")
+
+
+@pytest.mark.parametrize(("unused", "is_waste"), [(30 * GIB, True), (5 * GIB, True), (GIB // 2, False)])
+def test_only_much_unused_memory_is_shown_as_waste(unused: int, is_waste: bool) -> None:
+    (bar,) = bars(waste(unused), current_is_refused=False)
+    assert (bar.is_waste, bar.css_class) == (is_waste, "bar-waste" if is_waste else "bar-neutral")
+
+
+def test_a_size_that_is_kept_has_one_bar_that_accuses_nobody() -> None:
+    recommended = Point(16, None, None, 10 * GIB, None, 10 * GIB)
+    (bar,) = memory_bars(
+        waste=waste(30 * GIB), current_batch_size=16, current_is_refused=False, recommended=recommended
+    )
+    assert (bar.title, bar.css_class, bar.label) == ("Today and recommended", "bar-neutral", "75.0 % unused")
 
 
 def test_a_size_that_does_not_fit_has_no_used_memory() -> None:

@@ -1,0 +1,60 @@
+"""The result where today's batch size is the recommended one: why nothing is gained, and what else may help. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.presentation.formatting import bytes_text, rate, rate_range
+from analysis.presentation.stored_result import StoredResult
+from engine.catalog import WORKLOADS
+from engine.result import Point
+
+ROOM_FROM = 0.2
+"""Share of the memory from which free memory is room for something larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToGain:
+    """The evidence in a sentence, and settings other than the batch size that were not measured."""
+
+    text: str
+    others: tuple[str, ...]
+
+
+def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
+    """Return the explanation; None where another size is recommended, or where speeds were not compared."""
+    kept = result.recommended
+    is_kept = kept is not None and kept.batch_size == result.current_batch_size
+    if kept is None or not is_kept or result.is_check or not result.is_speed_measurable:
+        return None
+    return NothingToGain(_evidence(result, kept), tuple(_others(result, kept)))
+
+
+def _evidence(result: StoredResult, kept: Point) -> str:
+    size, fastest = kept.batch_size, result.fastest
+    if fastest is None or kept.samples_per_second is None:
+        return f"Your {size:,} is the recommended size."
+    if fastest.batch_size == size:
+        return f"Your {size:,} is the fastest size measured, with {_speed(kept)}."
+    return (
+        f"Your {size:,} reaches {_speed(kept)}; the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}."
+    )
+
+
+def _speed(point: Point) -> str:
+    interval = rate_range(point.samples_per_second_low, point.samples_per_second_high)
+    return f"{rate(point.samples_per_second)} samples/s{f' ({interval})' if interval else ''}"
+
+
+def _others(result: StoredResult, kept: Point) -> list[str]:
+    """Name what may make this training faster or larger; none of it was measured in this run."""
+    free, workload = result.free_bytes or 0, WORKLOADS.get(result.spec["model"])
+    has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
+    if result.spec.get("gradient_checkpointing") and has_room:
+        tries.append("Without gradient checkpointing: it computes activations twice to save memory that is free here.")
+    if result.spec["precision"] == "fp32" and result.device.kind != "cpu":
+        tries.append("bf16 instead of fp32, where the device has it: activations take about half the memory.")
+    if has_room and workload is not None:
+        larger = "longer sequences" if workload.is_text else "larger images"
+        tries.append(f"{larger.capitalize()} or a larger model: {bytes_text(free)} are free at {kept.batch_size:,}.")
+    return tries

@@ -1,0 +1,71 @@
+"""A result that keeps today's size: why, and what else may help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from analysis.presentation.nothing_to_gain import NothingToGain, nothing_to_gain
+from analysis.presentation.stored_result import StoredResult, read_result
+from engine.result import DeviceFacts
+from engine.units import GIB
+from tests.factories import make_result, make_result_that_does_not_fit, make_spec
+from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+
+CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
+
+
+def kept(**fields: Any) -> StoredResult:
+    """Four is used today, and recommended."""
+    result = make_timed_result(0.98, 1.0, 1.02)
+    return read_result(replace(result, recommended=result.current, **fields).to_dict())
+
+
+def of(result: StoredResult) -> NothingToGain:
+    found = nothing_to_gain(result)
+    assert found is not None
+    return found
+
+
+def test_another_recommended_size_is_something_to_gain() -> None:
+    others = (make_result(), make_result_that_does_not_fit(), make_unmeasurable_result())
+    assert [nothing_to_gain(read_result(result.to_dict())) for result in others] == [None] * 3
+
+
+def test_a_size_that_is_kept_without_a_comparison_of_speeds_claims_nothing() -> None:
+    result = make_unmeasurable_result()
+    assert nothing_to_gain(read_result(replace(result, recommended=result.current).to_dict())) is None
+
+
+def test_the_evidence_is_the_speed_of_the_kept_size_and_of_the_fastest() -> None:
+    text = of(kept()).text
+    assert text == "Your 4 reaches 8.00 samples/s (7.90 to 8.20); the fastest size measured, 8, 16.0 samples/s."
+
+
+def test_the_fastest_size_is_said_to_be_it() -> None:
+    result = make_timed_result()
+    assert of(kept(fastest=result.current)).text.startswith("Your 4 is the fastest size measured")
+
+
+def test_free_memory_is_room_for_something_larger() -> None:
+    assert of(kept()).others == ("Longer sequences or a larger model: 624.0 MiB are free at 4.",)
+    images = kept(spec=make_spec(model="resnet18", current_batch_size=4))
+    assert of(images).others[0].startswith("Larger images")
+
+
+def test_without_room_nothing_larger_is_suggested() -> None:
+    result = make_timed_result()
+    assert result.current is not None
+    full = replace(result.current, memory_bytes=GIB)
+    assert of(read_result(replace(result, recommended=full).to_dict())).others == ()
+
+
+def test_half_precision_is_suggested_on_an_accelerator_that_trains_in_fp32() -> None:
+    assert any("bf16" in text for text in of(kept(device=CARD)).others)
+    in_half = kept(device=CARD, spec=make_spec(precision="bf16", current_batch_size=4))
+    assert not any("bf16" in text for text in of(in_half).others)
+
+
+def test_checkpointing_that_saves_memory_nobody_needs_is_named() -> None:
+    result = kept(spec=make_spec(gradient_checkpointing=True, current_batch_size=4))
+    assert of(result).others[0].startswith("Without gradient checkpointing")
