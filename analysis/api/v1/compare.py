@@ -19,7 +19,7 @@ from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.pages.compare.context import baseline_of
 from analysis.pages.compare.environment import COMPARABILITY_FACTS, environment_title
-from analysis.pages.compare.load import carried_probe_counts, compared_runs
+from analysis.pages.compare.load import carried_probe_counts, stored_runs
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.query import COMPARED_MAX, CompareQuery
 from engine.catalog import WORKLOADS
@@ -38,7 +38,7 @@ _TITLES = {
 
 _VERDICT = (
     "`same` where the two intervals overlap, or where speeds are within 3 %. Empty where neither is better, "
-    "as between different models, or between an estimate and a measurement, and where there is no comparison."
+    "as between an estimate and a measurement, and where there is no comparison, as between different models."
 )
 
 
@@ -156,7 +156,7 @@ class Compare(StrictView):
         body.is_valid(raise_exception=True)
         try:
             query = CompareQuery(tuple(dict.fromkeys(body.validated_data["ids"])), body.validated_data.get("baseline"))
-            runs = compared_runs(query)
+            runs = stored_runs(query.ids)
         except BadQuery as error:
             [problem] = error.problems
             raise bad_field(problem.parameter, problem.message) from error

@@ -71,6 +71,11 @@ class ComparedRun:
         return labels.model_name(self.run.model)
 
     @property
+    def workload(self) -> tuple[str, str]:
+        """The model and the shape of its input: a sample of one workload is another amount of work than of another."""
+        return self.model_name, labels.describe_input(self.run.spec)
+
+    @property
     def settings(self) -> list[str]:
         return labels.describe_settings(self.run.spec)
 

@@ -9,7 +9,15 @@ from typing import Any
 from analysis.http.query_string import BadQuery, QueryProblem
 from analysis.models import Run
 from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
-from analysis.pages.compare.differences import IN_SHORT_DESCRIPTION, Row, environment_rows, mismatches, setting_rows
+from analysis.pages.compare.differences import (
+    IN_SHORT_DESCRIPTION,
+    Row,
+    describe_sameness,
+    environment_rows,
+    mismatches,
+    setting_rows,
+    workload_groups,
+)
 from analysis.pages.compare.environment import COMPARABILITY_FACTS
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.plots import compare_plots
@@ -47,7 +55,9 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "heads": heads,
         "baseline": baseline,
         "is_wide": not has_charts,
+        "workloads": workload_groups(subjects),
         "mismatches": mismatches(subjects),
+        "sameness": describe_sameness(subjects),
         "compared": sum(subject.outcome is not None for subject in subjects),
         "estimated": [subject for subject in subjects if subject.is_estimate and subject.outcome],
         "caveats": [subject for subject in subjects if subject.caveat],

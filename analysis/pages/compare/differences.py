@@ -70,6 +70,34 @@ def mismatches(subjects: Iterable[ComparedRun]) -> list[Mismatch]:
     return [Mismatch(name, groups) for name, groups in rows.items() if len(groups) > 1]
 
 
+def workload_groups(subjects: Iterable[ComparedRun]) -> list[tuple[str, str]]:
+    """Write the runs of each workload and what it is: ("run 3", "BERT tiny, 128 tokens"); empty where there is one."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for subject in subjects:
+        groups.setdefault(subject.workload, []).append(subject.run_id)
+    if len(groups) < 2:
+        return []
+    return [(_runs(ids), ", ".join(filter(None, workload))) for workload, ids in groups.items()]
+
+
+def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
+    """Say which weighty facts are the same in all runs with figures, and which were not recorded in each."""
+    compared = [subject for subject in subjects if subject.outcome is not None]
+    is_known = {
+        name: all(subject.facts.get(name, NOT_RECORDED) != NOT_RECORDED for subject in compared)
+        for name in COMPARABILITY_FACTS
+    }
+    same = ", ".join(_in_a_sentence(name) for name, known in is_known.items() if known)
+    unknown = ", ".join(_in_a_sentence(name) for name, known in is_known.items() if not known)
+    return f"Same {same}.{f' Not recorded in all of them: {unknown}.' if unknown else ''}"
+
+
+def _in_a_sentence(name: str) -> str:
+    if name == "Shared device":
+        return "use of the device by others"
+    return name if name.isupper() else name.lower()
+
+
 def _groups(subjects: Iterable[ComparedRun], name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
     groups: dict[str, list[int]] = {}
     for subject in subjects:

@@ -64,7 +64,8 @@ def _environment_text(name: str, value: Any) -> str:
 
 
 def _describe_sharing(device: DeviceFacts) -> str:
+    """Say whether others used the device; nobody measures that on a CPU, nor without the driver's count."""
     if not device.is_shared:
-        return "no"
+        return NOT_RECORDED if device.foreign_used_bytes is None else "no"
     held = device.foreign_used_bytes
     return f"yes, {bytes_text(held)} by others" if held else "yes"

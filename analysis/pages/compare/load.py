@@ -6,12 +6,11 @@ from django.db.models import Count, F
 
 from analysis.models import Measurement, Run
 from analysis.pages.compare.context import in_order
-from analysis.pages.compare.query import CompareQuery
 
 
-def compared_runs(query: CompareQuery) -> list[Run]:
+def stored_runs(ids: tuple[int, ...]) -> list[Run]:
     """In the requested order. Raises BadQuery for one that is not stored."""
-    return in_order(Run.objects.with_places().in_bulk(query.ids), query.ids)
+    return in_order(Run.objects.with_places().in_bulk(ids), ids)
 
 
 def carried_probe_counts(ids: tuple[int, ...]) -> dict[int, int]:

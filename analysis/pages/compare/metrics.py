@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.pages.compare.compared_run import ComparedRun, Outcome, Range
-from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, usd
+from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, times, usd
 from engine.savings import cost_per_million_samples_usd
 from engine.stats import NOISE_FRACTION
 
 Read = Callable[[Outcome], float | None]
 ReadRange = Callable[[Outcome], Range | None]
+FACTOR_FROM = 9.0
+"""A change of so many times the figure is written as a factor: +2282 % is hard to read, 23.8x is not."""
 
 
 def _no_interval(outcome: Outcome) -> Range | None:
@@ -59,12 +61,21 @@ class Delta:
 
     @property
     def percent(self) -> str:
-        return "" if not self.fraction else f"{_sign(self.fraction)}{abs(self.fraction) * 100:.1f} %"
+        """Write the change with two figures; from ten times as much on, as a factor."""
+        if not self.fraction:
+            return ""
+        if self.fraction >= FACTOR_FROM:
+            return times(1 + self.fraction)
+        size = abs(self.fraction) * 100
+        return f"{_sign(self.fraction)}{size:.{0 if size >= 10 else 1}f} %"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run's figure, as text too, and how it compares; no delta for the baseline and where one is missing."""
+    """One run's figure, as text too, and how it compares.
+
+    There is no delta for the baseline, for another workload, and where a figure is missing.
+    """
 
     text: str
     delta: Delta | None
@@ -144,7 +155,7 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, ba
     text = f"{_bound(metric, subject)}{metric.text(value)}"
     interval = _interval(metric, subject)
     range_text = " to ".join(map(metric.text, interval)) if interval else ""
-    if base is None or baseline is None or subject is baseline:
+    if base is None or baseline is None or subject is baseline or subject.workload != baseline.workload:
         return Cell(text, None, value, interval, range_text)
     is_within = _meet(interval, _interval(metric, baseline))
     found = delta(_judged(metric, subject, baseline), value, base, is_within_intervals=is_within)
@@ -152,9 +163,8 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, ba
 
 
 def _judged(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Metric:
-    """Judge only runs that are alike: an estimate is not better than a measurement, nor a small model than a large."""
-    is_alike = subject.is_estimate == baseline.is_estimate and subject.run.model == baseline.run.model
-    return metric if is_alike else replace(metric, better="")
+    """Judge only runs of one kind: an estimate is not better than a measurement."""
+    return metric if subject.is_estimate == baseline.is_estimate else replace(metric, better="")
 
 
 def _interval(metric: Metric, subject: ComparedRun) -> Range | None:
@@ -186,6 +196,10 @@ def _bytes(value: float) -> str:
     return bytes_text(int(value))
 
 
+def _size(value: float) -> str:
+    return number(value) if value else "does not fit"
+
+
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−"
 
@@ -212,7 +226,7 @@ def _cost_range(outcome: Outcome) -> Range | None:
 
 
 LARGEST = Metric(
-    "largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size, number, "higher"
+    "largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size, _size, "higher"
 )
 _METRICS = (
     LARGEST,

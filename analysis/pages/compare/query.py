@@ -13,7 +13,7 @@ from analysis.http.query_string import BadQuery, QueryProblem, StrictQueryForm, 
 
 CHARTED_MAX = 8
 """As many runs as there are colours; more are compared as a table."""
-COMPARED_MAX = 50
+COMPARED_MIN, COMPARED_MAX = 2, 50
 SCALES = (("log", "log"), ("linear", "linear"))
 
 
@@ -41,6 +41,12 @@ class CompareForm(StrictQueryForm):
     y = forms.ChoiceField(choices=SCALES, initial="linear", required=False)
 
 
+def named_ids(query: QueryDict) -> tuple[int, ...]:
+    """Return the runs that an address names, however few. Raises BadQuery for one that is malformed."""
+    ids: tuple[int, ...] = CompareForm.read(query).cleaned_data["ids"]
+    return ids
+
+
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
     """`?ids=3,8,9&baseline=3&x=log&y=linear`. Without a baseline it is the first run that has a result.
@@ -54,7 +60,7 @@ class CompareQuery:
     y: str = "linear"
 
     def __post_init__(self) -> None:
-        if len(self.ids) < 2:
+        if len(self.ids) < COMPARED_MIN:
             raise BadQuery(QueryProblem("ids", "name at least two different runs"))
         if len(self.ids) > COMPARED_MAX:
             detail = f"names {len(self.ids)} runs; at most {COMPARED_MAX} are compared at once"

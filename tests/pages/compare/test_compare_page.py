@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from django.test import Client
 from analysis.models import Run
 from analysis.runs import services
 from engine.units import GIB
-from tests.factories import make_claimed_run, make_run
-from tests.factories.results import estimate, finished, finished_estimate, result, the_card
+from tests.factories import make_claimed_run, make_run, make_spec
+from tests.factories.results import CARD, estimate, finished, finished_estimate, result, the_card
 
 pytestmark = pytest.mark.django_db
 
@@ -41,19 +42,62 @@ def test_different_surroundings_are_said_before_any_figure(alice_client: Client)
 def test_equal_surroundings_are_said_too(alice_client: Client) -> None:
     text = words(page(alice_client, finished(), finished()))
     assert "Different environments" not in text
-    assert "Same GPU, driver, CUDA, torch" in text
+    assert "✓ Same GPU, capacity, driver, CUDA, torch, transformers, allocator settings" in text
+
+
+def test_what_nobody_recorded_is_not_called_the_same(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(), finished()))
+    assert "Not recorded in all of them: HIP, use of the device by others." in text
+    counted = result(card=replace(CARD, foreign_used_bytes=0))
+    assert "Not recorded in all of them: HIP." in words(page(alice_client, finished(counted), finished(counted)))
+
+
+def test_different_models_are_said_first_and_have_no_differences(alice_client: Client) -> None:
+    first, other = finished(), finished(result(12, spec=make_spec(model="bert", current_batch_size=4)), model="bert")
+    text = words(page(alice_client, first, other))
+    assert text.index("Different models or inputs.") < text.index("Results")
+    assert f"run {other.pk} BERT base, 128 tokens" in text
+    assert [word for word in ("better", "worse", "▲ +") if word in text.split("Results", 1)[1]] == []
+
+
+def test_only_a_pinned_run_is_called_the_baseline(alice_client: Client) -> None:
+    first, second = finished(), finished()
+    assert "baseline" not in words(page(alice_client, first, second))
+    Run.objects.filter(pk=first.pk).update(is_baseline=True)
+    text = words(page(alice_client, first, second))
+    assert f"differences are to run {first.pk} , the baseline" in text
+    assert text.count("★ baseline") == 1
+
+
+@pytest.mark.parametrize("query", ["", "?ids={run}"])
+def test_fewer_than_two_runs_are_a_choice_of_runs(alice_client: Client, query: str) -> None:
+    run, other = finished(), finished(model="bert")
+    html = alice_client.get(f"/compare/{query.format(run=run.pk)}").content.decode()
+    ticked = re.findall(r'name="ids" value="(\d+)"( checked)?', html)
+    assert {int(pk): bool(mark) for pk, mark in ticked} == {run.pk: bool(query), other.pk: False}
+    assert f"run {run.pk} · BERT tiny" in words(html)
+
+
+def test_the_choice_begins_with_the_run_and_those_of_its_model(alice_client: Client) -> None:
+    run, like, newest = finished(), finished(), finished(model="bert")
+    html = alice_client.get(f"/compare/?ids={run.pk}").content.decode()
+    assert [int(pk) for pk in re.findall(r'name="ids" value="(\d+)"', html)] == [run.pk, like.pk, newest.pk]
+
+
+def test_a_choice_without_any_run_says_what_to_do(alice_client: Client) -> None:
+    assert "No run has finished yet." in words(alice_client.get("/compare/").content.decode())
 
 
 def test_figures_stand_beside_each_other_with_their_difference(alice_client: Client) -> None:
     text = words(page(alice_client, finished(), finished(result(12, speed=50.0))))
-    assert "Largest batch size 8 12 ▲ +50.0 % better +4" in text
-    assert "▼ −48.1 % worse" in text
+    assert "Largest batch size 8 12 ▲ +50 % better +4" in text
+    assert "▼ −48 % worse" in text
     assert "price per hour ÷ 3600 ÷ samples per second" in text
 
 
 def test_another_baseline_turns_the_differences_around(alice_client: Client) -> None:
     first, second = finished(), finished(result(12))
-    assert "Largest batch size 8 ▼ −33.3 % worse −4 12" in words(page(alice_client, first, second, baseline=second.pk))
+    assert "Largest batch size 8 ▼ −33 % worse −4 12" in words(page(alice_client, first, second, baseline=second.pk))
 
 
 def test_settings_that_are_equal_are_folded_away(alice_client: Client) -> None:
@@ -76,7 +120,7 @@ def test_a_run_without_a_result_is_listed_with_its_state(alice_client: Client) -
 def test_a_baseline_without_a_result_is_said(alice_client: Client) -> None:
     waiting = make_run(the_card())
     text = words(page(alice_client, waiting, finished(), baseline=waiting.pk))
-    assert f"Run {waiting.pk} is the baseline and has no figures" in text
+    assert f"Run {waiting.pk} is the reference and has no figures" in text
     assert "better" not in text
 
 
@@ -119,8 +163,6 @@ def test_more_than_eight_runs_are_a_table_only(alice_client: Client) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("", "name at least two"),
-        ("ids=1", "name at least two"),
         ("ids=1,x", "is not the number of a run"),
         ("ids=1,2", "there is no run 1, 2"),
         ("ids=1,2&z=1", "there is no such parameter here; known parameters: ids, baseline, x, y"),

@@ -50,7 +50,7 @@ def test_a_difference_is_judged_by_its_metric(better: str, value: float, verdict
 
 def test_a_difference_is_absolute_and_in_percent() -> None:
     found = delta(metric("higher"), 88, 100)
-    assert (found.text, found.percent) == ("−12", "−12.0 %")
+    assert (found.text, found.percent) == ("−12", "−12 %")
 
 
 def test_speeds_within_the_noise_are_about_the_same() -> None:
@@ -84,16 +84,29 @@ def test_a_cost_has_the_interval_of_the_speed_the_other_way_round() -> None:
 
 
 def test_a_speed_that_was_not_measurable_is_no_figure_and_says_why() -> None:
-    busy = compared_run_of(Run(pk=2, model="bert-tiny", result=make_unmeasurable_result().to_dict()))
+    answer = make_unmeasurable_result()
+    busy = compared_run_of(Run(pk=2, model="bert-tiny", spec=answer.spec.to_dict(), result=answer.to_dict()))
     assert row("Samples/s, recommended", [subject(1), busy])[1].text == "not measured"
     assert "between 0.8x and 13x" in busy.caveat
 
 
-def test_another_model_is_neither_better_nor_worse() -> None:
-    other = subject(2, result(2, speed=27.0), model="bert")
-    cells = [cells[1] for one in metric_rows([subject(1), other], subject(1)) if (cells := one.cells)]
-    assert {cell.delta.verdict for cell in cells if cell.delta} <= {"", "same"}
-    assert row("Samples/s, recommended", [subject(1), other])[1].delta.word == "less"  # type: ignore[union-attr]
+@pytest.mark.parametrize(
+    ("fraction", "percent"), [(0.004, "+0.4 %"), (-0.481, "−48 %"), (1.5, "+150 %"), (22.822, "23.8x"), (0, "")]
+)
+def test_a_change_is_written_with_the_figures_that_tell_something(fraction: float, percent: str) -> None:
+    assert delta(metric("higher"), 1000 + 1000 * fraction, 1000).percent == percent
+
+
+@pytest.mark.parametrize("other", [{"model": "bert"}, {"spec": make_spec(sequence_length=64).to_dict()}])
+def test_another_model_or_input_has_figures_and_no_differences(other: dict[str, Any]) -> None:
+    cells = [row.cells[1] for row in metric_rows([subject(1), subject(2, result(2, speed=27.0), **other)], subject(1))]
+    assert [cell.delta for cell in cells] == [None] * len(cells)
+    assert cells[0].text == "2"
+
+
+def test_a_model_that_does_not_fit_has_no_largest_size() -> None:
+    cell = row("Largest batch size", [subject(1), subject(2, make_result_that_does_not_fit())])[1]
+    assert cell.text == "does not fit"
 
 
 def test_from_nothing_there_is_no_percentage() -> None:
@@ -108,7 +121,7 @@ def test_the_baseline_has_figures_and_no_differences() -> None:
     base, other = row("Largest batch size", [subject(1), subject(2, result(12))])
     assert (base.text, base.delta) == ("8", None)
     assert other.delta is not None
-    assert (other.text, other.delta.text, other.delta.percent) == ("12", "+4", "+50.0 %")
+    assert (other.text, other.delta.text, other.delta.percent) == ("12", "+4", "+50 %")
 
 
 def test_peaks_are_compared_at_the_largest_size_that_all_measured() -> None:
@@ -140,7 +153,7 @@ def test_a_million_samples_cost_their_time() -> None:
 
 def test_an_estimate_is_neither_better_nor_worse_than_a_measurement() -> None:
     guess = compared_run_of(
-        Run(pk=2, kind="estimate", state="finished", spec=make_spec().to_dict(), result=estimate(9))
+        Run(pk=2, kind="estimate", state="finished", model="bert-tiny", spec=make_spec().to_dict(), result=estimate(9))
     )
     largest = row("Largest batch size", [subject(1), guess])[1]
     assert largest.delta is not None
