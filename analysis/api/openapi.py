@@ -103,14 +103,21 @@ def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple
 
 
 def with_problems(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """Add to each operation of version 1 the problems that it may answer."""
+    """Add a summary to each operation, for the list of the page, and to those of version 1 the problems they answer."""
     result["components"].setdefault("schemas", {}).update({"Problem": _PROBLEM, **engine_components()})
     for path, operations in result["paths"].items():
+        for operation in operations.values():
+            operation.setdefault("summary", first_sentence(operation.get("description", "")))
         if path.startswith(VERSIONED):
             for operation in operations.values():
                 for status, description in _problems(path, operation).items():
                     operation["responses"].setdefault(status, _answer(status, description))
     return result
+
+
+def first_sentence(text: str) -> str:
+    """Return what a text says first, on one line and without its full stop."""
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def _problems(path: str, operation: Schema) -> dict[str, str]:

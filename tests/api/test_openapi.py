@@ -146,3 +146,8 @@ def test_its_files_are_collected_without_the_other_viewer(tmp_path, settings) ->
 @pytest.mark.parametrize("path", ["audit/", "matrix/", "runs/"])
 def test_a_method_that_is_not_there_is_told_before_its_parameters(root_client: Client, path: str) -> None:
     assert root_client.generic("TRACE", f"/api/v1/{path}?colour=red").status_code == 405
+
+
+def test_every_operation_has_a_summary_for_the_list(schema: dict[str, Any]) -> None:
+    assert [name for name, operation in operations(schema).items() if not operation["summary"]] == []
+    assert openapi.first_sentence("Compare two\nruns. Then stop.") == "Compare two runs"

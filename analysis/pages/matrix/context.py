@@ -101,7 +101,10 @@ def matrix_context(
 def _cards(
     form: MatrixForm, workloads: Iterable[Cells], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> list[Card]:
-    """Sort the smallest first, CPUs last. Usually those of the lab, those measured, and those with a price."""
+    """Sort the measured first, in each half the smallest first and CPUs last.
+
+    Usually those of the lab, those measured, and those with a price.
+    """
     here: dict[str, tuple[str, int]] = {}
     for device in devices:
         gpu = gpu_of(device)
@@ -111,7 +114,8 @@ def _cards(
     for key, (name, capacity_bytes) in here.items():
         found.setdefault(key, (name, capacity_bytes, False))
         wanted.add(key)
-    for cell in (kinds[MEASURED] for cells in workloads for kinds in cells.values() if MEASURED in kinds):
+    measured = [kinds[MEASURED] for cells in workloads for kinds in cells.values() if MEASURED in kinds]
+    for cell in measured:
         found.setdefault(cell.card, (cell.card if cell.is_cpu else cell.card_name, cell.memory_bytes, cell.is_cpu))
         wanted.add(cell.card)
     cards = [
@@ -119,7 +123,8 @@ def _cards(
         for key, (name, size, is_cpu) in found.items()
         if key in wanted
     ]
-    return sorted(cards, key=lambda card: (card.is_cpu, card.memory_bytes, card.name))
+    proven = {cell.card for cell in measured}
+    return sorted(cards, key=lambda card: (card.key not in proven, card.is_cpu, card.memory_bytes, card.name))
 
 
 def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Sequence[Card]) -> Row:

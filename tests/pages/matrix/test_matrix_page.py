@@ -57,6 +57,13 @@ def test_what_was_measured_stands_before_an_estimate(alice_client: Client) -> No
     assert "20 measured" in cell(page(alice_client), "A10")
 
 
+def test_the_cards_that_were_measured_are_the_first_columns(alice_client: Client) -> None:
+    measured("a100-40gb", largest=20)
+    estimated("a10", "l4", largest=50)
+    columns = re.findall(r'<th scope="col">([^<]+)<', page(alice_client))
+    assert columns[:2] == ["Model", "A100 SXM4 40 GB"]
+
+
 def test_an_empty_cell_offers_an_estimate_that_fills_the_form(alice_client: Client) -> None:
     measured("a10", precision="bf16")
     text = page(alice_client, "?precision=bf16")
