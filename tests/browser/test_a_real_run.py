@@ -95,7 +95,8 @@ def result(window: Visitor) -> Visitor:
 
 
 def test_the_result_is_certified_by_a_refusal(result: Visitor) -> None:
-    expect(result.page.get_by_role("row").filter(has_text="out of memory").first).to_be_attached()
+    result.page.get_by_role("link", name="Probes", exact=True).click()
+    expect(result.page.get_by_role("row").filter(has_text="out of memory").first).to_be_visible()
     expect(result.page.get_by_role("heading", level=1)).to_contain_text("limited to 40 MiB")
     assert (result.errors, result.foreign_requests) == ([], [])
 

@@ -52,6 +52,10 @@ def measured(**spec: Any) -> Run:
     return finished(answer, **spec)
 
 
+def curves_of(run: Run) -> str:
+    return f"{run.get_absolute_url()}#curves"
+
+
 def memory(visitor: Visitor) -> Locator:
     return visitor.page.locator('[data-chart="memory"]')
 
@@ -65,7 +69,7 @@ def shown_ticks(visitor: Visitor) -> list[str]:
 
 
 def test_the_point_under_the_pointer_says_its_value(window: Visitor, run: Run) -> None:
-    window.open(run.get_absolute_url())
+    window.open(curves_of(run))
     memory(window).locator(".curve-wide .dot").nth(4).hover()
     expect(value(window)).to_have_text("batch 16: 3.3 GiB")
     window.page.mouse.move(0, 0)
@@ -75,7 +79,7 @@ def test_the_point_under_the_pointer_says_its_value(window: Visitor, run: Run) -
 
 def test_a_tap_says_the_value_on_a_phone(visit: Visit, live_server: Any, alice: User, run: Run) -> None:
     phone = visit(live_server.url, alice, 390, has_touch=True)
-    phone.open(run.get_absolute_url())
+    phone.open(curves_of(run))
     memory(phone).locator(".curve-narrow .dot").nth(8).tap()
     expect(value(phone)).to_have_text("batch 256: 23.3 GiB")
     box, picture = value(phone).bounding_box(), memory(phone).locator(".picture").bounding_box()
@@ -86,7 +90,7 @@ def test_a_tap_says_the_value_on_a_phone(visit: Visit, live_server: Any, alice: 
 
 
 def test_the_arrow_keys_go_from_point_to_point_and_a_live_region_reads_them(window: Visitor, run: Run) -> None:
-    window.open(run.get_absolute_url())
+    window.open(curves_of(run))
     memory(window).locator(".picture").focus()
     expect(value(window)).to_have_text("batch 1: 2.1 GiB")
     window.page.keyboard.press("ArrowRight")
@@ -99,7 +103,7 @@ def test_the_arrow_keys_go_from_point_to_point_and_a_live_region_reads_them(wind
 
 
 def test_a_zoom_spreads_the_sizes_names_those_that_were_run_and_goes_back(window: Visitor, run: Run) -> None:
-    window.open(run.get_absolute_url())
+    window.open(curves_of(run))
     before = shown_ticks(window)
     picture = memory(window).locator(".curve-wide")
     assert before == ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512"]
@@ -139,7 +143,7 @@ def test_no_texts_meet_as_the_browser_prints_them(
 ) -> None:
     visitor = visit(live_server.url, alice, width)
     found = []
-    for address in (run.get_absolute_url(), f"/compare/?ids={run.pk},{measured(optimizer='sgd').pk}"):
+    for address in (curves_of(run), f"/compare/?ids={run.pk},{measured(optimizer='sgd').pk}"):
         visitor.open(address)
         for picture in visitor.page.locator("svg.curve:visible").all():
             found += picture.evaluate(MEET)
@@ -150,7 +154,7 @@ def test_without_the_script_the_pictures_stay_and_each_point_has_its_title(
     visit: Visit, live_server: Any, alice: User, run: Run
 ) -> None:
     plain = visit(live_server.url, alice, java_script_enabled=False)
-    plain.open(run.get_absolute_url())
+    plain.open(curves_of(run))
     expect(memory(plain).locator(".curve-wide")).to_be_visible()
     assert memory(plain).locator(".curve-wide .dot title").first.text_content() == "batch 1: 2.1 GiB"
     expect(memory(plain).get_by_role("link", name="Download as SVG")).to_be_visible()

@@ -31,6 +31,9 @@ from tests.fake_engine import estimate_of
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
+PARTS = ("curves", "probes", "environment", "log")
+
+
 @pytest.fixture
 def addresses(transactional_db: None) -> dict[str, str]:
     """Every page, with a run in every state behind them, on devices whose names are long."""
@@ -48,6 +51,8 @@ def addresses(transactional_db: None) -> dict[str, str]:
     return {
         **{"start": "/", "history": "/runs/", "estimates": "/estimates/", "matrix": "/matrix/", "fleet": "/fleet/"},
         **{"no match": "/runs/?model=gpt2", "account": "/account/", "password": "/account/password/"},
+        **{"choice of runs": "/compare/", "help": "/help/", "a document": "/help/measuring/", "devices": "/devices/"},
+        **{f"result, {part}": f"{measured[0].get_absolute_url()}#{part}" for part in PARTS},
         "compare": "/compare/?" + "&".join(f"ids={run.pk}" for run in measured),
         "trend": trend_address(measured[0]),
         **{f"run, {name}": run.get_absolute_url() for name, run in runs.items()},
@@ -84,9 +89,11 @@ def test_what_can_be_tapped_is_large_enough(phone: Visitor, addresses: dict[str,
     assert {name: controls for name, controls in found.items() if controls} == {}
 
 
+@pytest.mark.parametrize("colours", ["dark", "light"])
 def test_every_page_is_accessible_logs_no_error_and_asks_no_other_host(
-    window: Visitor, addresses: dict[str, str]
+    visit: Visit, live_server: Any, alice: User, addresses: dict[str, str], colours: str
 ) -> None:
+    window = visit(live_server.url, alice, color_scheme=colours)
     found = {}
     for name, address in addresses.items():
         window.open(address)
@@ -108,6 +115,7 @@ def test_everything_reads_without_javascript(
     plain = visit(live_server.url, alice, java_script_enabled=False)
     plain.open(addresses["run, result"])
     expect(plain.page.get_by_role("heading", level=1)).to_contain_text("Recommended: 8, 2.00x as fast as your 4")
+    plain.open(addresses["result, curves"])
     expect(plain.page.locator(".curve-wide").first).to_be_visible()
     plain.open(addresses["compare"])
     expect(plain.page.get_by_role("heading", name="Results")).to_be_visible()

@@ -60,8 +60,11 @@ def test_the_panel_breaks_no_content_policy_and_asks_no_other_host(
     assert (window.errors, window.foreign_requests) == ([], [])
 
 
-def test_the_panel_is_accessible(visit: Visit, live_server: Any, boss: User, addresses: list[str]) -> None:
-    window = visit(live_server.url, boss)
+@pytest.mark.parametrize("colours", ["dark", "light"])
+def test_the_panel_is_accessible(
+    visit: Visit, live_server: Any, boss: User, addresses: list[str], colours: str
+) -> None:
+    window = visit(live_server.url, boss, color_scheme=colours)
     found = {}
     for address in addresses:
         window.open(f"/admin/{address}")

@@ -1,12 +1,17 @@
-"""A run's page in a real browser: its charts on a phone, and how a live page comes to its end."""
+"""A run's page in a real browser: its parts, copying, its charts on a phone, how a live page comes to its end."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from analysis.runs import services
+from analysis.runs.services import LogLine
 from tests.browser.chromium import Visitor
+from tests.browser.conftest import Visit
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -14,10 +19,73 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 
 def test_a_phone_gets_the_narrow_drawing(phone: Visitor) -> None:
     run = make_measured_run(make_device())
-    phone.open(run.get_absolute_url())
+    phone.open(f"{run.get_absolute_url()}#curves")
     expect(phone.page.locator(".curve-narrow").first).to_be_visible()
     expect(phone.page.locator(".curve-wide").first).to_be_hidden()
     assert (phone.errors, phone.foreign_requests) == ([], [])
+
+
+def shown_parts(visitor: Visitor) -> list[str]:
+    parts: list[str] = visitor.page.evaluate(
+        "[...document.querySelectorAll('.part')].filter(part => part.checkVisibility()).map(part => part.id)"
+    )
+    return parts
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_one_part_of_a_result_is_shown_and_each_has_an_address(
+    visit: Visit, live_server: Any, alice: User, has_script: bool
+) -> None:
+    run = make_measured_run(make_device())
+    visitor = visit(live_server.url, alice, java_script_enabled=has_script)
+    visitor.open(run.get_absolute_url())
+    visible = visitor.page.locator(".part:visible")
+    expect(visible).to_have_count(1)
+    expect(visible).to_have_attribute("id", "result")
+    visitor.page.get_by_role("link", name="Probes", exact=True).focus()
+    visitor.page.keyboard.press("Enter")
+    expect(visible).to_have_attribute("id", "probes")
+    visitor.open(f"{run.get_absolute_url()}#log")
+    expect(visible).to_have_attribute("id", "log")
+    visitor.open(f"{run.get_absolute_url()}#assumptions")
+    expect(visible).to_have_attribute("id", "result")
+    assert visitor.errors == []
+
+
+def test_all_parts_of_a_result_are_printed(window: Visitor) -> None:
+    run = make_measured_run(make_device())
+    window.open(f"{run.get_absolute_url()}#probes")
+    window.page.emulate_media(media="print")
+    assert shown_parts(window) == ["result", "curves", "probes", "environment", "log"]
+    expect(window.page.locator(".tabs")).to_be_hidden()
+
+
+def test_a_log_that_was_not_shown_begins_at_its_end(window: Visitor) -> None:
+    run = make_claimed_run(make_device())
+    lines = [LogLine("info", f"line {number}") for number in range(60)]
+    services.log_add(run_id=run.pk, token=run.token, lines=lines, first_sequence=1)
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
+    window.open(run.get_absolute_url())
+    window.page.get_by_role("link", name="Log, notes").click()
+    expect(window.page.get_by_text("line 59")).to_be_in_viewport()
+
+
+def test_the_setting_is_copied(visit: Visit, live_server: Any, alice: User) -> None:
+    run = make_measured_run(make_device())
+    visitor = visit(live_server.url, alice, permissions=["clipboard-read", "clipboard-write"])
+    visitor.open(run.get_absolute_url())
+    visitor.page.get_by_role("button", name="Copy the setting").click()
+    expect(visitor.page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
+    assert "per_device_train_batch_size=8" in visitor.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_what_cannot_be_copied_is_selected(window: Visitor) -> None:
+    run = make_measured_run(make_device())
+    window.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    window.open(run.get_absolute_url())
+    window.page.get_by_role("button", name="Copy the setting").click()
+    expect(window.page.get_by_role("status").filter(has_text="Ctrl+C")).to_be_visible()
+    assert "per_device_train_batch_size=8" in window.page.evaluate("getSelection().toString()")
 
 
 def test_the_live_page_turns_into_the_result_by_itself(window: Visitor) -> None:
