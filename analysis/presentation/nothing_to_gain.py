@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import bytes_text, rate, rate_range
+from analysis.presentation.formatting import bytes_text, rate, rate_range, round_percent
 from analysis.presentation.stored_result import StoredResult
 from engine.catalog import WORKLOADS
 from engine.result import Point
@@ -36,9 +36,17 @@ def _evidence(result: StoredResult, kept: Point) -> str:
         return f"Your {size:,} is the recommended size."
     if fastest.batch_size == size:
         return f"Your {size:,} is the fastest size measured, with {_speed(kept)}."
-    return (
-        f"Your {size:,} reaches {_speed(kept)}; the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}."
-    )
+    other = f"the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}"
+    return f"Your {size:,} reaches {_speed(kept)}; {other}{_without_reserve(result, fastest)}."
+
+
+def _without_reserve(result: StoredResult, point: Point) -> str:
+    """Say why a faster size is not recommended, where its memory is the reason."""
+    if result.speed is None or point.memory_bytes is None:
+        return ""
+    fraction = result.speed.reserve_fraction
+    is_kept = result.limit_bytes - point.memory_bytes >= fraction * result.limit_bytes
+    return "" if is_kept else f", but it leaves less than {round_percent(fraction)} of the memory free"
 
 
 def _speed(point: Point) -> str:

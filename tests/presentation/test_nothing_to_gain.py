@@ -42,6 +42,13 @@ def test_the_evidence_is_the_speed_of_the_kept_size_and_of_the_fastest() -> None
     assert text == "Your 4 reaches 8.00 samples/s (7.90 to 8.20); the fastest size measured, 8, 16.0 samples/s."
 
 
+def test_a_faster_size_without_the_reserve_is_said_to_be_that() -> None:
+    result = make_timed_result()
+    assert result.fastest is not None
+    full = replace(result.fastest, memory_bytes=GIB)
+    assert of(kept(fastest=full)).text.endswith("16.0 samples/s, but it leaves less than 5 % of the memory free.")
+
+
 def test_the_fastest_size_is_said_to_be_it() -> None:
     result = make_timed_result()
     assert of(kept(fastest=result.current)).text.startswith("Your 4 is the fastest size measured")

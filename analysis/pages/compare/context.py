@@ -97,6 +97,7 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
     differing = [row for row in settings if row.differs]
     return {
         "metrics": metrics,
+        "has_differences": any(cell.delta for row in metrics for cell in row.cells),
         "lines": [_line(index, heads, metrics, differing) for index in range(len(heads))],
         "differing_settings": differing,
         "differing_facts": [row for row in facts if row.differs and row.name not in COMPARABILITY_FACTS],

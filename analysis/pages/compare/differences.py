@@ -92,10 +92,11 @@ def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
     return f"Same {same}.{f' Not recorded in all of them: {unknown}.' if unknown else ''}"
 
 
+_IN_A_SENTENCE = {"GPU": "device", "Shared device": "use of the device by others"}
+
+
 def _in_a_sentence(name: str) -> str:
-    if name == "Shared device":
-        return "use of the device by others"
-    return name if name.isupper() else name.lower()
+    return _IN_A_SENTENCE.get(name) or (name if name.isupper() else name.lower())
 
 
 def _groups(subjects: Iterable[ComparedRun], name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:

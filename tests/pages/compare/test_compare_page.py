@@ -42,7 +42,7 @@ def test_different_surroundings_are_said_before_any_figure(alice_client: Client)
 def test_equal_surroundings_are_said_too(alice_client: Client) -> None:
     text = words(page(alice_client, finished(), finished()))
     assert "Different environments" not in text
-    assert "✓ Same GPU, capacity, driver, CUDA, torch, transformers, allocator settings" in text
+    assert "✓ Same device, capacity, driver, CUDA, torch, transformers, allocator settings" in text
 
 
 def test_what_nobody_recorded_is_not_called_the_same(alice_client: Client) -> None:
@@ -58,6 +58,7 @@ def test_different_models_are_said_first_and_have_no_differences(alice_client: C
     assert text.index("Different models or inputs.") < text.index("Results")
     assert f"run {other.pk} BERT base, 128 tokens" in text
     assert [word for word in ("better", "worse", "▲ +") if word in text.split("Results", 1)[1]] == []
+    assert "ifferences are to" not in text
 
 
 def test_only_a_pinned_run_is_called_the_baseline(alice_client: Client) -> None:
