@@ -9,16 +9,34 @@ INTERVAL_SECONDS = 1.0
 
 PHASE_LABELS = {
     "preparing": "importing libraries and building the model",
-    "estimating": "estimating memory",
+    "estimating": "estimating first, so that the search starts near the limit",
     "searching": "searching for the largest batch size",
     "soaking": "running the largest batch size for more steps in a fresh process",
     "curve": "measuring smaller batch sizes",
     "timing": "comparing speeds",
-    "tracing": "tracing training steps",
+    "tracing": "tracing training steps on tensors without data: no device is used",
     "predicting": "predicting memory for each card",
     "finished": "finished",
 }
-"""The phases of a run and of an estimate, as text for logs."""
+"""The phases of a run and of an estimate, as text for logs and pages."""
+
+PHASE_NAMES = {
+    "estimating": "Estimate",
+    "preparing": "Prepare",
+    "searching": "Search",
+    "soaking": "Long run",
+    "curve": "Smaller sizes",
+    "timing": "Speeds",
+    "tracing": "Trace",
+    "predicting": "Predict",
+}
+"""The same in a word or two, as the steps of a list."""
+
+MEASURING_PHASES = ("estimating", "preparing", "searching", "soaking", "curve", "timing")
+CHECKING_PHASES = ("preparing", "soaking")
+TIMING_PHASES = ("preparing", "timing")
+ESTIMATING_PHASES = ("tracing", "predicting")
+"""The phases of a search, of a check of one size, of a comparison of speeds alone, and of an estimate, in order."""
 
 Progress = Callable[[str, int], None]
 """Called with the stage ("memory", "timing" or "kinds") and its step, from 1 on, that is about to begin."""

@@ -18,6 +18,7 @@ from .errors import TimeIsUp, WorkerFailed, WorkloadFailed
 from .estimate.calibration import Calibration
 from .estimate.guide import EstimateGuide
 from .machine.watch import usable_cores
+from .plan import EDGE_PROBES, SOAK_STEPS, SOAK_STEPS_CPU
 from .result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
 from .search.boundary import (
@@ -30,19 +31,17 @@ from .search.boundary import (
 )
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
 from .search.reserve import edge_size, sizes_with_reserve
-from .search.unguided import Found, Limits, Trial, Try, curve_sizes, next_soak_size
+from .search.unguided import Found, Limits, Trial, curve_sizes, next_soak_size
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .units import format_bytes
 from .worker.handle import WorkerHandle
 from .worker.prober import Prober
 
-SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 FOREIGN_MEMORY_REPEATS = 2
 FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
 # a library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside
 CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
-EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 
 Emit = Callable[[dict[str, Any]], None]
 Keep = Callable[[RunResult], None]
@@ -72,14 +71,20 @@ def measure(
     if worker is not None:
         return _Sweep(spec, worker, emit, earlier, keep, estimates, calibration).run()
     with WorkerHandle(spec) as own:
+        started = time.monotonic()
+        own.report = partial(_emit_stage, emit, started)
         if hold is None:
-            return _Sweep(spec, own, emit, earlier, keep, estimates, calibration).run()
-        before = time.monotonic()
+            return _Sweep(spec, own, emit, earlier, keep, estimates, calibration, started=started).run()
         facts = own.facts()
-        spent_seconds = time.monotonic() - before
+        spent_seconds = time.monotonic() - started
         with hold(facts):  # to wait for the device costs the run nothing of its time
             started = time.monotonic() - spent_seconds
+            own.report = partial(_emit_stage, emit, started)
             return _Sweep(spec, own, emit, earlier, keep, estimates, calibration, started=started).run()
+
+
+def _emit_stage(emit: Emit, started: float, stage: str) -> None:
+    emit({"event": "stage", "seconds": round(time.monotonic() - started, 3), "stage": stage})
 
 
 @dataclass
@@ -225,9 +230,6 @@ class _Sweep:
             largest = max((p.batch_size for p in self._searched if p.fits), default=None)
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
         return boundary_of_search(step, self._searched, self._device)
-
-    def _next_step(self, limits: Limits) -> Try | Found:
-        return self.guide.decide(_trials(self._searched), self._with_overhead(limits))
 
     def _with_overhead(self, limits: Limits) -> Limits:
         """Return the limit less what the device holds beside the allocator's reserve (context, other processes)."""

@@ -23,7 +23,7 @@ class Console:
         self.is_terminal = stream.isatty()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        if event["event"] in ("probe_started", "progress") and self.is_terminal:
+        if event["event"] in ("probe_started", "progress", "stage") and self.is_terminal:
             self._write(f"{CLEAR_LINE}{live_line(event)}", end="")
         line = event_line(event)
         if line is not None:
@@ -35,7 +35,9 @@ class Console:
 
 
 def live_line(event: dict[str, Any]) -> str:
-    """Return the line shown until the probe has ended: ``  batch 16 (search) ... timing, step 7``."""
+    """Return the line shown until the next one: ``  batch 16 (search) ... timing, step 7``."""
+    if event["event"] == "stage":
+        return f"  {event['stage']} ..."
     where = f" {event['stage']}, step {event['step']}" if event["event"] == "progress" else ""
     return f"  batch {event['batch_size']} ({event['purpose']}) ...{where}"
 

@@ -46,7 +46,7 @@ class Answers:
         self._emit_event("phase", phase="tracing")
         for gpu in able:
             self._replays_for(gpu)
-        self._emit_event("phase", phase="predicting")
+        self._emit_event("phase", phase="predicting", cards=len(able))
         traced_seconds = time.monotonic() - self._started
         estimates = [self._estimate(gpu, batch_sizes, traced_seconds) for gpu in able]
         self._emit_event("phase", phase="finished")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ class WorkerHandle:
         self.import_seconds = 0.0
         self.model_seconds = 0.0
         self.sessions = 0
+        self.report: Callable[[str], None] = lambda stage: None  # called with what begins: importing, building
         self.device: DeviceFacts | None = None
         self.beside_bytes: int | None = None  # memory of others that the last session found when it opened
         self._facts: DeviceFacts | None = None
@@ -75,6 +77,7 @@ class WorkerHandle:
         """
         assert self._session_pid is None
         self._start_if_needed()
+        self.report("tracing training steps on tensors without data")
         try:
             self._session_pid = self._ask({"do": "trace", "spec": self.spec.to_dict()}, "tracing", END_SECONDS)["pid"]
         except TimeIsUp:
@@ -95,6 +98,7 @@ class WorkerHandle:
         if self._session_pid is not None:
             return
         self._start_if_needed()
+        self.report("building the model in a new process")
         request = {
             "do": "open",
             "spec": self.spec.to_dict(),
@@ -189,6 +193,7 @@ class WorkerHandle:
             self._start()
 
     def _start(self) -> None:
+        self.report(f"importing torch and {'transformers' if self.spec.workload.is_text else 'torchvision'}")
         self._pending = b""
         if self.spec.device != "cpu":
             nvml.keep_driver_loaded(pynvml)
