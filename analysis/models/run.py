@@ -135,6 +135,12 @@ class Run(Restorable):
     # of an estimate, or of the estimate made before a measurement, with its error: 0.01 is 1 % too high
     estimated_largest_batch_size = models.PositiveIntegerField(null=True, blank=True)
     estimated_safe_batch_size = models.PositiveIntegerField(null=True, blank=True)
+    estimated_cards = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Cards of an estimate for all cards of the catalogue."
+    )
+    estimated_cards_that_fit = models.PositiveIntegerField(
+        null=True, blank=True, help_text="How many of them would safely train with today's batch size."
+    )
     estimate_is_calibrated = models.BooleanField(null=True, blank=True)
     estimate_peak_error = models.FloatField(null=True, blank=True)
     estimate_boundary_error = models.FloatField(null=True, blank=True)
@@ -232,6 +238,9 @@ class Attempt(models.Model):
     message = models.TextField(blank=True, default="")
     exit_status = models.IntegerField(null=True, blank=True)
     environment = models.JSONField(null=True, blank=True)
+    progress = models.JSONField(
+        null=True, blank=True, help_text="What the engine does now, for the live page: see `analysis.runs.progress`."
+    )
 
     class Meta:
         ordering = ("run", "number")

@@ -33,6 +33,20 @@ def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) 
     return attempt is not None
 
 
+def progress_set(*, run_id: int, token: str, progress: Mapping[str, Any]) -> bool:
+    """Store what the engine does now. For the live page alone: nothing else reads it, and nothing depends on it.
+
+    `phases` are the seconds at which each phase began; `batch_size` and `step` those of the probe under way; `stage`
+    what takes a while before the first probe; `timing_seconds_left` the engine's bound while speeds are compared;
+    `cards` and `cards_done` those of an estimate.
+    """
+    with transaction.atomic():
+        attempt = _held_attempt(run_id, token)
+        if attempt is not None:
+            Attempt.objects.filter(run_id=run_id, number=attempt).update(progress=storable_json(dict(progress)))
+    return attempt is not None
+
+
 def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_carried: bool = False) -> bool:
     """Store a probe as soon as it is known. Safe to repeat: a probe already stored under this number stays."""
     with transaction.atomic():

@@ -12,6 +12,7 @@ from typing import Any
 
 from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
+from engine.estimate.gpus import gpus
 from engine.result import Probe
 from engine.savings import cost_per_million_samples_usd
 from engine.stats import decisive_probes
@@ -74,11 +75,21 @@ def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
 
 
 def _estimates_columns(estimates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of an estimate for one card; one for all cards has no single figure."""
+    """Return the columns of an estimate for one card; of one for all cards, how many take today's batch size.
+
+    Cards that cannot run the settings at all are not in the result, but count among all.
+    """
     if not estimates:
         raise ValueError("an estimate without any card")
     columns = [_estimate_columns(estimate) for estimate in estimates]
-    return columns[0] if len(columns) == 1 else {"gpu": ALL_GPUS}
+    if len(columns) == 1:
+        return columns[0]
+    size = estimates[0]["spec"]["current_batch_size"]
+    return {
+        "gpu": ALL_GPUS,
+        "estimated_cards": max(len(gpus()), len(columns)),
+        "estimated_cards_that_fit": sum((each["estimated_safe_batch_size"] or 0) >= size for each in columns),
+    }
 
 
 def _estimate_columns(estimate: Mapping[str, Any]) -> dict[str, Any]:

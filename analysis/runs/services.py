@@ -44,6 +44,7 @@ from analysis.runs.progress import (
     environment_set,
     log_add,
     measurement_add,
+    progress_set,
     run_heartbeat,
 )
 from analysis.runs.purge import logs_trim, runs_expire, runs_purge
@@ -65,6 +66,7 @@ __all__ = [
     "logs_trim",
     "maintenance_set_drained",
     "measurement_add",
+    "progress_set",
     "run_again",
     "run_annotate",
     "run_cancel",

@@ -12,7 +12,7 @@ from engine.result import Outcome, Probe
 from engine.units import format_bytes
 
 EVENTS = (
-    *("started", "phase", "device", "probe_started", "progress", "probe", "timing"),
+    *("started", "phase", "stage", "device", "probe_started", "progress", "probe", "timing"),
     *("estimate", "log", "result", "error"),
 )
 _ROUNDS_A_LINE = 5
@@ -48,6 +48,8 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
             return LogLine("warning" if event.get("level") == "warning" else "info", str(message))
         case {"event": "phase", "phase": phase}:
             return LogLine("info", PHASE_LABELS.get(str(phase), str(phase)).capitalize())
+        case {"event": "stage", "stage": stage}:
+            return LogLine("info", str(stage)[:200].capitalize())
         case {"event": "device", "device": {"name": name, "capacity_bytes": int(capacity)}}:
             return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
         case {"event": "probe", "probe": dict(probe)}:
@@ -59,6 +61,31 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
         case {"event": "error", "error": {"message": message}}:
             return LogLine("error", str(message))
     return None
+
+
+def progress_after(progress: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
+    """Return the progress of an attempt after this event: see `analysis.runs.progress.progress_set`."""
+    lasting: dict[str, Any] = {name: progress[name] for name in ("phases", "cards", "cards_done") if name in progress}
+    match event:
+        case {"event": "phase", "phase": phase}:
+            lasting["phases"] = {**progress.get("phases", {}), str(phase): event.get("seconds")}
+            if isinstance(cards := event.get("cards"), int):
+                lasting |= {"cards": cards, "cards_done": 0}
+            return lasting
+        case {"event": "stage", "stage": stage}:  # of a new process, it belongs to the probe that begins
+            probe = {"batch_size": progress["batch_size"]} if "batch_size" in progress else {}
+            return lasting | probe | {"stage": str(stage)[:200]}
+        case {"event": "probe_started", "batch_size": int(size)}:
+            return lasting | {"batch_size": size}
+        case {"event": "progress", "purpose": "timing"}:  # a round says more than the step of a block
+            return progress
+        case {"event": "progress", "batch_size": int(size), "step": int(step)}:
+            return lasting | {"batch_size": size, "step": step}
+        case {"event": "timing", "round": int(number)}:
+            return lasting | {"round": number, "timing_seconds_left": event.get("seconds_left_at_most")}
+        case {"event": "estimate"} if "cards" in progress:
+            return lasting | {"cards_done": progress["cards_done"] + 1}
+    return progress
 
 
 def describe_probe(probe: Probe) -> str:

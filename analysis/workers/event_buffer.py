@@ -29,6 +29,8 @@ class EventBuffer:
         self._lease = lease
         self._facts: dict[str, Any] = {}
         self._facts_wait = False
+        self._progress: dict[str, Any] = {}
+        self._progress_waits = False
         self._probes: list[_Measured] = []
         self._measured = 0
         self._lines: list[LogLine] = []
@@ -42,6 +44,11 @@ class EventBuffer:
         """Add facts about the attempt (device, environment, estimate). All are stored again, as a whole."""
         self._facts |= facts
         self._facts_wait = True
+
+    def note_progress(self, progress: dict[str, Any]) -> None:
+        """Take over where the engine is now. Only the latest is stored."""
+        if progress != self._progress:
+            self._progress, self._progress_waits = dict(progress), True
 
     def add_probe(self, probe: Probe, *, is_carried: bool) -> None:
         self._measured += 1
@@ -63,7 +70,13 @@ class EventBuffer:
             if not services.measurement_add(**self._lease, probe=first.probe, sequence=number, is_carried=is_carried):
                 return False
             self._probes.pop(0)
-        return self._store_lines()
+        return self._store_progress() and self._store_lines()
+
+    def _store_progress(self) -> bool:
+        if self._progress_waits and not services.progress_set(**self._lease, progress=self._progress):
+            return False
+        self._progress_waits = False
+        return True
 
     def _store_lines(self) -> bool:
         lines = list(self._lines)

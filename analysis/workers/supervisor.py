@@ -31,7 +31,7 @@ from analysis.runs.resume import earlier_attempt
 from analysis.runs.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
-from analysis.workers.engine_events import log_line
+from analysis.workers.engine_events import log_line, progress_after
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
@@ -146,6 +146,7 @@ class _Watch:
         self._on_line, self._on_tick = on_line, on_tick
         self._events = EventBuffer(self._lease)
         self._phase = ""
+        self._progress: dict[str, Any] = {}
         self._result: dict[str, Any] | None = None
         self._error: dict[str, Any] | None = None
         self._stop: Stop | None = None
@@ -255,6 +256,8 @@ class _Watch:
                 self._result = dict(event["result"])
             case "error":
                 self._error = dict(event["error"])
+        self._progress = progress_after(self._progress, event)
+        self._events.note_progress(self._progress)
         if line := log_line(event):
             self._log(line)
 

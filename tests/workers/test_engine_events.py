@@ -7,7 +7,7 @@ import json
 import pytest
 
 from analysis.runs.services import LogLine
-from analysis.workers.engine_events import describe_probe, garbage_event, log_line, parse_event
+from analysis.workers.engine_events import describe_probe, garbage_event, log_line, parse_event, progress_after
 from engine.result import Outcome, Probe
 from engine.units import GIB, MIB
 
@@ -86,3 +86,42 @@ def test_every_fifth_round_of_the_comparison_of_speeds_is_a_line():
     assert parse_event(json.dumps({**event, "round": 6}).encode()) is not None
     assert log_line({**event, "round": 6}) == LogLine("info", said)
     assert log_line({**event, "round": 7}) is None
+
+
+def progress_of(*events):
+    progress = {}
+    for seconds, event in enumerate(events):
+        progress = progress_after(progress, {"seconds": float(seconds), **event})
+    return progress
+
+
+def test_the_progress_says_what_goes_on_and_when_each_phase_began():
+    events = (
+        {"event": "phase", "phase": "estimating"},
+        {"event": "stage", "stage": "importing torch and transformers"},
+    )
+    begun = {"phases": {"estimating": 0.0}, "stage": "importing torch and transformers"}
+    assert progress_of(*events) == begun
+    searching = {"event": "phase", "phase": "searching"}
+    probing = ({"event": "probe_started", "batch_size": 16}, {"event": "progress", "batch_size": 16, "step": 2})
+    phases = {"estimating": 0.0, "searching": 2.0}
+    assert progress_of(*events, searching, *probing) == {"phases": phases, "batch_size": 16, "step": 2}
+    assert progress_of(*events, searching) == {"phases": phases}
+
+
+def test_while_speeds_are_compared_the_round_stands_and_not_the_steps_of_its_blocks():
+    timing = {"event": "timing", "round": 4, "batch_sizes": [16, 60], "seconds_left_at_most": 41.0}
+    step = {"event": "progress", "purpose": "timing", "batch_size": 60, "step": 9}
+    assert progress_of(timing, step) == {"round": 4, "timing_seconds_left": 41.0}
+
+
+def test_the_cards_of_an_estimate_are_counted():
+    estimate = {"event": "estimate", "estimate": {}}
+    events = ({"event": "phase", "phase": "predicting", "cards": 34}, estimate, estimate)
+    assert progress_of(*events) == {"phases": {"predicting": 0.0}, "cards": 34, "cards_done": 2}
+    assert progress_of(estimate) == {}  # of a measurement
+
+
+def test_a_stage_is_a_line_of_the_log():
+    line = log_line({"event": "stage", "stage": "building the model in a new process"})
+    assert line == LogLine("info", "Building the model in a new process")

@@ -151,7 +151,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
     class Meta:
         model = Attempt
-        exclude = ("id", "run", "owner", "environment")
+        exclude = ("id", "run", "owner", "environment", "progress")
         read_only_fields = [field.name for field in Attempt._meta.fields]
 
 
