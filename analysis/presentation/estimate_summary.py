@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
-from analysis.presentation.formatting import bytes_text, duration, percent, round_bytes, usd
-from analysis.presentation.labels import model_name, short_device_name
+from analysis.presentation.formatting import bytes_text, duration, percent, usd
+from analysis.presentation.labels import describe_limit, model_name, short_device_name
 from analysis.presentation.stored_estimate import KINDS, EstimatedPoint, StoredEstimate
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class GpuRow:
     price: Price | None
     limit: str
     is_calibrated: bool
+    takes_current: bool
+    """Whether today's batch size is within the margin of error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class KindRow:
 def headline(estimate: StoredEstimate, spec: Mapping[str, Any]) -> str:
     """Write "An A100 40GB would train BERT base with up to about 508; 480 is safe within the margin."."""
     card, name = with_article(short_device_name(estimate.gpu_name)), model_name(spec["model"])
-    card += f" limited to {round_bytes(estimate.memory_limit_bytes)}" if estimate.memory_limit_bytes else ""
+    card += f" {describe_limit(estimate.memory_limit_bytes)}" if estimate.memory_limit_bytes else ""
     verb = "run forward and backward" if spec["optimizer"] == "none" else "train"
     if not estimate.fits_at_all:
         return f"{card} would not {verb} {name}: not even one sample would fit."
@@ -79,12 +81,14 @@ def headline_of_all(estimates: Sequence[StoredEstimate], spec: Mapping[str, Any]
     """Say how many cards would take today's batch size; `left_out` are those that cannot run the settings at all."""
     count = len(estimates) + left_out
     size, name = int(spec["current_batch_size"]), model_name(spec["model"])
+    limit = describe_limit(spec.get("memory_limit_bytes"))
+    cards = f"{count} cards{f', each {limit},' if limit else ''}"
     safe = [estimate for estimate in estimates if (estimate.safe_batch_size or 0) >= size]
     if not safe:
-        return f"None of {count} cards would safely train {name} with your batch of {size:,}."
+        return f"None of {cards} would safely train {name} with your batch of {size:,}."
     smallest = short_device_name(min(safe, key=lambda estimate: estimate.total_bytes).gpu_name)
     share = "All" if len(safe) == count else f"{len(safe)} of"
-    return f"{share} {count} cards would train {name} with your batch of {size:,}; the smallest is {smallest}."
+    return f"{share} {cards} would train {name} with your batch of {size:,}; the smallest is {smallest}."
 
 
 def with_article(name: str) -> str:
@@ -129,7 +133,7 @@ def kind_rows(points: Sequence[EstimatedPoint]) -> list[KindRow]:
 
 
 def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
-    """Sort the cards by their largest batch size, then by memory."""
+    """Return the cards, those with the largest batch size first, then by memory."""
     most = max((estimate.largest_batch_size or 0 for estimate in estimates), default=0)
     ordered = sorted(estimates, key=lambda e: (-(e.largest_batch_size or 0), -e.total_bytes, e.gpu_name))
     return [_gpu_row(estimate, most, current_batch_size, prices.get(estimate.gpu_id)) for estimate in ordered]
@@ -151,6 +155,7 @@ def _gpu_row(estimate: StoredEstimate, most: int, current_batch_size: int, price
         price=price,
         limit=_LIMITS.get(estimate.limits, estimate.limits),
         is_calibrated=estimate.is_calibrated,
+        takes_current=(estimate.safe_batch_size or 0) >= current_batch_size,
     )
 
 

@@ -10,7 +10,7 @@ from analysis.presentation.formatting import duration, round_bytes
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
 from engine.catalog import WORKLOADS
 from engine.result import Boundary, DeviceFacts, Reason
-from engine.spec import DEFAULTS, OPTIMIZERS, SETTINGS, TRAINING_SETTINGS
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, OPTIMIZERS, SETTINGS, TRAINING_SETTINGS
 
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
 _FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
@@ -36,6 +36,33 @@ def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     return [text for text in described if text]
 
 
+def describe_limit(limit_bytes: int | None) -> str:
+    """Write "limited to 256 MiB"; empty without a limit."""
+    return f"limited to {round_bytes(limit_bytes)}" if limit_bytes else ""
+
+
+def settings_of_run(run: Run) -> list[str]:
+    """Name the settings of a run and its memory limit: what distinguishes it from others of its model and device."""
+    return [*describe_settings(run.spec), *filter(None, [describe_limit(limit_of_run(run))])]
+
+
+def name_of_run(run: Run) -> str:
+    """Write "BERT tiny, limited to 256 MiB"."""
+    return ", ".join(filter(None, [model_name(run.model), describe_limit(limit_of_run(run))]))
+
+
+def limit_of_run(run: Run) -> int | None:
+    """Return the memory limit of a run that is below the memory of its device; None without one.
+
+    A CPU has no memory of its own to fill: without a requested limit the engine's default holds.
+    """
+    if requested := run.spec.get("memory_limit_bytes"):
+        return int(requested)
+    if run.limit_bytes and run.capacity_bytes:  # it has a result
+        return run.limit_bytes if run.limit_bytes < run.capacity_bytes else None
+    return CPU_DEFAULT_LIMIT_BYTES if not run.is_estimate and run.requested_kind == "cpu" else None
+
+
 def _describe_setting(name: str, value: Any) -> str:
     """Write "gradient checkpointing", "eval mode"."""
     label = SETTINGS[name].label.lower()
@@ -59,7 +86,7 @@ def trains(spec: Mapping[str, Any]) -> str:
 def place(device: DeviceFacts, limit_bytes: int) -> str:
     """Write "On this A100-SXM4-40GB,", with the memory limit of the run if it is below the device's memory."""
     name = "CPU" if device.kind == "cpu" else short_device_name(device.name)
-    limit = f" limited to {round_bytes(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
+    limit = f" {describe_limit(limit_bytes)}," if limit_bytes < device.capacity_bytes else ""
     return f"On this {name},{limit}"
 
 

@@ -28,6 +28,12 @@ class HistoryRow:
         return self.run.boundary_reason == Reason.DOES_NOT_FIT
 
     @property
+    def cards(self) -> str:
+        """Write "34 of 34 cards" for an estimate of all cards that has ended."""
+        run = self.run
+        return "" if run.estimated_cards is None else f"{run.estimated_cards_that_fit} of {run.estimated_cards} cards"
+
+    @property
     def used_percent(self) -> str | None:
         """The share of the limit that the recommended size uses, for the small bar."""
         used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
@@ -44,7 +50,7 @@ def _row(run: Run, turn: QueuePosition | None) -> HistoryRow:
         run=run,
         model_name=labels.model_name(run.model),
         device_name=labels.short_device_name(run.device_name) or labels.run_place(run),
-        settings=" · ".join(labels.describe_settings(run.spec)),
+        settings=" · ".join(labels.settings_of_run(run)),
         chip=run_state.chip(run),
         took_seconds=_took_seconds(run),
         turn=run_state.describe_queue_position(turn) if turn else "",

@@ -76,6 +76,13 @@ def test_no_card_that_takes_it_is_said():
     assert headline_of_all(estimates, SPEC.to_dict()).startswith("None of 1 cards would safely train")
 
 
+def test_a_limit_that_made_cards_too_small_is_named_with_them():
+    spec = SPEC.to_dict() | {"memory_limit_bytes": 2 * GIB}
+    none = headline_of_all([read(safe_batch_size=3), read("t4", safe_batch_size=2)], spec)
+    assert none == "None of 2 cards, each limited to 2 GiB, would safely train BERT base with your batch of 16."
+    assert headline_of_all([read(), read("t4")], spec).startswith("All 2 cards, each limited to 2 GiB, would train")
+
+
 def test_of_all_cards_the_smallest_that_takes_it_safely_is_named():
     estimates = [read("a100-40gb"), read("t4", safe_batch_size=15), read("a10")]
     said = headline_of_all(estimates, SPEC.to_dict())

@@ -16,10 +16,11 @@ from analysis.models import Device, Host, Run
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_cards import STALE_SECONDS
 from analysis.presentation.formatting import bytes_text
-from analysis.presentation.labels import model_name, run_place
+from analysis.presentation.labels import name_of_run, run_place
 from analysis.presentation.run_state import Chip, describe_queue_position
 from analysis.runs.placement import slot_of
 from analysis.runs.queue_forecast import QueuePosition
+from engine.progress import PHASE_NAMES
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
@@ -57,6 +58,7 @@ class FleetDevice:
     chip: Chip
     running: Run | None
     running_name: str
+    running_phase: str
     waiting: tuple[WaitingRun, ...]
     waiting_count: int
     parts: tuple[Part, ...]
@@ -109,7 +111,7 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
     return [
         WaitingRun(
             run,
-            model_name(run.model),
+            name_of_run(run),
             run_place(run),
             describe_queue_position(positions[run.pk]) if run.pk in positions else "",
         )
@@ -158,7 +160,8 @@ def _device(
         device=device,
         chip=_chip(device, running, is_silent),
         running=running,
-        running_name=model_name(running.model) if running else "",
+        running_name=name_of_run(running) if running else "",
+        running_phase=PHASE_NAMES.get(running.phase, "").lower() if running else "",
         waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
         waiting_count=waiting_count,
         parts=memory_parts(device, is_running=running is not None),

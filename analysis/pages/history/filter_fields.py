@@ -12,6 +12,7 @@ from analysis.http.query_string import FlagField, MomentField, WholeNumberField
 from analysis.runs.run_settings import rows_with
 from analysis.runs.search_terms import search_terms
 from engine.spec import CHOICES, RANGES, SETTINGS
+from engine.units import BYTES_ALLOWED, parse_bytes
 
 YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
 _MOMENT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
@@ -98,6 +99,32 @@ class SettingFlagFilter(SettingFilter, YesOrNoFilter):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, widget=YES)
+
+
+class _BytesField(WholeNumberField):
+    """A number of bytes, or a size as people write it: 24GiB."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(widget=forms.TextInput, **options)
+
+    def to_python(self, value: Any) -> int | None:
+        if value in self.empty_values:
+            return None
+        try:
+            return super().to_python(parse_bytes(str(value)))
+        except ValueError as error:
+            raise forms.ValidationError(f"must be {BYTES_ALLOWED}") from error
+
+
+class SettingBytesFilter(SettingFilter):
+    """Of a setting that is a size in bytes."""
+
+    field_class = _BytesField
+
+    def __init__(self, name: str) -> None:
+        low, high = RANGES[name]
+        hint = "A size such as 24GiB, or bytes."
+        super().__init__(name, min_value=int(low), max_value=int(high), help_text=hint)
 
 
 class SettingNumberFilter(SettingFilter, WholeNumberFilter):

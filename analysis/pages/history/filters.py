@@ -27,6 +27,7 @@ from analysis.pages.history.columns import COLUMNS, DEFAULT_SORT
 from analysis.pages.history.filter_fields import (
     YES,
     MomentFilter,
+    SettingBytesFilter,
     SettingChoiceFilter,
     SettingFlagFilter,
     SettingNumberFilter,
@@ -141,7 +142,7 @@ class RunFilter(FilterSet):
     finished_after = MomentFilter("finished_at", "Ended at or after")
     updated_after = MomentFilter("updated_at", "Changed at or after")
     current_batch_size = SettingNumberFilter("current_batch_size")
-    memory_limit_bytes = SettingNumberFilter("memory_limit_bytes")
+    memory_limit_bytes = SettingBytesFilter("memory_limit_bytes")
     sequence_length = SettingNumberFilter("sequence_length")
     image_size = SettingNumberFilter("image_size")
     gradient_checkpointing = SettingFlagFilter("gradient_checkpointing")

@@ -52,4 +52,4 @@ def _source(run: Run, result: StoredResult) -> tuple[str, str]:
     """Write "BERT base on A100-SXM4-80GB", "fp32 · AdamW · 128 tokens · run 12, measured 2026-11-20"."""
     where = f"{labels.model_name(result.spec['model'])} on {labels.short_device_name(result.device.name)}"
     day = f" {run.finished_at:%Y-%m-%d}" if run.finished_at else ""
-    return where, " · ".join([*labels.describe_settings(result.spec), f"run {run.pk}, measured{day}"])
+    return where, " · ".join([*labels.settings_of_run(run), f"run {run.pk}, measured{day}"])

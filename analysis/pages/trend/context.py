@@ -14,7 +14,7 @@ from analysis.pages.trend.series import Sample, Series, series_of, version_marks
 from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD, Step
 from analysis.presentation import labels
 from analysis.presentation.charts import chart_of
-from analysis.presentation.formatting import percent, round_bytes
+from analysis.presentation.formatting import percent
 from analysis.runs.series import SeriesKey
 
 Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
@@ -91,8 +91,8 @@ def settings_of(query: SeriesKey) -> list[str]:
     """Describe the series in the format of a run's settings."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
-    limit = query.memory_limit_bytes
-    return [*labels.describe_settings(spec), *([f"limited to {round_bytes(limit)}"] if limit else [])]
+    limit = labels.describe_limit(query.memory_limit_bytes)
+    return [*labels.describe_settings(spec), *([limit] if limit else [])]
 
 
 def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
