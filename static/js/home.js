@@ -62,7 +62,21 @@ function groupsOf(entries) {
   return top;
 }
 
+// The limit that the page suggests is for a short run on a CPU: an estimate begins without one.
+function watchSuggestedLimit(suggested, limit) {
+  const text = suggested.value;
+  for (const kind of document.querySelectorAll('input[name="kind"]')) {
+    kind.addEventListener("change", () => {
+      if (kind.value === "estimate" && limit.value === suggested.value) limit.value = "";
+      else if (kind.value !== "estimate" && limit.value === "" && suggested.value) limit.value = text;
+    });
+  }
+  limit.addEventListener("input", () => { suggested.value = ""; }); // the person's own from here on
+}
+
 for (const select of document.querySelectorAll("select[data-search]")) addSearch(select);
+const suggested = document.getElementById("id_suggested_limit");
+if (suggested?.value) watchSuggestedLimit(suggested, document.getElementById("id_memory_limit_bytes"));
 const model = document.getElementById("id_model");
 if (model) {
   model.addEventListener("change", () => showInputsOf(model));

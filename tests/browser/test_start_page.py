@@ -21,6 +21,20 @@ def test_the_form_shows_the_input_size_that_the_model_takes(window: Visitor) -> 
     expect(window.page.get_by_label("Image size")).to_be_visible()
 
 
+def test_the_limit_of_the_rehearsal_is_not_taken_into_an_estimate(window: Visitor) -> None:
+    make_device()
+    window.open("/")
+    limit = window.page.get_by_label("Memory limit")
+    expect(limit).to_have_value("512MiB")
+    window.page.get_by_label("Estimate for any GPU").check()
+    expect(limit).to_have_value("")
+    window.page.get_by_label("Measure on a device here").check()
+    expect(limit).to_have_value("512MiB")
+    limit.fill("24GiB")
+    window.page.get_by_label("Estimate for any GPU").check()
+    expect(limit).to_have_value("24GiB")
+
+
 def test_a_model_is_found_by_typing_part_of_its_name(window: Visitor) -> None:
     make_device()
     window.open("/")

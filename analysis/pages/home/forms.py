@@ -54,6 +54,8 @@ class RunForm(forms.Form):
         max_length=40,
         help_text=SETTINGS["memory_limit_bytes"].hint or "",
     )
+    # the limit that the page filled in by itself, until the person changes it (home.js)
+    suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     price_per_hour_usd = setting_field("price_per_hour_usd", label="Price per hour, US$")
     hours_per_run = setting_field("hours_per_run")
     runs_per_year = setting_field("runs_per_year")
@@ -82,7 +84,7 @@ class RunForm(forms.Form):
 
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
-    NOT_OF_SPEC = ("kind", "gpu", "device", *QUEUE)
+    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *QUEUE)
     ONLY_MEASURED = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
     """Fields that estimates do not have: hidden by the browser and not read."""
     MORE = (*RARER, *PLACEHOLDERS, "reserve_percent", *QUEUE)
@@ -95,6 +97,7 @@ class RunForm(forms.Form):
         self.devices = list(devices)
         self.places = places_offered(self.devices)
         self.spec: RunSpec | None = None
+        self.is_limit_dropped = False  # the suggested limit is less than the chosen model needs
         self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
         self.fields["device"].help_text = _describe_silent(silent)
         self._offer("gpu", gpu_choices())
@@ -137,6 +140,12 @@ class RunForm(forms.Form):
         if field in DEFAULTS:
             self.spec = replace(self.spec, **{field: DEFAULTS[field]})
         return True
+
+    @property
+    def has_suggested_limit(self) -> bool:
+        """Whether the memory limit is the one that the page filled in, for a short run on a CPU."""
+        suggested = self.cleaned_data.get("suggested_limit")
+        return bool(suggested) and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     @property
     def rarer_fields(self) -> list[forms.BoundField]:
@@ -185,7 +194,8 @@ class RunForm(forms.Form):
             name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
         }
         if self.is_estimate:
-            return {name: value for name, value in given.items() if name not in self.ONLY_MEASURED}
+            left_out = (*self.ONLY_MEASURED, *(["memory_limit_bytes"] if self.has_suggested_limit else []))
+            return {name: value for name, value in given.items() if name not in left_out}
         if "reserve_percent" in given:
             given["reserve_fraction"] = round(given.pop("reserve_percent") / 100, 6)
         if "device" not in cleaned:
@@ -198,7 +208,10 @@ class RunForm(forms.Form):
             try:
                 return RunSpec.from_dict(given)
             except SpecError as error:
-                self.add_spec_error(error)
+                if error.field == "memory_limit_bytes" and self.has_suggested_limit:
+                    self.is_limit_dropped = True
+                else:
+                    self.add_spec_error(error)
                 if error.field is None or given.pop(error.field, None) is None:
                     return None
         return None
@@ -235,7 +248,7 @@ def first_values(devices: Iterable[Device]) -> dict[str, Any]:
         return {"model": "bert", "kind": Run.Kind.ESTIMATE}
     if any(device.kind != "cpu" for device in offered):
         return {"model": "bert"}
-    return {"model": REHEARSAL_MODEL, "memory_limit_bytes": REHEARSAL_LIMIT}
+    return {"model": REHEARSAL_MODEL, "memory_limit_bytes": REHEARSAL_LIMIT, "suggested_limit": REHEARSAL_LIMIT}
 
 
 def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[str, Any]:
@@ -246,6 +259,10 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     known = {name: value for name, value in run.spec.items() if name in RunForm.base_fields and value is not None}
     if "memory_limit_bytes" in known:
         known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:
+        known["suggested_limit"] = REHEARSAL_LIMIT
+        if kind == Run.Kind.ESTIMATE:
+            known.pop("memory_limit_bytes")
     if run.spec.get("reserve_fraction") is not None:
         known["reserve_percent"] = f"{run.spec['reserve_fraction'] * 100:.6g}"
     for name in RunForm.ONLY_MEASURED if run.is_estimate else ():
@@ -264,7 +281,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
 class StartForm(StrictQueryForm):
     """The parameters that fill in the form. Values that are not allowed are shown when the form is sent."""
 
-    vars().update({name: forms.CharField(required=False) for name in RunForm.base_fields})
+    vars().update({name: forms.CharField(required=False) for name in RunForm.base_fields if name != "suggested_limit"})
     clone = WholeNumberField(required=False)
     vars()["from"] = WholeNumberField(required=False)
 

@@ -21,6 +21,8 @@ from analysis.pages.home.forms import RunForm, StartForm, first_values, values_o
 from analysis.pages.home.queue import Queue, queue_of
 from analysis.pages.home.totals import lab_totals
 from analysis.presentation.device_cards import device_cards
+from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.labels import model_name
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.queue_forecast import queue_positions
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 
 RECENT_RUNS = 10
+HOST_SHARE_MAX = 0.8
+"""Share of a host's memory above which a limit of a CPU run is warned of: the rest of the host needs some, too."""
 DEVICES_MAX = 12
 """Most devices on this page, those first that a run would get. The fleet page shows all."""
 
@@ -78,7 +82,11 @@ def run_create(request: HttpRequest) -> HttpResponse:
         page = _home_page(request, form, status=429)
         page.headers["Retry-After"] = str(error.retry_after_seconds)
         return page
-    return redirect(run) if run else _home_page(request, form, status=422)
+    if run is None:
+        return _home_page(request, form, status=422)
+    if warning := _describe_limit_taken(form, run):
+        messages.warning(request, warning)
+    return redirect(run)
 
 
 @require_safe
@@ -115,6 +123,21 @@ def _stored(form: RunForm, user: User) -> Run:
     return services.run_create(**form.submission(), requested_by=user)
 
 
+def _describe_limit_taken(form: RunForm, run: Run) -> str:
+    """Say which limit holds where the suggested one was too low, and warn of one that leaves the host no memory."""
+    if form.is_limit_dropped:
+        needs, default = model_name(run.model), round_bytes(CPU_DEFAULT_LIMIT_BYTES)
+        return f"{form.cleaned_data['suggested_limit']} is less than {needs} needs, so the limit is {default}."
+    limit, device = run.spec.get("memory_limit_bytes"), run.requested_device
+    if not limit or device is None or device.kind != "cpu" or limit <= HOST_SHARE_MAX * device.capacity_bytes:
+        return ""
+    return (
+        f"The limit of {round_bytes(limit)} is {percent(limit / device.capacity_bytes)} of the memory of this host "
+        f"({bytes_text(device.capacity_bytes)}): the run may slow down other programs, or the system may end it. "
+        "Cancel it to choose a lower limit."
+    )
+
+
 def _earlier_result(form: RunForm) -> EarlierResult | None:
     if form.is_estimate or form.spec is None:
         return None
@@ -142,7 +165,7 @@ def _home_page(
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
         "rows": history_rows(recent, queue_positions(recent)),
-        "totals": lab_totals(),
+        "totals": lab_totals(recent),
     }
     return render(request, "analysis/home.html", context, status=status)
 
@@ -151,7 +174,8 @@ def _guests_page(request: HttpRequest) -> HttpResponse:
     """Show guests the runs that have a result, without devices, queue, or names of people and hosts."""
     finished = Run.objects.for_history().filter(state=State.FINISHED)
     recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
-    return render(request, "analysis/home_guests.html", {"rows": history_rows(recent, {}), "totals": lab_totals()})
+    context = {"rows": history_rows(recent, {}), "totals": lab_totals(recent)}
+    return render(request, "analysis/home_guests.html", context)
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:

@@ -110,7 +110,46 @@ def test_every_offered_model_can_be_chosen() -> None:
 
 
 def test_a_host_without_accelerator_is_offered_a_rehearsal() -> None:
-    assert first_values([make_device(kind="cpu")]) == {"model": "bert-tiny", "memory_limit_bytes": "512MiB"}
+    values = first_values([make_device(kind="cpu")])
+    assert values == {"model": "bert-tiny", "memory_limit_bytes": "512MiB", "suggested_limit": "512MiB"}
+
+
+UNTOUCHED = {"memory_limit_bytes": "512MiB", "suggested_limit": "512MiB"}
+
+
+def test_a_rehearsal_keeps_the_limit_that_was_suggested_for_it() -> None:
+    form = submitted(make_device(), model="bert-tiny", **UNTOUCHED)
+    assert form.is_valid()
+    assert form.spec.memory_limit_bytes == GIB // 2
+
+
+def test_an_estimate_has_no_limit_that_nobody_chose() -> None:
+    form = submitted(make_device(), kind="estimate", **UNTOUCHED)
+    assert form.is_valid(), form.errors
+    assert form.spec.memory_limit_bytes is None
+
+
+def test_an_estimate_keeps_a_limit_that_was_typed() -> None:
+    device = make_device()
+    typed = submitted(device, kind="estimate", **UNTOUCHED | {"memory_limit_bytes": "24GiB"})
+    retyped = submitted(device, kind="estimate", model="bert-tiny", **UNTOUCHED | {"suggested_limit": ""})
+    assert typed.is_valid()
+    assert retyped.is_valid()
+    assert [form.spec.memory_limit_bytes for form in (typed, retyped)] == [24 * GIB, GIB // 2]
+
+
+def test_a_suggested_limit_gives_way_to_a_model_that_needs_more() -> None:
+    form = submitted(make_device(), model="bert", **UNTOUCHED)
+    assert form.is_valid(), form.errors
+    assert (form.spec.memory_limit_bytes, form.is_limit_dropped) == (None, True)
+
+
+def test_a_rehearsal_that_becomes_an_estimate_leaves_its_limit_behind() -> None:
+    device = make_device()
+    rehearsal, chosen = (make_run(device, memory_limit_bytes=limit) for limit in (GIB // 2, GIB))
+    assert "memory_limit_bytes" not in values_of(rehearsal, "estimate")
+    assert values_of(rehearsal)["suggested_limit"] == "512MiB"
+    assert values_of(chosen, "estimate")["memory_limit_bytes"] == "1GiB"
 
 
 def test_a_host_with_an_accelerator_is_offered_the_real_thing() -> None:

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from analysis.models import Device, Run
-from analysis.pages.home.totals import CACHE_KEY, lab_totals, lab_totals_read
+from analysis.pages.home.totals import lab_totals, lab_totals_read
 from analysis.runs import services
 from engine.units import GIB, MIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _no_totals_of_another_test() -> Iterator[None]:
-    cache.delete(CACHE_KEY)
+    cache.clear()
     yield
-    cache.delete(CACHE_KEY)
+    cache.clear()
 
 
 def text_of(client: Client, address: str = "/") -> str:
@@ -96,6 +96,33 @@ def test_the_totals_are_kept_for_a_while(django_assert_num_queries: Any) -> None
         assert lab_totals() == first
 
 
+def test_the_totals_never_count_fewer_runs_than_the_table_beside_them_shows(alice_client: Client) -> None:
+    for count in (1, 2):
+        make_estimate()
+        text = words(text_of(alice_client))
+        assert f"Runs {count} stored, including estimates" in text
+
+
+def test_a_measured_saving_of_nothing_is_zero_and_not_unknown(alice_client: Client) -> None:
+    run = make_measured_run(make_card())
+    Run.objects.filter(pk=run.pk).update(saving_per_year_usd=0.0)
+    totals = lab_totals_read()
+    assert (totals.saving_per_year_usd, totals.saving_count) == (0.0, 0)
+    assert "Saving per year $0.00 no measured setup would be faster" in words(text_of(alice_client))
+
+
+def test_memory_that_is_left_unused_on_advice_is_no_waste(alice_client: Client) -> None:
+    card = make_card()
+    kept = make_measured_run(card)
+    Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
+    totals = lab_totals_read()
+    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (0, GIB, 0)
+    assert "today’s batch size is the recommended one in every measured setup" in words(text_of(alice_client))
+    make_measured_run(card, optimizer="sgd")
+    totals = lab_totals_read()
+    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (624 * MIB, 2 * GIB, 1)
+
+
 def test_the_totals_open_no_result() -> None:
     make_measured_run(make_card())
     with CaptureQueriesContext(connection) as asked_of_database:
@@ -125,7 +152,7 @@ def test_the_home_page_takes_the_same_queries_however_many_devices_and_runs(alic
     for number in range(2):
         for each in range(1 + 4 * number):
             make_measured_run(make_card(10 * number + each))
-        cache.delete(CACHE_KEY)
+        cache.clear()
         text_of(alice_client)
         with CaptureQueriesContext(connection) as queries:
             text_of(alice_client)
