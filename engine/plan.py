@@ -21,6 +21,7 @@ SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 PROBES_NEEDED = 2
 PLAIN_SHARE = 0.5  # of a step that is measured: what the same step takes at least when nothing watches it
+NEAR_SHARE = 0.9  # of the estimate: a size so near that fitted shows that the estimate is about right
 EVALUATED_MOST = 3  # today's size, the recommended and the fastest
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
@@ -133,7 +134,8 @@ def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -
     if expected is None or expected < low:
         return None
     probes_least = 1 if expected == low else 2
-    return _Aim(expected, expected, probes_least, AIMS + probes_least)
+    has_come_near = low >= NEAR_SHARE * expected
+    return _Aim(expected, expected, probes_least, probes_least + (1 if has_come_near else AIMS))
 
 
 def _search_left(aim: _Aim, so_far: SoFar, steps: _StepSeconds) -> SecondsLeft:

@@ -8,11 +8,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from analysis.models import Run, State
-from analysis.presentation.formatting import duration
+from analysis.presentation.formatting import MINUTE, duration
 from analysis.presentation.labels import model_name, run_place
 from analysis.runs.queue_forecast import QueuePosition
 from analysis.runs.remaining_time import RemainingTime
 from analysis.runs.retry_policy import Cause
+from engine.progress import PHASE_LABELS
+from engine.result import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +37,10 @@ _CHIPS = {
 _STOPPING = Chip("◐", "stopping", "chip-run")
 
 _SOON_SECONDS = 5
-_PHASES = {
-    "": "The worker is starting the engine.",
-    "preparing": "Preparing: importing libraries and building the model.",
-    "searching": "Searching for the largest batch size that trains.",
-    "soaking": "Running the largest size for longer, in a fresh process.",
-    "curve": "Measuring smaller sizes for the curve.",
-    "timing": "Comparing speed: the sizes of the answer run in turns until the interval is narrow enough.",
-    "finished": "Storing the result.",
-    "estimating": "Estimating first, so that the search starts near the boundary.",
-    "tracing": "Tracing training steps on tensors without data: no device is used.",
-    "predicting": "Replaying the trace for each card.",
-}
+_BEFORE_THE_FIRST_EVENT = "The worker is starting the engine."
+_STORING = "Storing the result."
+
+_OWN_FIGURES = "by this run’s own steps so far"
 
 _ENDINGS = {
     State.FAILED: (
@@ -93,7 +87,10 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
         return "Stopping the engine."
     if run.is_estimate and run.phase == "":
         return "The worker is starting the predictor."
-    return _PHASES.get(run.phase, f"{run.phase.capitalize()}.")
+    if run.phase in ("", "finished"):
+        return _STORING if run.phase else _BEFORE_THE_FIRST_EVENT
+    label = PHASE_LABELS.get(run.phase, run.phase)
+    return f"{label[:1].upper()}{label[1:]}."
 
 
 def describe_queue_position(turn: QueuePosition) -> str:
@@ -103,6 +100,33 @@ def describe_queue_position(turn: QueuePosition) -> str:
         return number
     seconds = (turn.start_at - timezone.now()).total_seconds()
     return f"{number}, in about {duration(seconds)}" if seconds >= _SOON_SECONDS else f"{number}, expected now"
+
+
+def tab_title(run: Run, steps: str = "", left: str = "", turn: QueuePosition | None = None) -> str:
+    """Write the title of the tab: "3 of 6 · 1 min left · BERT tiny", and at the end "✓ 60 · BERT tiny".
+
+    `turn` is the queue position of a waiting run, if known.
+    """
+    name = model_name(run.model)
+    if run.state == State.QUEUED:
+        place = "waiting" if turn is None else "next" if turn.position == 1 else f"number {turn.position:,}"
+        return f"{place} · {name}"
+    if run.state == State.RUNNING:
+        return " · ".join(filter(None, ["stopping" if run.cancel_requested else steps, left, name]))
+    if run.state != State.FINISHED:
+        return f"{chip(run).icon} {chip(run).word} · {name}"
+    return f"{_found(run)} · {name}"
+
+
+def _found(run: Run) -> str:
+    """Write what a finished run found in a word: "✓ 60", "≈ 154", "✕ does not fit"."""
+    if run.is_estimate:
+        size = run.estimated_largest_batch_size
+        return "≈ all cards" if size is None else f"≈ {size:,}" if size else "≈ does not fit"
+    if run.boundary_reason == Reason.DOES_NOT_FIT:
+        return "✕ does not fit"
+    size = run.recommended_batch_size or run.largest_batch_size
+    return f"✓ {size:,}" if size else "✓ finished"
 
 
 def is_silent(run: Run) -> bool:
@@ -130,6 +154,7 @@ class RemainingTimeText:
 
     left: RemainingTime
     text: str
+    roughly: str
     source: str
 
 
@@ -137,12 +162,20 @@ def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
     """Write "1 m 10 s to 2 m left", because 4 similar earlier runs took 2 m to 3 m."""
     now = timezone.now()
     soonest, latest = ((moment - now).total_seconds() for moment in (left.soonest_at, left.latest_at))
-    took = f"{duration(left.shortest_seconds)} to {duration(left.longest_seconds)}"
-    source = f"{left.runs} earlier runs with these settings on such a device took {took}"
+    source = _OWN_FIGURES
+    if (earlier := left.earlier) is not None:
+        took = f"{duration(earlier.shortest_seconds)} to {duration(earlier.longest_seconds)}"
+        source = f"{earlier.count} earlier runs with these settings on such a device took {took}"
     if latest <= 0:
-        return RemainingTimeText(left, "longer than before", source)
+        return RemainingTimeText(left, "longer than expected", "", source)
     text = f"{duration(soonest)} to {duration(latest)} left" if soonest > 0 else f"up to {duration(latest)} left"
-    return RemainingTimeText(left, text, source)
+    return RemainingTimeText(left, text, _roughly((max(soonest, 0.0) + latest) / 2), source)
+
+
+def _roughly(seconds: float) -> str:
+    """Write "2 min left"."""
+    minutes = round(seconds / MINUTE)
+    return f"{minutes} min left" if minutes else "less than 1 min left"
 
 
 def ending(run: Run) -> tuple[str, str]:

@@ -72,9 +72,8 @@ def progress_after(progress: dict[str, Any], event: dict[str, Any]) -> dict[str,
             if isinstance(cards := event.get("cards"), int):
                 lasting |= {"cards": cards, "cards_done": 0}
             return lasting
-        case {"event": "stage", "stage": stage}:  # of a new process, it belongs to the probe that begins
-            probe = {"batch_size": progress["batch_size"]} if "batch_size" in progress else {}
-            return lasting | probe | {"stage": str(stage)[:200]}
+        case {"event": "stage", "stage": stage}:  # of a new process: it belongs to the probe or the round that begins
+            return {**progress, "stage": str(stage)[:200]}
         case {"event": "probe_started", "batch_size": int(size)}:
             return lasting | {"batch_size": size}
         case {"event": "progress", "purpose": "timing"}:  # a round says more than the step of a block
@@ -82,7 +81,9 @@ def progress_after(progress: dict[str, Any], event: dict[str, Any]) -> dict[str,
         case {"event": "progress", "batch_size": int(size), "step": int(step)}:
             return lasting | {"batch_size": size, "step": step}
         case {"event": "timing", "round": int(number)}:
-            return lasting | {"round": number, "timing_seconds_left": event.get("seconds_left_at_most")}
+            # before a round has ended the engine does not know how long one takes
+            left = event.get("seconds_left_at_most") if number > 1 else None
+            return lasting | {"round": number, "timing_seconds_left": left}
         case {"event": "estimate"} if "cards" in progress:
             return lasting | {"cards_done": progress["cards_done"] + 1}
     return progress

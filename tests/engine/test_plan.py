@@ -55,6 +55,13 @@ def test_an_estimate_that_has_come_true_leaves_the_next_size_to_be_refused():
     assert there.least < before.least
 
 
+def test_a_size_near_the_estimate_that_fitted_leaves_fewer_probes_to_expect():
+    near, far = (left("searching", ONE, fits(size, size / 20), expected=60) for size in (55, 20))
+    assert near is not None
+    assert far is not None
+    assert near.most < far.most
+
+
 def test_a_step_beyond_those_measured_takes_its_time_in_proportion():
     slow = left("soaking", ONE, fits(60, 3.0))
     fast = left("soaking", ONE, fits(60, 0.3))

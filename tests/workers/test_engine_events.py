@@ -112,7 +112,10 @@ def test_the_progress_says_what_goes_on_and_when_each_phase_began():
 def test_while_speeds_are_compared_the_round_stands_and_not_the_steps_of_its_blocks():
     timing = {"event": "timing", "round": 4, "batch_sizes": [16, 60], "seconds_left_at_most": 41.0}
     step = {"event": "progress", "purpose": "timing", "batch_size": 60, "step": 9}
+    stage = {"event": "stage", "stage": "building the model in a new process"}
     assert progress_of(timing, step) == {"round": 4, "timing_seconds_left": 41.0}
+    assert progress_of(timing, stage) == {"round": 4, "timing_seconds_left": 41.0, "stage": stage["stage"]}
+    assert progress_of(timing | {"round": 1}) == {"round": 1, "timing_seconds_left": None}
 
 
 def test_the_cards_of_an_estimate_are_counted():

@@ -22,8 +22,9 @@ def run_context(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "model_name": labels.model_name(run.model),
-        "settings": labels.describe_settings(run.spec),
+        "settings": labels.settings_of_run(run),
         "chip": run_state.chip(run),
+        "tab_title": run_state.tab_title(run),
         "place": labels.run_place(run),
         "place_bytes": labels.run_place_bytes(run),
     }
@@ -47,6 +48,7 @@ def ended_context(run: Run) -> dict[str, Any]:
         "chart": chart_so_far(run, attempt, probes),
         "estimate": estimate,
         "probe_lines": stored_probe_lines(run, probes, estimate),
+        "has_speeds": any(probe.samples_per_second is not None for probe in probes),
     }
 
 

@@ -14,9 +14,10 @@ from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.presentation import run_state
 from analysis.presentation.charts import Chart, chart_of, memory_plot
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
+from analysis.presentation.run_steps import run_steps
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
 from analysis.runs.queue_forecast import QueuePosition, queue_positions
-from analysis.runs.remaining_time import remaining_time
+from analysis.runs.remaining_time import progress_of, remaining_time, so_far
 
 LOG_LINES_SHOWN = 300
 _PACES = ((10, 1), (60, 2), (300, 5))
@@ -25,13 +26,17 @@ SLOWEST_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a poller has already: a checksum of the state, the attempt, its last probe and line, its interval."""
+    """What a poller has already: a checksum of the state, the attempt, its last probe and line, its interval.
+
+    The last one is a checksum of the progress, which changes more often than the state that is read aloud.
+    """
 
     state: int = 0
     attempt: int = 0
     probes: int = 0
     lines: int = 0
     every_seconds: int = 0
+    progress: int = 0
 
     @classmethod
     def of(cls, text: str) -> Seen:
@@ -66,6 +71,10 @@ class Live:
         return self.seen.state != self.before.state
 
     @property
+    def has_new_progress(self) -> bool:
+        return self.has_new_state or self.has_new_probes or self.seen.progress != self.before.progress
+
+    @property
     def has_new_probes(self) -> bool:
         return (self.seen.attempt, self.seen.probes) != (self.before.attempt, self.before.probes)
 
@@ -94,6 +103,7 @@ def read_live(run: Run, before: Seen) -> Live:
         probes=probes[-1].sequence if probes else 0,
         lines=lines[-1].sequence if lines else 0,
         every_seconds=poll_seconds(_idle_seconds(run, probes, lines)),
+        progress=_checksum(progress_of(attempt)),
     )
     # more lines arrived than are shown: the list is replaced, because some would be missing
     is_appended = follows and bool(lines) and lines[0].sequence <= before.lines
@@ -104,17 +114,23 @@ def read_live(run: Run, before: Seen) -> Live:
 def live_context(live: Live) -> dict[str, Any]:
     """Return the context of the page, or of the parts that changed."""
     run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
-    left = remaining_time(run) if live.has_new_state or live.has_new_probes else None
+    left = remaining_time(run, live.attempt, probes)
+    time_left = run_state.describe_remaining_time(left) if left else None
+    known, progress = so_far(run, live.attempt, probes), progress_of(live.attempt)
+    steps = run_steps(run, known, estimate, progress)
     return {
         "live": live,
         "seen": str(live.seen),
         "every_seconds": live.seen.every_seconds,
         "phase_text": run_state.describe_phase(run, live.turn),
         "silence": run_state.describe_silence(run),
-        "time_left": run_state.describe_remaining_time(left) if left else None,
+        "time_left": time_left,
+        "steps": steps,
+        "tab_title": run_state.tab_title(run, steps.text, time_left.roughly if time_left else "", live.turn),
         "estimate": estimate,
         "chart": chart_so_far(run, live.attempt, probes),
         "probe_lines": stored_probe_lines(run, probes, estimate),
+        "has_speeds": any(probe.samples_per_second is not None for probe in probes),
         "log_lines": live.lines,
     }
 
@@ -148,6 +164,10 @@ def stored_probe_lines(
 def _state_sum(run: Run, turn: QueuePosition | None) -> int:
     """Return a checksum of everything that the text of the state depends on, except the time."""
     seen = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
+    return _checksum(seen)
+
+
+def _checksum(seen: object) -> int:
     return zlib.crc32(repr(seen).encode())
 
 
