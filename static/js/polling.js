@@ -27,9 +27,9 @@ function elapsedText(seconds) {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`;
 }
 
-// a range that the server computed from earlier runs; after its end nothing more is known
+// a range that the server computed; after its end nothing more is known
 function leftText(fromSeconds, untilSeconds) {
-  if (untilSeconds <= 0) return "longer than before";
+  if (untilSeconds <= 0) return "longer than expected";
   if (fromSeconds <= 0) return `up to ${elapsedText(untilSeconds)} left`;
   return `${elapsedText(fromSeconds)} to ${elapsedText(untilSeconds)} left`;
 }

@@ -17,7 +17,16 @@ from analysis.runs import services
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.event_buffer import EventBuffer
 from engine.units import MIB
-from tests.factories import FACTS, make_claimed_run, make_device, make_probe, make_refusal, make_result, make_run
+from tests.factories import (
+    FACTS,
+    make_claimed_run,
+    make_device,
+    make_probe,
+    make_refusal,
+    make_result,
+    make_result_that_does_not_fit,
+    make_run,
+)
 from tests.factories.pages import finished, page, poll, prior_estimate, seen_on, words
 
 pytestmark = pytest.mark.django_db
@@ -159,10 +168,10 @@ def test_a_line_in_the_log_makes_polling_quick_again(alice_client: Client) -> No
     assert 'hx-trigger="every 1s, shown"' in page(alice_client, run)
 
 
-@pytest.mark.parametrize("text", ["", "x", "1.2", "1.2.3.4.-5", "1.2.3.4.99999999999", "²." * 4 + "1"])
+@pytest.mark.parametrize("text", ["", "x", "1.2", "1.2.3.4.5.-6", "1.2.3.4.5.99999999999", "²." * 5 + "1"])
 def test_a_poller_that_talks_nonsense_has_seen_nothing(text: str) -> None:
     assert Seen.of(text) == Seen()
-    assert Seen.of("1.2.3.4.5") == Seen(1, 2, 3, 4, 5)
+    assert Seen.of("1.2.3.4.5.6") == Seen(1, 2, 3, 4, 5, 6)
 
 
 @pytest.mark.parametrize("probes", [1, 29])
@@ -206,7 +215,7 @@ def test_the_time_left_is_a_range_read_off_three_runs_like_it(alice_client: Clie
         earlier(seconds)
     earlier(900, sequence_length=16)  # another workload tells nothing
     run = make_claimed_run(make_device())
-    assert "at most 30 m of search" in words(page(alice_client, run))
+    assert "time left not known yet" in words(page(alice_client, run))
     earlier(150)
     text = words(page(alice_client, run))
     assert re.search(r"1 m 3\d s to 3 m 1\d s left|1 m 40 s to 3 m 20 s left", text)
@@ -220,7 +229,7 @@ def test_a_run_that_takes_longer_than_those_before_is_given_no_end(alice_client:
     Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(seconds=25))
     assert re.search(r"up to [3-5]\.\d s left", words(page(alice_client, run)))
     Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(seconds=60))
-    assert "longer than before" in words(page(alice_client, run))
+    assert "longer than expected" in words(page(alice_client, run))
 
 
 def test_a_log_that_ran_ahead_of_the_poller_begins_anew_without_a_gap(alice_client: Client) -> None:
@@ -232,3 +241,115 @@ def test_a_log_that_ran_ahead_of_the_poller_begins_anew_without_a_gap(alice_clie
     text = poll(alice_client, run, seen).content.decode()
     assert '<ol id="log-lines" hx-swap-oob="true">' in text
     assert (text.count("<li"), "line 102<" in text, "line 101<" in text) == (300, True, False)
+
+
+def at_phase(run: Run, phase: str, **progress: Any) -> None:
+    """As the supervisor stores it: the phase with the heartbeat, the rest beside the attempt."""
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase=phase)
+    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+
+
+def step_now(html: str) -> str:
+    """The step that is marked as the current one, with its fact."""
+    marked = re.findall(r'<li class="is-now" aria-current="step">(.*?)</li>', html, re.DOTALL)
+    assert len(marked) == 1
+    return " ".join(re.sub(r"<[^>]+>", " ", marked[0]).split())
+
+
+def test_the_phases_are_steps_and_the_current_one_is_marked_with_what_it_does(alice_client: Client) -> None:
+    run = make_claimed_run(soak_steps=5)
+    assert step_now(page(alice_client, run)) == "Estimate"
+    at_phase(run, "estimating", stage="importing torch and transformers")
+    assert step_now(page(alice_client, run)) == "Estimate importing torch and transformers"
+    expect(run, prior_estimate(at_4=390 * MIB, at_8=810 * MIB))
+    measure(run, 1, 8)
+    at_phase(run, "searching", batch_size=9, step=2)
+    assert step_now(page(alice_client, run)) == "Search 8 fits, 9 next, step 2"
+    at_phase(run, "searching", batch_size=9)
+    text = page(alice_client, run)
+    assert "Estimate , done 8 expected" in words(text)
+    assert step_now(text) == "Search 8 fits, 9 next"
+    services.measurement_add(run_id=run.pk, token=run.token, probe=make_refusal(9), sequence=3)
+    at_phase(run, "soaking", batch_size=8)
+    text = page(alice_client, run)
+    assert "Search , done 8 fits, 9 does not" in words(text)
+    assert step_now(text) == "Long run 8 for 5 steps"
+    at_phase(run, "timing", round=4, timing_seconds_left=41.0)
+    assert step_now(page(alice_client, run)) == "Speeds round 4"
+
+
+def test_the_bar_never_goes_back_from_phase_to_phase(alice_client: Client) -> None:
+    run = make_claimed_run()
+    shown = []
+    for phase in ("", "estimating", "preparing", "searching", "soaking", "curve", "timing", "finished"):
+        at_phase(run, phase)
+        shown.append(int(re.findall(r'<progress max="100" value="(\d+)"', page(alice_client, run))[0]))
+    assert shown == sorted(shown)
+    assert (shown[0], shown[-1]) == (0, 100)
+
+
+def test_a_run_that_only_compares_speeds_has_no_steps_of_a_search(alice_client: Client) -> None:
+    first = finished(make_result())
+    again = services.run_again(run=Run.objects.get(pk=first.pk), requested_by=None, is_timing_only=True)
+    text = words(page(alice_client, again))
+    assert ("Prepare Speeds" in text, "Search" in text) == (True, False)
+
+
+def test_a_waiting_run_has_its_steps_before_it_and_none_marked(alice_client: Client) -> None:
+    text = page(alice_client, make_run(make_device()))
+    assert 'class="is-later"' in text
+    assert "aria-current" not in text.partition("<main")[2]
+    assert "<progress" not in text
+
+
+def test_the_time_left_comes_from_two_probes_of_this_run(alice_client: Client) -> None:
+    run = make_claimed_run()
+    expect(run, prior_estimate(at_4=390 * MIB))
+    at_phase(run, "searching", batch_size=8)
+    measure(run, 1)
+    assert "time left not known yet" in words(page(alice_client, run))
+    measure(run, 1, 8)
+    text = words(page(alice_client, run))
+    assert re.search(r"\d s to \d m( \d\d s)? left|\d s to \d\d s left", text)
+    assert "time left by this run’s own steps so far" in text
+
+
+def test_the_title_of_the_tab_tells_step_time_and_model_and_moves_with_the_poll(alice_client: Client) -> None:
+    run = make_claimed_run()
+    assert "<title>1 of 6 · BERT tiny · MemoryMark</title>" in page(alice_client, run)
+    at_phase(run, "timing", round=4, timing_seconds_left=110.0)
+    text = poll(alice_client, run).content.decode()
+    title = "<title>6 of 6 · 1 min left · BERT tiny · MemoryMark</title>"
+    assert text.lstrip().startswith(title)
+    say(run, "a line, and nothing else", 1)
+    assert poll(alice_client, run, seen_on(text)).content.decode().lstrip().startswith(title)
+
+
+def test_the_title_of_the_tab_tells_what_was_found(alice_client: Client) -> None:
+    assert "<title>✓ 8 · BERT tiny · MemoryMark</title>" in page(alice_client, finished(make_result()))
+    nothing = finished(make_result_that_does_not_fit(), make_device("another"))
+    assert "<title>✕ does not fit · BERT tiny · MemoryMark</title>" in page(alice_client, nothing)
+    cancelled = make_run(make_device("a third"))
+    services.run_cancel(run_id=cancelled.pk)
+    text = page(alice_client, cancelled)
+    assert "<title>⊘ cancelled · BERT tiny · MemoryMark</title>" in text
+    assert "No log: it never started." in words(text)
+
+
+def test_progress_alone_is_news_but_is_not_read_aloud(alice_client: Client) -> None:
+    run = make_claimed_run()
+    at_phase(run, "searching", batch_size=4)
+    seen = seen_on(page(alice_client, run))
+    at_phase(run, "searching", batch_size=4, step=2)
+    text = poll(alice_client, run, seen).content.decode()
+    assert 'id="live-steps" hx-swap-oob="true"' in text
+    assert 'id="live-state"' not in text
+
+
+def test_an_attempt_that_was_repeated_says_so_in_a_sentence(alice_client: Client) -> None:
+    run = make_claimed_run()
+    services.run_fail(run_id=run.pk, token=run.token, code="owner_died", message="The worker lab:1 died.")
+    services.run_claim(device=run.device, owner="another")
+    text = page(alice_client, Run.objects.get(pk=run.pk))
+    assert "The worker lab:1 died. Another attempt started by itself." in words(text)
+    assert "owner_died" not in text
