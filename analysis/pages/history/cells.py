@@ -87,7 +87,7 @@ def _largest(row: HistoryRow) -> str:
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "does not fit"
     if row.cards:
-        return format_html("{}{}", row.cards, _small(f"with {run.spec['current_batch_size']:,}, estimated"))
+        return format_html('<span title="Would safely train with the batch size of today">{}</span>', row.cards)
     if run.is_estimate and run.estimated_largest_batch_size is not None:
         return format_html("{}{}", f"{run.estimated_largest_batch_size:,}", _small("estimated"))
     if run.largest_batch_size is None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import QueryDict
+
 from analysis.models import Device, Run, RunLog
+from analysis.pages.run.estimate_cards import cards_shown
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate, read_estimates
@@ -12,7 +15,7 @@ from analysis.presentation.stored_result import StoredResult
 from analysis.runs.gpu_catalog import prices
 
 
-def estimate_context(run: Run) -> dict[str, Any]:
+def estimate_context(run: Run, query: QueryDict) -> dict[str, Any]:
     """Return the context of a finished estimate: of one card, or of all."""
     assert run.result is not None  # it is finished
     estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
@@ -20,7 +23,7 @@ def estimate_context(run: Run) -> dict[str, Any]:
     context = {"current_batch_size": current, "has_device": has_device, "estimates": estimates}
     if len(estimates) == 1:
         return context | _one_card(estimates[0], run, current)
-    return context | _all_cards(estimates, run, current)
+    return context | _all_cards(estimates, run, current, query)
 
 
 def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, Any] | None:
@@ -50,14 +53,14 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int) -> dict[str, Any
     }
 
 
-def _all_cards(estimates: list[StoredEstimate], run: Run, current: int) -> dict[str, Any]:
+def _all_cards(estimates: list[StoredEstimate], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
     first = estimates[0]
     rows = summary.gpu_rows(estimates, current, prices())
     left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
     how = [row for row in summary.how_rows(first) if row[0] not in ("Memory of the card", "Context", "Price", "Peak")]
     return {
         "title": summary.headline_of_all(estimates, run.spec, len(left_out)),
-        "gpu_rows": rows,
+        "cards": cards_shown(rows, query),
         "how": how,
         "left_out": left_out,
         "calibrated_count": sum(estimate.is_calibrated for estimate in estimates),

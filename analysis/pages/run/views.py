@@ -117,6 +117,6 @@ def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
     if run.state != State.FINISHED or not run.result:
         return "analysis/run_ended.html", run_page.ended_context(run)
     if run.is_estimate:
-        return "analysis/run_estimate.html", estimate_context.estimate_context(run)
+        return "analysis/run_estimate.html", estimate_context.estimate_context(run, request.GET)
     result = read_result(run.result)
     return "analysis/run_result.html", run_page.result_context(run, result, assumptions(result, request.GET))

@@ -40,6 +40,16 @@ def text_of(client) -> str:
     return re.sub(r"\s+", " ", response.content.decode())
 
 
+def test_the_page_lists_estimates_and_leads_to_a_new_one(alice_client):
+    assert "No estimates yet." in text_of(alice_client)
+    run, measured = make_claimed_estimate(), make_run(make_card())
+    text = text_of(alice_client)
+    assert 'href="/?kind=estimate"' in text
+    assert run.get_absolute_url() in text
+    assert measured.get_absolute_url() not in text
+    assert 'href="/runs/?kind=estimate"' in text
+
+
 def test_with_nothing_graded_the_page_says_that_it_is_not_known(alice_client):
     graded(None)
     text = text_of(alice_client)
@@ -73,7 +83,7 @@ def test_an_estimate_is_never_graded_against_itself(alice_client):
 def test_the_page_takes_the_same_queries_however_many_runs(alice_client, django_assert_max_num_queries):
     for _ in range(4):
         graded(0.01)
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         text_of(alice_client)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from analysis.models import Device, Run, State
 from analysis.pages.home.forms import RunForm, first_values, values_of
@@ -150,6 +152,73 @@ def test_all_cards_are_in_one_table_with_price_and_limit(alice_client):
     assert text.count('<th scope="row">') >= len(gpus())
     assert "$0.60" in text
     assert "unknown" in text
+
+
+def shown_cards(client: Client, run: Run, query: str = "") -> list[str]:
+    text = page(client, run.get_absolute_url() + query)
+    table = text.partition('<table class="gpus">')[2].partition("</table>")[0]
+    return re.findall(r'<th scope="row">(.*?) <span', table)
+
+
+def test_the_cards_are_filtered_and_sorted_by_the_address(alice_client):
+    run = finished("all")
+    everything = shown_cards(alice_client, run)
+    assert len(everything) == len(gpus())
+    assert shown_cards(alice_client, run, "?card=a100") == [name for name in everything if "A100" in name]
+    by_name = shown_cards(alice_client, run, "?sort=name")
+    assert (by_name, by_name != everything) == (sorted(everything, key=str.lower), True)
+    assert shown_cards(alice_client, run, "?card=a100&sort=name") == [name for name in by_name if "A100" in name]
+    of_one_maker = page(alice_client, run.get_absolute_url() + "?card=a100")
+    assert f"{len(shown_cards(alice_client, run, '?card=a100'))} of {len(gpus())} cards" in of_one_maker
+
+
+def test_only_the_cards_that_take_the_batch_are_shown_on_request(alice_client):
+    run = finished("all")
+    run.result["estimates"][0]["safe_batch_size"] = 1
+    Run.objects.filter(pk=run.pk).update(result=run.result)
+    assert len(shown_cards(alice_client, run, "?fits=1")) == len(gpus()) - 1
+
+
+def test_cards_without_a_price_come_last_when_they_are_sorted_by_it(alice_client):
+    text = page(alice_client, finished("all").get_absolute_url() + "?sort=price")
+    prices = re.findall(r"\$[\d.,]+|>unknown<", text.partition('<table class="gpus">')[2])
+    amounts = [float(price.strip("$").replace(",", "")) for price in prices if price.startswith("$")]
+    assert amounts == sorted(amounts)
+    assert prices == sorted(prices, key=lambda price: price == ">unknown<")
+
+
+def test_a_wrong_order_is_said_and_all_cards_are_shown(alice_client):
+    run = finished("all")
+    text = page(alice_client, run.get_absolute_url() + "?sort=colour")
+    assert "<code>sort</code>: must be one of largest, safe" in text
+    assert len(shown_cards(alice_client, run, "?sort=colour")) == len(gpus())
+
+
+@pytest.mark.parametrize("address", ["/", "/runs/", "/estimates/"])
+def test_a_row_says_on_how_many_cards_an_estimate_fits(alice_client, address):
+    finished("all")
+    text = re.sub(r"<[^>]+>", " ", page(alice_client, address))
+    assert f"{len(gpus())} of {len(gpus())} cards" in text
+
+
+def test_the_cards_are_counted_while_the_estimate_runs(alice_client):
+    run = make_claimed_estimate("all", model="bert")
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase="predicting")
+    progress = {"phases": {"tracing": 0.0, "predicting": 3.0}, "cards": 34, "cards_done": 12}
+    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    run.attempts.update(started_at=timezone.now() - timedelta(seconds=63))
+    text = page(alice_client, run.get_absolute_url())
+    assert "12 of 34 cards" in text
+    assert "<title>2 of 2 · 2 min left · BERT base · MemoryMark</title>" in text  # 22 cards of 5 s each
+
+
+def test_an_untouched_form_on_a_cpu_estimates_without_a_limit(alice_client):
+    make_device()
+    assert re.search(r'<input type="hidden" name="suggested_limit" value="512MiB"', page(alice_client, "/"))
+    untouched = first_values(Device.objects.all())
+    response = alice_client.post("/runs/new/", form_data(**untouched, gpu="all") | {"model": "bert"})
+    assert response.status_code == 302
+    assert Run.objects.get().spec["memory_limit_bytes"] is None
 
 
 def test_an_approximate_trace_is_said_with_icon_and_word(alice_client):
