@@ -40,7 +40,7 @@ _SOON_SECONDS = 5
 _BEFORE_THE_FIRST_EVENT = "The worker is starting the engine."
 _STORING = "Storing the result."
 
-_OWN_FIGURES = "by this run’s own steps so far"
+_OWN_FIGURES = "estimated from this run so far"
 
 _ENDINGS = {
     State.FAILED: (
@@ -122,7 +122,9 @@ def _found(run: Run) -> str:
     """Write what a finished run found in a word: "✓ 60", "≈ 154", "✕ does not fit"."""
     if run.is_estimate:
         size = run.estimated_largest_batch_size
-        return "≈ all cards" if size is None else f"≈ {size:,}" if size else "≈ does not fit"
+        if run.estimated_cards is not None:
+            return f"≈ {run.estimated_cards_that_fit} of {run.estimated_cards} cards"
+        return "≈ finished" if size is None else f"≈ {size:,}" if size else "≈ does not fit"
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "✕ does not fit"
     size = run.recommended_batch_size or run.largest_batch_size

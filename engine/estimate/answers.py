@@ -69,10 +69,13 @@ class Answers:
 
     def _replays_for(self, gpu: Gpu | None) -> Replays:
         """Trace the steps by which this card is predicted, once for all cards that run the same kernels."""
+        if not self._replays:
+            self._emit_event("stage", stage="importing torch")
         from . import attention, trace  # imports torch
 
         conditions = trace.conditions_for(gpu, self._spec.precision)
         if conditions not in self._replays:
+            self._emit_event("stage", stage=f"tracing training steps as on {'a CPU' if gpu is None else gpu.name}")
             alike = set(attention.FAMILIES)
             traced = Replays(trace.memory_model(self._spec, gpu, alike), self._expandable_segments)
             self._replays |= {replace(conditions, family=family): traced for family in (*alike, conditions.family)}

@@ -215,7 +215,7 @@ def test_the_time_left_is_a_range_read_off_three_runs_like_it(alice_client: Clie
         earlier(seconds)
     earlier(900, sequence_length=16)  # another workload tells nothing
     run = make_claimed_run(make_device())
-    assert "time left not known yet" in words(page(alice_client, run))
+    assert "time left: not known yet" in words(page(alice_client, run))
     earlier(150)
     text = words(page(alice_client, run))
     assert re.search(r"1 m 3\d s to 3 m 1\d s left|1 m 40 s to 3 m 20 s left", text)
@@ -307,11 +307,11 @@ def test_the_time_left_comes_from_two_probes_of_this_run(alice_client: Client) -
     expect(run, prior_estimate(at_4=390 * MIB))
     at_phase(run, "searching", batch_size=8)
     measure(run, 1)
-    assert "time left not known yet" in words(page(alice_client, run))
+    assert "time left: not known yet" in words(page(alice_client, run))
     measure(run, 1, 8)
     text = words(page(alice_client, run))
     assert re.search(r"\d s to \d m( \d\d s)? left|\d s to \d\d s left", text)
-    assert "time left by this run’s own steps so far" in text
+    assert "time left: estimated from this run so far" in text
 
 
 def test_the_title_of_the_tab_tells_step_time_and_model_and_moves_with_the_poll(alice_client: Client) -> None:
