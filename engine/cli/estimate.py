@@ -23,6 +23,7 @@ from ..estimate import calibration, gpus
 from ..estimate.answers import Answers, ignore_event
 from ..estimate.gpus import Gpu
 from ..estimate.hidden_devices import devices_hidden
+from ..program import PROGRAM, with_program
 from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
 from ..units import parse_bytes
 from .estimate_table import table
@@ -71,7 +72,7 @@ def _spec(options: argparse.Namespace) -> RunSpec:
 
 def _cards(options: argparse.Namespace) -> Sequence[Gpu | None]:
     if (options.gpu is None) == (options.memory is None):
-        raise SpecError("gpu", "give a card with --gpu (see `python -m engine gpus`, or all, or cpu) or --memory SIZE")
+        raise SpecError("gpu", f"give a card with --gpu (see `{PROGRAM} gpus`, or all, or cpu) or --memory SIZE")
     if options.memory is not None:
         cards: list[Gpu | None] = [gpus.of_memory(_bytes_of(options.memory))]
     elif options.gpu == "all":
@@ -116,7 +117,9 @@ def _warn(event: dict[str, Any]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m engine estimate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"{PROGRAM} estimate",
+        description=with_program(__doc__ or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..estimate.types import Estimate, EstimateAt
+from ..program import PROGRAM
 from ..units import format_bytes
 
 _HEADINGS = ("card", "memory", "largest", "safe", "at batch", "allocated", "reserved", "device used", "peak in")
@@ -65,7 +66,7 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
         f"Safe: would still fit with {first.margin_fraction:.1%} more memory than predicted.",
         error,
         f"Method: {_METHODS[first.method]}{_because(first)}; {calibrated}; {versions}.",
-        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it on the card: python -m engine {first.spec.model}",
+        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it on the card: {PROGRAM} {first.spec.model}",
     ]
 
 

@@ -32,6 +32,8 @@ import sys
 from functools import partial
 from typing import Any, NoReturn
 
+from ..errors import WorkloadFailed
+from ..program import MODELS_NEED, not_installed
 from .output import run_command
 
 COMMANDS = {
@@ -59,7 +61,13 @@ def _command(arguments: list[str]) -> int:
         assert __doc__ is not None
         return measure_command(arguments, description=__doc__)
     module: Any = importlib.import_module(f"{__package__}.{COMMANDS[name]}")
-    return int(module.main(arguments if COMMANDS[name] == "listings" else arguments[1:]))
+    try:
+        return int(module.main(arguments if COMMANDS[name] == "listings" else arguments[1:]))
+    except ModuleNotFoundError as error:
+        if error.name not in MODELS_NEED:
+            raise
+        sys.stderr.write(f"error: {not_installed(error.name)}\n")
+        return WorkloadFailed.exit_status
 
 
 def _stop(*_: object) -> NoReturn:

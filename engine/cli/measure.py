@@ -17,6 +17,7 @@ from ..catalog import workload_ids
 from ..errors import DeviceBusy, EngineError, SpecError
 from ..estimate.calibration import Calibration
 from ..machine.device_lock import held_for_command, inherited_lock
+from ..program import PROGRAM, with_program
 from ..result import RunResult
 from ..result_file import write_result
 from ..resume import EarlierAttempt
@@ -136,7 +137,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 def _parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m engine", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=PROGRAM, description=with_program(description), formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--version", action="version", version=f"MemoryMark {__version__}")

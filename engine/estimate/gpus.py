@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ..errors import SpecError
+from ..program import PROGRAM
 from ..units import GIB, KIB, MIB, TIB, format_bytes
 from .gpu_fields import checked_card
 from .reductions import Processors
@@ -150,7 +151,7 @@ def _advice(gpu_id: str, known: list[str]) -> str:
     nearest = containing or get_close_matches(typed, known, n=4, cutoff=0.5)
     if nearest:
         return f"did you mean {', '.join(nearest[:4])}?"
-    return "`python -m engine gpus` lists it"
+    return f"`{PROGRAM} gpus` lists it"
 
 
 @cache

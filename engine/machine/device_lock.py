@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DeviceBusy
+from ..program import PROGRAM
 from ..result import DeviceFacts
 
 logger = logging.getLogger(__name__)
@@ -87,12 +88,16 @@ def held(
 
 
 def held_for_command(
-    facts: DeviceFacts, *, wait_seconds: float = 0.0, on_wait: Callable[[str], None] = lambda _: None
+    facts: DeviceFacts,
+    work: str | None = None,
+    *,
+    wait_seconds: float = 0.0,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> AbstractContextManager[int]:
-    """Hold the device for this command line, or use the lock that its parent holds for it."""
+    """Hold the device for this command line, or for `work`; or use the lock that its parent holds for it."""
     if (inherited := inherited_lock()) is not None:
         return nullcontext(inherited)
-    path, work = lock_path(device=facts.device, uuid=facts.uuid), " ".join(["python -m engine", *sys.argv[1:]])
+    path, work = lock_path(device=facts.device, uuid=facts.uuid), work or " ".join([PROGRAM, *sys.argv[1:]])
     return held(path, facts.device, work=work, wait_seconds=wait_seconds, on_wait=on_wait)
 
 

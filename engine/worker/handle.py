@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -26,6 +25,7 @@ from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
+from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
 from ..result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
@@ -205,7 +205,7 @@ class WorkerHandle:
             # counting cards must not start CUDA in the process that sessions are forked from
             env={**os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
             pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held as long as anything of a run lives
-            cwd=Path(__file__).resolve().parents[2],
+            cwd=IMPORTED_FROM,
         )
         try:
             ready = self._read("ready", START_SECONDS)

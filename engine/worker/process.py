@@ -18,8 +18,6 @@ and ends.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -29,12 +27,13 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkerDied, WorkloadFailed
 from ..estimate.hidden_devices import HIDDEN
 from ..machine.fork import ForkFailed, in_a_fork
+from ..machine.parent import die_with_parent, prefer_as_oom_victim
+from ..program import MODELS_NEED, not_installed
 from ..progress import Paced, Progress
 from ..result import DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
@@ -47,7 +46,6 @@ Requests = dict[str, Callable[..., dict[str, Any]]]
 """By the word after "do": what runs it, and answers with the message to send."""
 
 SEED = 0
-OOM_SCORE_ADJ = 500  # of 1,000
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
 FACTS_SECONDS = 120  # a driver that keeps no state between processes takes seconds for each of a host's cards
 
@@ -56,8 +54,8 @@ def main(model_id: str, device_name: str) -> None:
     """Serve sessions until standard input ends. Ends at once if there is no such device or model."""
     started = time.perf_counter()
     out = _private_stdout()
-    _die_with_parent()
-    _prefer_as_oom_victim()
+    die_with_parent()
+    prefer_as_oom_victim()
     if device_name == "cpu":
         os.environ.update(HIDDEN)  # autograd makes a context on every card it finds, and others may be measuring there
     try:
@@ -65,6 +63,11 @@ def main(model_id: str, device_name: str) -> None:
         _preload(model_id)
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
+        return
+    except ModuleNotFoundError as exc:
+        if exc.name not in MODELS_NEED:
+            raise
+        _say(out, event="error", error=WorkloadFailed(not_installed(exc.name)).to_dict())
         return
     _say(out, event="ready", import_seconds=time.perf_counter() - started, device=facts.to_dict())
     while line := sys.stdin.readline():
@@ -120,7 +123,7 @@ def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> No
     """Run one session or trace in a fork of this process, and report how it ended."""
     pid = os.fork()
     if pid == 0:
-        _die_with_parent()
+        die_with_parent()
         status = 1
         try:
             _serve(first, facts, out)
@@ -252,21 +255,6 @@ def _say(out: TextIO, **message: Any) -> None:
 
 def _say_progress(out: TextIO, stage: str, step: int) -> None:
     _say(out, event="progress", stage=stage, step=step)
-
-
-def _prefer_as_oom_victim() -> None:
-    """Ask the kernel to end this process, and those forked from it, before others when the host's memory is out."""
-    score = Path("/proc/self/oom_score_adj")
-    with contextlib.suppress(OSError, ValueError):  # not Linux: the kernel chooses by itself
-        if int(score.read_text()) < OOM_SCORE_ADJ:
-            score.write_text(str(OOM_SCORE_ADJ))
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when the one that started it is gone, whatever it is doing."""
-    if sys.platform.startswith("linux"):
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 if __name__ == "__main__":
