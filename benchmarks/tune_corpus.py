@@ -14,13 +14,14 @@ import shlex
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from engine.tune.launch import Watching, start  # noqa: E402 - the checkout is put on the path first
+from engine.tune.launch import Watching, begin_command, start  # noqa: E402 - the checkout is put on the path first
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.units import MIB  # noqa: E402
 
@@ -111,7 +112,7 @@ def answered(document: dict[str, Any], command: list[str], limit_bytes: int) -> 
 def peak_bytes(command: list[str], size: int, limit_bytes: int) -> int | None:
     """Start the command once with a size; the peak of its worst rank, None where it did not train its steps."""
     spec = TuneSpec(tuple(command), device="cpu", memory_limit_bytes=limit_bytes)
-    readings, _ = start(spec, size, Watching(memory_steps=5), seconds=600)
+    readings, _ = start(partial(begin_command, spec), size, Watching(memory_steps=5), seconds=600)
     memories = [memory for each in readings if each.is_done and (memory := each.memory()) is not None]
     return max((memory.peak_bytes for memory in memories), default=None)
 

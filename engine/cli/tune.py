@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 import time
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import EngineError, SpecError
-from ..machine.device_lock import held_for_command
+from ..program import PROGRAM
 from ..result_file import write_result
 from ..spec import memory_limit_bytes
-from ..tune.run import TuneResult, cpu_facts, tune
-from ..tune.spec import BATCH_WAYS, TuneSpec
+from ..tune.run import TuneResult, device_held, tune
+from ..tune.spec import BATCH_SIZE, BATCH_WAYS, OUT, TuneSpec
 from .console import Console, details, summary
 from .exit_status import exit_status
 from .options import add_search_options
 from .output import print_json
 
-DESCRIPTION = """Find the exact largest batch size that a training command trains, by starting it a few times.
+DESCRIPTION = f"""Find the exact largest batch size that a training command trains, by starting it a few times.
 
-  python -m engine tune -- python train.py --lr 3e-4 --batch-size {batch_size}
-  python -m engine tune --batch hf -- torchrun --nproc-per-node 2 run_clm.py config.yaml
-  python -m engine tune --batch dataloader --memory-limit 24GiB -- python train.py
+  {PROGRAM} tune -- python train.py --lr 3e-4 --batch-size {BATCH_SIZE}
+  {PROGRAM} tune --batch hf -- torchrun --nproc-per-node 2 run_clm.py config.yaml
+  {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
 
-Each start trains a few optimizer steps, is watched from inside, and is ended. The script stays as it is. {out} in the
+Each start trains a few optimizer steps, is watched from inside, and is ended. The script stays as it is. {OUT} in the
 command is a fresh folder of each start. Exit status: as a measurement has them, and 9 when the command cannot be tuned.
 """
 
@@ -62,20 +62,13 @@ def _tune(options: argparse.Namespace, command: list[str]) -> int:
     if shutil.which(command[0]) is None:
         raise SpecError("command", f"{command[0]!r} is no program that can be found")
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
-    with _held(spec, options):
+    with device_held(spec, wait_seconds=math.inf if options.wait_for_device else 0.0):
         result = tune(spec, emit, keep=partial(_keep, options.result_file))
     if options.json:
         print_json(result.to_dict())
     elif not options.events:
         print(f"\n{details(result.result)}\n\n{summary(result.result)}")
     return exit_status(result.result)
-
-
-def _held(spec: TuneSpec, options: argparse.Namespace) -> Any:
-    """Hold the CPU during the run. Which card the command will use is not known before it has started."""
-    if spec.device != "cpu":
-        return nullcontext()
-    return held_for_command(cpu_facts(spec), wait_seconds=float("inf") if options.wait_for_device else 0.0)
 
 
 def _spec(options: argparse.Namespace, command: list[str]) -> TuneSpec:
@@ -93,8 +86,8 @@ def _keep(path: Path | None, result: TuneResult) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m engine tune",
-        usage="python -m engine tune [options] -- COMMAND WITH {batch_size}",
+        prog=f"{PROGRAM} tune",
+        usage=f"{PROGRAM} tune [options] -- COMMAND WITH {BATCH_SIZE}",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,8 @@
-"""One start of a command: under a guardian, with the hook in its environment, until enough was noted or it failed."""
+"""One start of a training: with the hook in its process, until enough was noted or it failed.
+
+A command runs under a guardian, which ends all that the command started; `forked` has the starts that are forks of this
+program.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,20 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Protocol
 
 from ..errors import DeviceUnavailable
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
 from .evidence import Ended
 from .reading import Reading
-from .spec import VARIABLE, TuneSpec
+from .spec import VARIABLE, FunctionSpec, TuneSpec
 
 HOOK = Path(__file__).resolve().parent / "hook"
+HOOK_VARIABLE = "MEMORYMARK_HOOK"
 GUARDIAN = Path(__file__).resolve().parent / "guardian.py"
 LOOK_SECONDS = 0.05
 GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first
@@ -48,38 +53,112 @@ class Watching:
     timed_seconds: float = 15.0
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The files of one start: what the hook notes, what the training may write, its output."""
+
+    notes: Path
+    out: Path
+    log: Path
+
+
+class Running(Protocol):
+    """What was started."""
+
+    def has_ended(self) -> bool: ...
+    def end(self) -> int | None:
+        """End all of it; the exit status where it had ended by itself, negative for a signal."""
+
+
+Begin = Callable[[int, Watching, Place], Running]
+"""Starts a training with a batch size."""
+
+
 def start(
-    spec: TuneSpec,
+    begin: Begin,
     batch_size: int,
     watching: Watching,
     *,
     seconds: float,
     on_tick: Callable[[], None] = lambda: None,
 ) -> tuple[list[Reading], Ended]:
-    """Start the command once; what the hook noted, and how it ended. Nothing of it is left when this returns."""
+    """Start the training once; what the hook noted, and how it ended. Nothing of it is left when this returns."""
     with tempfile.TemporaryDirectory(prefix="memorymark-start-") as folder:
-        notes, out, log = Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log"
-        notes.mkdir()
-        out.mkdir()
+        place = Place(Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log")
+        place.notes.mkdir()
+        place.out.mkdir()
+        place.log.touch()
         kills, began = oom_kills(), time.monotonic()
-        with log.open("wb") as output:
-            process = _guarded(
-                spec.arguments(batch_size, str(out)), _environment(spec, batch_size, watching, notes), output
-            )
-            try:
-                timed_out = _watch(process, notes, began + seconds, on_tick)
-            finally:
-                status = _end(process)
-        readings = _readings(notes)
+        running = begin(batch_size, watching, place)
+        try:
+            timed_out = _watch(running, place.notes, began + seconds, on_tick)
+        finally:
+            status = running.end()
+        readings = _readings(place.notes)
         _reading.cache_clear()  # the events of a start are many, and no other start reads them
         ended = Ended(
             exit_status=status,
             timed_out_after_seconds=seconds if timed_out else None,
             kernel_killed=oom_kills() > kills and bool(status),  # a launcher turns its rank's SIGKILL into a 1
-            last_lines=_last_lines(log),
+            last_lines=_last_lines(place.log),
             wall_seconds=time.monotonic() - began,
         )
         return readings, ended
+
+
+def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watching, place: Place) -> Running:
+    """Start the command of a spec, under a guardian."""
+    hook = hook_settings(spec, batch_size, watching, place)
+    path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
+    own = {"PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)}
+    environment = {**os.environ, **environment_of(spec.device, batch_size), **own}
+    with place.log.open("ab") as output:
+        return _Guarded(_guarded(spec.arguments(batch_size, str(place.out)), environment, output))
+
+
+def hook_settings(
+    spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watching, place: Place, threads: int | None = None
+) -> dict[str, Any]:
+    """Return what the hook must know. `threads`: how many a fork may compute with, where not as many as it likes."""
+    return {
+        "folder": str(place.notes),
+        "batch": spec.batch,
+        "batch_size": batch_size,
+        "limit_bytes": spec.memory_limit_bytes,
+        "threads": threads,
+        **asdict(watching),
+    }
+
+
+def environment_of(device: str, batch_size: int) -> dict[str, str]:
+    """Return what a start adds to the caller's own environment: the batch size, the device, and no tracker."""
+    trackers = {name: value for name, value in TRACKERS_OFF.items() if name not in os.environ}
+    devices = visible_devices(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return {**trackers, VARIABLE: str(batch_size), **devices}
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A command below its guardian."""
+
+    process: subprocess.Popen[bytes]
+
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def end(self) -> int | None:
+        """Have the guardian kill all that is left; the command's exit status where it had ended by itself."""
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        answer = process.stdout.read()
+        process.stdout.close()
+        process.wait()
+        with suppress(ProcessLookupError):  # where the guardian itself was killed
+            os.killpg(process.pid, signal.SIGKILL)
+        return int(answer) if answer.strip() else None
 
 
 def _guarded(command: Sequence[str], environment: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -93,27 +172,6 @@ def _guarded(command: Sequence[str], environment: dict[str, str], output: IO[byt
         start_new_session=True,
         pass_fds=[] if lock is None else [lock],
     )
-
-
-def _environment(spec: TuneSpec, batch_size: int, watching: Watching, notes: Path) -> dict[str, str]:
-    """Return the environment of one start: the caller's own, the hook's, and no tracker."""
-    settings = {
-        "folder": str(notes),
-        "batch": spec.batch,
-        "batch_size": batch_size,
-        "limit_bytes": spec.memory_limit_bytes,
-        "memory_steps": watching.memory_steps,
-        "timed_steps": watching.timed_steps,
-        "timed_seconds": watching.timed_seconds,
-    }
-    path = os.pathsep.join(entry for entry in (str(HOOK), os.environ.get("PYTHONPATH")) if entry)
-    given = {"PYTHONPATH": path, "MEMORYMARK_HOOK": json.dumps(settings), VARIABLE: str(batch_size)}
-    return {
-        **TRACKERS_OFF,
-        **os.environ,
-        **given,
-        **visible_devices(spec.device, os.environ.get("CUDA_VISIBLE_DEVICES")),
-    }
 
 
 def visible_devices(device: str, visible: str | None) -> dict[str, str]:
@@ -133,10 +191,10 @@ def visible_devices(device: str, visible: str | None) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": names[int(index)].strip() if names else index}
 
 
-def _watch(process: subprocess.Popen[bytes], notes: Path, until: float, on_tick: Callable[[], None]) -> bool:
-    """Wait until every rank is done, one failed, or the command ended; true when the time was over first."""
+def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[], None]) -> bool:
+    """Wait until every rank is done, one failed, or the training ended; true when the time was over first."""
     while time.monotonic() < until:
-        has_ended = process.poll() is not None
+        has_ended = running.has_ended()
         readings = _readings(notes)
         done = [r for r in readings if r.is_done]
         if any(r.has_failed for r in readings):
@@ -147,20 +205,6 @@ def _watch(process: subprocess.Popen[bytes], notes: Path, until: float, on_tick:
         on_tick()
         time.sleep(LOOK_SECONDS)
     return True
-
-
-def _end(process: subprocess.Popen[bytes]) -> int | None:
-    """Have the guardian kill all that is left; the command's exit status where it had ended by itself."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(BrokenPipeError):
-        process.stdin.close()
-    answer = process.stdout.read()
-    process.stdout.close()
-    process.wait()
-    with suppress(ProcessLookupError):  # where the guardian itself was killed
-        os.killpg(process.pid, signal.SIGKILL)
-    return int(answer) if answer.strip() else None
 
 
 def _readings(notes: Path) -> list[Reading]:

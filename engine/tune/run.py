@@ -1,16 +1,19 @@
-"""The search over starts of a command, and its result. Says what happens by the events that every run says it with."""
+"""The search over starts of a training, and its result. Says what happens by the events that every run says it with."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ..machine import host
+from ..machine.device_lock import held_for_command
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from ..search.boundary import boundary_of_search, with_current_size_note, with_note
 from ..search.reserve import edge_size
@@ -19,11 +22,11 @@ from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
 from ..speed.comparison import Comparison
 from .disk import changed_files
 from .evidence import Ended, Evidence, check_memory_rises, evidence_of
-from .launch import Watching, start
+from .launch import Begin, Watching, begin_command, start
 from .next_size import Start, next_size
 from .reading import Reading
 from .script import script_facts
-from .spec import TuneSpec
+from .spec import FunctionSpec, TuneSpec
 
 MEMORY_STEPS = 5
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take so many times as long as the longest before
@@ -32,6 +35,7 @@ ALIVE_SECONDS = 5.0
 FILES_NAMED = 5
 
 Emit = Callable[[dict[str, Any]], None]
+Spec = TuneSpec | FunctionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +62,54 @@ class TuneResult:
     result: RunResult
     training: Training
 
+    @property
+    def largest_batch_size(self) -> int | None:
+        """The largest that trained; 0 where not even 1 did, None where none is known."""
+        return self.result.boundary.largest_batch_size
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the next larger size ran out of memory in a fresh process."""
+        return self.result.boundary.certified
+
+    @property
+    def recommended_batch_size(self) -> int | None:
+        """The largest measured size that leaves the reserve of memory free."""
+        return self.result.recommended.batch_size if self.result.recommended else None
+
     def to_dict(self) -> dict[str, Any]:
         return {**self.result.to_dict(), "training": asdict(self.training)}
 
 
 def tune(
-    spec: TuneSpec, emit: Emit = lambda _: None, *, keep: Callable[[TuneResult], None] = lambda _: None
+    spec: Spec,
+    emit: Emit = lambda _: None,
+    *,
+    keep: Callable[[TuneResult], None] = lambda _: None,
+    begin: Begin | None = None,
 ) -> TuneResult:
-    """Find the largest batch size that the command trains. Raises CommandUntunable and WorkloadFailed."""
-    return _Tuning(spec, emit, keep).run()
+    """Find the largest batch size that is trained. Raises CommandUntunable and WorkloadFailed.
+
+    `begin` makes a start; left out, the spec's command is started.
+    """
+    return _Tuning(spec, emit, keep, begin or partial(begin_command, spec)).run()
+
+
+def device_held(spec: Spec, work: str | None = None, *, wait_seconds: float = 0.0) -> AbstractContextManager[Any]:
+    """Hold the CPU during the run. Which card a training will use is not known before it has started."""
+    if spec.device != "cpu":
+        return nullcontext()
+    return held_for_command(cpu_facts(spec), work, wait_seconds=wait_seconds)
 
 
 @dataclass
 class _Tuning:
     """One search in progress: its probes and what else the starts showed."""
 
-    spec: TuneSpec
+    spec: Spec
     emit: Emit
     keep: Callable[[TuneResult], None]
+    begin: Begin
     started: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.time)
     probes: list[Probe] = field(default_factory=list)
@@ -131,7 +165,7 @@ class _Tuning:
     def _boundary(self, found: Found) -> Boundary:
         if self.device is None:  # not even batch 1 came as far as a training step
             last = self.probes[-1]
-            raise WorkloadFailed(f"the command reached no training step: {last.error_type}: {last.error_message}")
+            raise WorkloadFailed(f"the training came to no optimizer step: {last.error_type}: {last.error_message}")
         boundary = boundary_of_search(found, self.probes, self.device)
         if found.refused is None and found.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
@@ -159,7 +193,7 @@ class _Tuning:
         if self.probes[-1].outcome is Outcome.ERROR:
             if not any(p.fits and p.batch_size < batch_size for p in self.probes):
                 probe = self.probes[-1]
-                raise WorkloadFailed(f"the command failed: {probe.error_type}: {probe.error_message}")
+                raise WorkloadFailed(f"the training failed: {probe.error_type}: {probe.error_message}")
             self.log(f"batch {batch_size} failed, and not for memory: it is started again", "warning")
             self.starts.pop()
             self._start_once(batch_size, Purpose.CONFIRM)
@@ -172,7 +206,7 @@ class _Tuning:
         patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
         seconds, watching = min(patience, self._seconds_left), Watching(max(self.spec.soak_steps or MEMORY_STEPS, 3))
         readings, ended = start(
-            self.spec, batch_size, watching, seconds=seconds, on_tick=lambda: self._alive(batch_size)
+            self.begin, batch_size, watching, seconds=seconds, on_tick=lambda: self._alive(batch_size)
         )
         if ended.timed_out_after_seconds is not None and self._seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
@@ -202,7 +236,7 @@ class _Tuning:
         changed = changed_files(Path.cwd(), self.began)
         if changed:
             more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
-            self.log(f"the command wrote in {Path.cwd()}: {', '.join(changed[:FILES_NAMED])}{more}")
+            self.log(f"the training wrote in {Path.cwd()}: {', '.join(changed[:FILES_NAMED])}{more}")
         return changed
 
     def _rising_bytes(self, evidence: Evidence) -> int | None:
@@ -225,17 +259,17 @@ class _Tuning:
         self.device = _device_facts(self.spec, trained)
         wanted = self.spec.device.partition(":")[0]
         if wanted not in ("auto", self.device.kind):
-            raise CommandUntunable("other_device", f"the command trained on {self.device.kind}, not on {wanted}")
+            raise CommandUntunable("other_device", f"the training ran on {self.device.kind}, not on {wanted}")
         armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
         versions = {"torch": armed[2], "python": trained.data["python"]}
-        self.environment = {**versions, **script_facts(self.spec.command), "batch": self.spec.batch}
+        self.environment = {**versions, **script_facts(self.spec.files), "batch": self.spec.batch}
         self.say("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, search_seconds: float) -> TuneResult:
         total = time.monotonic() - self.started
         timings = Timings(total_seconds=total, search_seconds=search_seconds, processes=len(self.probes))
         if self.device is None:
-            raise WorkloadFailed("the time budget ended before the command had trained a step")
+            raise WorkloadFailed("the time budget ended before the training had made a step")
         comparison = Comparison(is_measurable=False, reason=NOT_COMPARED)
         result = answer(
             self.spec, self.device, boundary, self.probes, comparison, environment=self.environment, timings=timings
@@ -253,7 +287,7 @@ class _Tuning:
         return TuneResult(result, training)
 
 
-def _device_facts(spec: TuneSpec, reading: Reading) -> DeviceFacts:
+def _device_facts(spec: Spec, reading: Reading) -> DeviceFacts:
     """Return what is known of the device that the command trained on."""
     if card := reading.card:
         return DeviceFacts(
@@ -268,8 +302,8 @@ def _device_facts(spec: TuneSpec, reading: Reading) -> DeviceFacts:
     return cpu_facts(spec)
 
 
-def cpu_facts(spec: TuneSpec) -> DeviceFacts:
-    """Return this host's CPU as the device of a command."""
+def cpu_facts(spec: Spec) -> DeviceFacts:
+    """Return this host's CPU as the device of a training."""
     capacity_bytes = host.memory_bytes()
     limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
     return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)

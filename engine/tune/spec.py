@@ -1,8 +1,9 @@
-"""What is requested of a command: the command itself, how the batch size gets in, and the limits of the search."""
+"""What is requested: a training command or function, how the batch size gets in, and the limits of the search."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import Field, asdict, dataclass, fields
 from dataclasses import field as dataclass_field
@@ -10,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from ..errors import SpecError
+from ..program import PROGRAM
 from ..spec import RunSpec, check_device_name, check_settings, check_start
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
@@ -19,6 +21,7 @@ BATCH_WAYS = {
     "template": f"the command holds {BATCH_SIZE}",
     "hf": "per_device_train_batch_size of a Hugging Face Trainer is set",
     "dataloader": "the batch_size of each DataLoader is set",
+    "steps": "the batch_size of the loader in memorymark.steps(loader) is set",
     "env": f"the command reads the environment variable {VARIABLE}",
 }
 _SECRET = re.compile(r"(token|secret|passw|api[-_]?key|credential)", re.IGNORECASE)
@@ -32,12 +35,10 @@ def _shared(name: str) -> Any:
     return dataclass_field(default=_OF_RUN[name].default, metadata=_OF_RUN[name].metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class TuneSpec:
-    """One command to be tuned. Raises SpecError, naming the field, for anything not allowed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The settings of a search over starts, whatever is started. Raises SpecError, naming the field."""
 
-    command: tuple[str, ...]
-    batch: str = "template"
     device: str = _shared("device")
     current_batch_size: int = _shared("current_batch_size")
     memory_limit_bytes: int | None = _shared("memory_limit_bytes")
@@ -54,10 +55,24 @@ class TuneSpec:
         check_settings(self, [each.name for each in fields(self) if each.name in _OF_RUN])
         check_device_name(self.device)
         check_start(self.start_batch_size, self.max_batch_size)
+
+    @property
+    def check_batch_size(self) -> None:
+        """A training of somebody's own is always searched, never run at one size alone."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class TuneSpec(Limits):
+    """One command to be tuned. Raises SpecError, naming the field, for anything not allowed."""
+
+    command: tuple[str, ...]
+    batch: str = "template"
+
+    def __post_init__(self) -> None:
+        Limits.__post_init__(self)
         if not self.command:
-            raise SpecError(
-                "command", f"is missing: python -m engine tune -- python train.py --batch-size {BATCH_SIZE}"
-            )
+            raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
         if self.batch not in BATCH_WAYS:
             raise SpecError("batch", f"{self.batch[:80]!r} is not offered; one of {', '.join(BATCH_WAYS)}")
         has_placeholder = any(BATCH_SIZE in part for part in self.command)
@@ -80,9 +95,14 @@ class TuneSpec:
         return after or PurePath(self.command[0]).name
 
     @property
-    def check_batch_size(self) -> None:
-        """A command is always searched, never run at one size alone."""
-        return
+    def files(self) -> tuple[str, ...]:
+        """Where its script may be found."""
+        return self.command
+
+    @property
+    def python_path(self) -> tuple[str, ...]:
+        """Folders that its Python finds modules in beside those of its environment."""
+        return ()
 
     def arguments(self, batch_size: int, out: str) -> list[str]:
         """Return the command of one start. Other braces stay as they are."""
@@ -91,6 +111,46 @@ class TuneSpec:
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document. What looks like a secret on the command line is hidden."""
         return {**asdict(self), "model": self.model, "command": masked(self.command)}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec(Limits):
+    """One function to be tuned: called with a batch size, it returns what runs an optimizer step.
+
+    `function` is `package.module:function`, or of a notebook its name alone. `starting` is how a start is made of it.
+    """
+
+    function: str
+    starting: str = "process"
+    script: str | None = None
+
+    @property
+    def model(self) -> str:
+        """What is tuned, in a word."""
+        return self.function
+
+    @property
+    def batch(self) -> str:
+        """How the batch size gets in: as the argument of the function."""
+        return "function"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Where its script may be found."""
+        return () if self.script is None else (self.script,)
+
+    @property
+    def python_path(self) -> tuple[str, ...]:
+        """Folders that a fresh Python finds the function's module in: those that this one has."""
+        return tuple(entry for entry in sys.path if entry)
+
+    def arguments(self, batch_size: int, _: str) -> list[str]:
+        """Return the command of one start in a fresh process."""
+        return [sys.executable, "-m", "memorymark_step", self.function, str(batch_size)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a document."""
+        return {**asdict(self), "model": self.model, "batch": self.batch}
 
 
 def masked(command: Sequence[str]) -> list[str]:

@@ -15,5 +15,5 @@ REFUSED |= {"marks": [[0.0, "armed", "2.13.0", ["train.py"]]]}
 
 def test_a_command_that_runs_out_of_memory_before_any_step_fails_with_what_it_said(monkeypatch) -> None:
     monkeypatch.setattr(run, "start", lambda *_, **__: ([Reading(REFUSED)], Ended(exit_status=1)))
-    with pytest.raises(WorkloadFailed, match="reached no training step: OutOfMemoryError: CUDA out of memory"):
+    with pytest.raises(WorkloadFailed, match="came to no optimizer step: OutOfMemoryError: CUDA out of memory"):
         run.tune(TuneSpec(("python", "train.py", "{batch_size}")))

@@ -1,11 +1,12 @@
 """What counts as a training's memory does not hang on how its script is written."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from engine.tune.launch import Watching, start
+from engine.tune.launch import Watching, begin_command, start
 from engine.tune.spec import TuneSpec
 
 pytestmark = pytest.mark.slow
@@ -17,7 +18,8 @@ SIZE = 1_000
 
 def peak_bytes(name: str, *arguments: str) -> int:
     command = (sys.executable, str(SCRIPTS / name), "{batch_size}", *arguments)
-    readings, _ = start(TuneSpec(command, device="cpu"), SIZE, Watching(5, timed_steps=1), seconds=300)
+    begin = partial(begin_command, TuneSpec(command, device="cpu"))
+    readings, _ = start(begin, SIZE, Watching(5, timed_steps=1), seconds=300)
     (memory,) = [each.memory() for each in readings if each.is_done]
     return memory.peak_bytes
 
