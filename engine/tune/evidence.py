@@ -24,7 +24,7 @@ from ..stats import is_steady, samples_per_second
 from ..units import format_bytes
 from .reading import Memory, Reading, Step
 
-SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments"}
+SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 CLEAR_FALL = 0.01
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
 
@@ -84,7 +84,7 @@ def evidence_of(
             return Evidence(_out_of_data(batch_size, str(untunable), ended))
         raise untunable
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
-        raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]} was made by the command: --batch {batch}")
+        raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one")
     steps = [r.steps() for r in trained]
     counted = [_micro_batches(each, batch_size) for each in steps]
     if None in counted:
@@ -175,7 +175,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
         error_type, message = reading.data["error_type"], reading.data["error_message"]
     elif swallowed is not None:
         outcome, error_type = Outcome.OUT_OF_MEMORY, "OutOfMemoryError"
-        message = "the card refused an allocation; the command caught that and went on"
+        message = "the card refused an allocation; the training caught that and went on"
     elif ended.kernel_killed:
         outcome, error_type, message = Outcome.OUT_OF_MEMORY, "Killed", "the kernel's out-of-memory killer ended it"
     elif failed:
@@ -212,7 +212,7 @@ def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
         )
     most = max((len(r.steps()) for r in readings), default=0)
     return CommandUntunable(
-        "ended_early", f"the command ended after {most} optimizer steps, before its memory was known{ended.last_lines}"
+        "ended_early", f"the training ended after {most} optimizer steps, before its memory was known{ended.last_lines}"
     )
 
 

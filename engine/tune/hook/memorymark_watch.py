@@ -17,6 +17,16 @@ from typing import Any
 
 import memorymark_read as read
 
+watched: Any = None
+"""The watch over this process; None where there is none."""
+
+
+def begin(settings: Any) -> Any:
+    """Make the watch over this process. It still has to be armed, when torch has been imported."""
+    global watched
+    watched = Watch(settings)
+    return watched
+
 
 class Watch:
     """What is noted of one process: marks in their order, and on a CPU the allocator's events between them."""

@@ -36,32 +36,6 @@ class AfterImport(importlib.abc.MetaPathFinder):
         return spec
 
 
-def batch_size_goes_to_loaders(watched: Any, torch: Any) -> None:
-    """Have each DataLoader that is given a batch size use the one to be tried."""
-    make = torch.utils.data.DataLoader.__init__
-
-    def made(loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:
-        if batch_size is not None and options.get("batch_sampler") is None:
-            watched.mark("batch_size_set", "DataLoader", batch_size)
-            batch_size = watched.settings["batch_size"]
-        make(loader, dataset, batch_size, *others, **options)
-
-    torch.utils.data.DataLoader.__init__ = made
-
-
-def batch_size_goes_to_arguments(watched: Any, module: Any) -> None:
-    """Have the arguments of a Hugging Face Trainer hold the batch size to be tried."""
-    check = module.TrainingArguments.__post_init__
-
-    def checked(arguments: Any) -> None:
-        watched.mark("batch_size_set", "TrainingArguments", arguments.per_device_train_batch_size)
-        arguments.per_device_train_batch_size = watched.settings["batch_size"]
-        arguments.auto_find_batch_size = False
-        check(arguments)
-
-    module.TrainingArguments.__post_init__ = checked
-
-
 def run_the_users_own() -> None:
     """Run the `sitecustomize` that would have been imported if this one were not in its way."""
     elsewhere = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
@@ -71,18 +45,21 @@ def run_the_users_own() -> None:
 
 
 def watch() -> None:
-    from memorymark_watch import Watch
+    import memorymark_batch as batch
+    import memorymark_watch
 
-    watched = Watch(json.loads(os.environ["MEMORYMARK_HOOK"]))
+    watched = memorymark_watch.begin(json.loads(os.environ["MEMORYMARK_HOOK"]))
+    if watched.settings["batch"] == "function":
+        return  # `memorymark_step.py` begins when the function's module has been imported
 
     def arm(torch: Any) -> None:
         watched.arm(torch)
         if watched.settings["batch"] == "dataloader":
-            batch_size_goes_to_loaders(watched, torch)
+            batch.goes_to_loaders(watched, torch)
 
     actions = {"torch": arm}
     if watched.settings["batch"] == "hf":
-        actions["transformers.training_args"] = partial(batch_size_goes_to_arguments, watched)
+        actions["transformers.training_args"] = partial(batch.goes_to_arguments, watched)
     sys.meta_path.insert(0, AfterImport(actions))
 
 

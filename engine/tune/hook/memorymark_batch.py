@@ -1,0 +1,57 @@
+"""Gives a training the batch size to be tried, in the one way that was chosen for it, and notes where it went."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import memorymark_watch
+
+
+def goes_to_loaders(watched: Any, torch: Any) -> None:
+    """Have each DataLoader that is given a batch size use the one to be tried."""
+    make = torch.utils.data.DataLoader.__init__
+
+    def made(loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:
+        if batch_size is not None and options.get("batch_sampler") is None:
+            watched.mark("batch_size_set", "DataLoader", batch_size)
+            batch_size = watched.settings["batch_size"]
+        make(loader, dataset, batch_size, *others, **options)
+
+    torch.utils.data.DataLoader.__init__ = made
+
+
+def goes_to_arguments(watched: Any, module: Any) -> None:
+    """Have the arguments of a Hugging Face Trainer hold the batch size to be tried."""
+    check = module.TrainingArguments.__post_init__
+
+    def checked(arguments: Any) -> None:
+        watched.mark("batch_size_set", "TrainingArguments", arguments.per_device_train_batch_size)
+        arguments.per_device_train_batch_size = watched.settings["batch_size"]
+        arguments.auto_find_batch_size = False
+        check(arguments)
+
+    module.TrainingArguments.__post_init__ = checked
+
+
+def loader_to_try(loader: Any) -> Any:
+    """Return a copy of the loader that draws batches of the size to be tried; itself where another way was chosen.
+
+    `memorymark.steps` calls this. The copy has the same data, sampler, generator and workers' settings: it differs in
+    how many samples it draws at a time.
+    """
+    watched = memorymark_watch.watched
+    if watched is None or watched.settings["batch"] != "steps":
+        return loader
+    data = watched.torch.utils.data
+    if not isinstance(loader, data.DataLoader) or loader.batch_size is None:
+        raise TypeError(
+            f"memorymark.steps takes a torch DataLoader that was given a batch_size, not {type(loader).__name__}"
+            f"{' with a batch_sampler of its own' if isinstance(loader, data.DataLoader) else ''}"
+        )
+    size = watched.settings["batch_size"]
+    watched.mark("batch_size_set", "memorymark.steps", loader.batch_size)
+    tried = copy.copy(loader)
+    sampler = data.BatchSampler(loader.sampler, size, loader.drop_last)
+    tried.__dict__.update(batch_size=size, batch_sampler=sampler)  # a loader refuses both as attributes
+    return tried
