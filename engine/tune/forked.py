@@ -1,0 +1,120 @@
+"""Starts a training as a fork of this program: for a function that exists nowhere else, as one of a notebook.
+
+A fork has this program's data and has run nothing yet, so each refusal counts. It is not always safe: a driver that
+this program has opened does not survive it, and threads that it computed with are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from ..errors import CommandUntunable
+from ..machine.fork import ForkFailed, in_a_fork
+from ..machine.parent import die_with_parent, prefer_as_oom_victim
+from .launch import HOOK, Place, Watching, environment_of, hook_settings
+from .spec import FunctionSpec
+
+MakeStep = Callable[[int], Callable[[], object]]
+
+DRIVERS = {"cuda": "CUDA", "xpu": "an XPU"}
+REMEDY = "put make_step in a module of its own and import it from there, or restart this program and tune first"
+TRIAL_SECONDS = 5
+PARALLEL_ELEMENTS = 1 << 20
+
+
+def why_no_fork() -> str | None:
+    """Return why this program cannot be forked; None where it can."""
+    if not sys.platform.startswith("linux"):
+        return f"a fork is not safe on {sys.platform}"
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    used = [name for name in DRIVERS if getattr(torch, name).is_initialized()] or _drivers_lost(torch)
+    return f"this program has used {DRIVERS[used[0]]}, which does not survive a fork" if used else None
+
+
+def _drivers_lost(torch: Any) -> list[str]:
+    """Return the drivers that a fork cannot use: `torch.cuda.is_available()` alone opens one.
+
+    A fork that asked again would be told that there is no card, and train on the CPU.
+    """
+    lost: list[str] = in_a_fork(lambda: [n for n in DRIVERS if getattr(torch, n)._is_in_bad_fork()], TRIAL_SECONDS)
+    return lost
+
+
+def check_fork(name: str) -> None:
+    """Raise CommandUntunable where this program cannot be forked to run a function that is nowhere else."""
+    if (reason := why_no_fork()) is not None:
+        raise CommandUntunable("cannot_fork", f"{name} cannot be imported elsewhere, and {reason}: {REMEDY}")
+
+
+def begin_fork(make_step: MakeStep, spec: FunctionSpec) -> Callable[[int, Watching, Place], Forked]:
+    """Return what starts `make_step` in forks of this program."""
+    return partial(_fork, make_step, spec, _threads_of_a_fork())
+
+
+def _fork(
+    make_step: MakeStep, spec: FunctionSpec, threads: int | None, batch_size: int, watching: Watching, place: Place
+) -> Forked:
+    settings = hook_settings(spec, batch_size, watching, place, threads)
+    environment = environment_of(spec.device, batch_size)
+    parent = os.getpid()
+    for stream in (sys.stdout, sys.stderr):  # what is in a buffer would be written by the fork, too
+        stream.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            die_with_parent(parent)
+            prefer_as_oom_victim()
+            sys.path.insert(0, str(HOOK))
+            import_module("memorymark_step").live_as_fork(make_step, batch_size, settings, environment, str(place.log))
+        finally:
+            os._exit(1)
+    return Forked(pid)
+
+
+@dataclass
+class Forked:
+    """A fork, and what it started in its own session."""
+
+    pid: int
+    status: int | None = None
+
+    def has_ended(self) -> bool:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = os.waitstatus_to_exitcode(status) if pid else None
+        return self.status is not None
+
+    def end(self) -> int | None:
+        """Kill it and what is left of its group; its exit status where it had ended by itself."""
+        has_ended = self.has_ended()
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if not has_ended:
+            os.kill(self.pid, signal.SIGKILL)  # where it had no group of its own yet
+            os.waitpid(self.pid, 0)
+        return self.status
+
+
+def _threads_of_a_fork() -> int | None:
+    """Return 1 where a fork cannot compute with several threads, because this program has done so; else None.
+
+    OpenMP's threads are gone in a fork, and its library may wait for them for ever. Whether it does is tried.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or torch.get_num_threads() == 1:
+        return None
+    try:
+        in_a_fork(lambda: float(torch.ones(PARALLEL_ELEMENTS).sum()), TRIAL_SECONDS)
+    except ForkFailed:
+        return 1
+    return None
