@@ -1,8 +1,10 @@
-"""Measures a training command as it is: each batch size is one start, watched by a hook and ended after a few steps.
+"""Measures a training as it is: each batch size is one start, watched by a hook and ended after a few steps.
 
-- `spec`: what is requested: the command, how the batch size gets in, the limits of the search.
-- `hook`: what runs inside the command and notes steps, batches and memory; it imports nothing of the engine.
+- `spec`: what is requested: the command or function, how the batch size gets in, the limits of the search.
+- `hook`: what runs inside the training and notes steps, batches and memory; it imports nothing of the engine.
 - `launch`: starts the command under a guardian, collects what the hook noted, ends all of its processes.
+- `function`, `forked`: the same of a function, in fresh processes or in forks of the program that holds it.
+- `warm`, `server`: the same by forks of a process that has imported the function's module once.
 - `reading`, `evidence`: PURE, from what was noted to a probe, or to the reason why the command cannot be tuned.
 - `next_size`: PURE, which batch size to start next, so that few starts are needed.
 - `run`: the search, and the result.

@@ -57,6 +57,11 @@ def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
     assert (result["boundary"], result["training"]["micro_batches"]) == (AT_THE_MAXIMUM, 4)
 
 
+def test_a_loader_in_the_one_line_draws_the_size_to_be_tried() -> None:
+    result = tuned(*ONE_START, "--batch", "steps", *script("one_line.py"), PYTHONPATH=str(ROOT))
+    assert (result["boundary"], result["spec"]["batch"]) == (AT_THE_MAXIMUM, "steps")
+
+
 def test_a_gan_that_reads_the_environment_is_tuned() -> None:
     assert tuned(*ONE_START, "--batch", "env", *script("gan.py"))["boundary"] == AT_THE_MAXIMUM
 
@@ -80,6 +85,7 @@ def test_every_rank_of_a_distributed_training_is_seen() -> None:
         (script("plain.py", "--steps", "2", "--batch-size", "{batch_size}"), "ended_early"),
         (("--", sys.executable, "-I", str(SCRIPTS / "plain.py"), "--batch-size", "{batch_size}"), "hook_not_loaded"),
         (("--batch", "hf", *script("hard_coded.py")), "batch_size_not_set"),
+        (("--batch", "steps", *script("hard_coded.py")), "batch_size_not_set"),
     ],
 )
 def test_a_command_that_proves_nothing_is_refused_with_the_reason(arguments: tuple[str, ...], code: str) -> None:

@@ -1,0 +1,83 @@
+"""What a program of somebody else uses: `import memorymark` gives these names, in a checkout `import engine.public`.
+
+Whatever is not named here may change with any version.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TypeVar
+
+from . import __version__
+from .cli.console import Console
+from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
+from .result import Boundary, Point, Probe, RunResult
+from .runner import measure
+from .spec import DEFAULTS, RunSpec, memory_limit_bytes
+from .tune.forked import MakeStep
+from .tune.function import tune_function
+from .tune.run import Emit, TuneResult
+from .units import format_bytes, parse_bytes
+
+__all__ = [
+    "Boundary",
+    "CommandUntunable",
+    "DeviceBusy",
+    "DeviceUnavailable",
+    "EngineError",
+    "Point",
+    "Probe",
+    "RunResult",
+    "RunSpec",
+    "SpecError",
+    "TuneResult",
+    "WorkloadFailed",
+    "__version__",
+    "format_bytes",
+    "measure",
+    "parse_bytes",
+    "steps",
+    "tune",
+]
+
+Loader = TypeVar("Loader")
+
+
+def steps(loader: Loader) -> Loader:
+    """Return the loader; where `tune --batch steps` runs the script, one that draws the batch size to be tried."""
+    hook = sys.modules.get("memorymark_batch")  # of the MemoryMark that runs the script, where one does
+    tried: Loader = loader if hook is None else hook.loader_to_try(loader)
+    return tried
+
+
+def tune(
+    make_step: MakeStep | str,
+    *,
+    device: str = "auto",
+    memory_limit: str | int | None = None,
+    current_batch_size: int = DEFAULTS["current_batch_size"],
+    max_batch_size: int = DEFAULTS["max_batch_size"],
+    time_budget_seconds: float = DEFAULTS["time_budget_seconds"],
+    soak_steps: int | None = None,
+    reserve_fraction: float = DEFAULTS["reserve_fraction"],
+    warm: bool = False,
+    emit: Emit | None = None,
+) -> TuneResult:
+    """Find the exact largest batch size of a training that a function makes.
+
+    `make_step(batch_size)` makes model, optimizer and data, and returns what runs one optimizer step. It may be given
+    as text, `package.module:function`. `warm` imports the module of the function once instead of at each start; it must
+    use no card while it is imported. `emit` is called with each event; left out, they are printed as lines.
+
+    Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
+    """
+    limits = {
+        "device": device,
+        "memory_limit_bytes": memory_limit_bytes(memory_limit) if isinstance(memory_limit, str) else memory_limit,
+        "current_batch_size": current_batch_size,
+        "max_batch_size": max_batch_size,
+        "time_budget_seconds": time_budget_seconds,
+        "soak_steps": soak_steps,
+        "reserve_fraction": reserve_fraction,
+    }
+    return tune_function(make_step, limits, emit or Console(sys.stdout), is_warm=warm)

@@ -1,0 +1,89 @@
+"""Tunes a function: `make_step(batch_size)` returns what runs one optimizer step.
+
+A function of a module is started in fresh processes, as a command is. One that exists nowhere else, as in a notebook,
+is started in forks of this program where that is safe.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+from ..errors import CommandUntunable, SpecError, WorkloadFailed
+from .forked import REMEDY, MakeStep, begin_fork, check_fork
+from .launch import HOOK_VARIABLE, Begin
+from .run import Emit, TuneResult, device_held, tune
+from .spec import FunctionSpec
+from .warm import WarmServer
+
+TARGET = re.compile(r"[\w.]+:[\w.]+")
+LOST_IN_A_FORK = ("fork-based multiprocessing", "in forked subprocess")
+"""In the messages of torch: autograd's, where earlier backward passes made a thread for each card, and the driver's."""
+
+
+def tune_function(
+    make_step: MakeStep | str, limits: dict[str, Any], emit: Emit, *, is_warm: bool = False
+) -> TuneResult:
+    """Find the largest batch size that the steps of `make_step` train. `limits` are fields of a FunctionSpec.
+
+    `is_warm`: start a function of a module by a server that imports the module once.
+    """
+    if os.environ.get(HOOK_VARIABLE):
+        raise SpecError("make_step", "a start of it calls tune again; call it below `if __name__ == '__main__':`")
+    spec, begin = _spec_of(make_step, limits)
+    if begin is None and is_warm:
+        spec = replace(spec, starting="warm")
+    with device_held(spec, f"memorymark.tune({spec.function})"):
+        try:
+            if spec.starting == "warm":
+                with WarmServer(spec) as server:
+                    return tune(spec, emit, begin=server.begin)
+            return tune(spec, emit, begin=begin)
+        except WorkloadFailed as error:
+            if not any(text in str(error) for text in LOST_IN_A_FORK):
+                raise
+            reason = "a card was used before the fork, which it does not survive"
+            raise CommandUntunable("cannot_fork", f"{spec.function}: {reason}: {REMEDY}") from error
+
+
+def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[FunctionSpec, Begin | None]:
+    """Return the spec, and what makes its starts where that is no fresh process."""
+    if isinstance(make_step, str):
+        if not TARGET.fullmatch(make_step):
+            raise SpecError("make_step", f"{make_step[:80]!r} is no package.module:function")
+        return FunctionSpec(make_step, **limits), None
+    if not callable(make_step):
+        raise SpecError("make_step", "must be a function of a batch size, or the text package.module:function")
+    script = _file_of(make_step)
+    if (target := importable_name(make_step, sys.modules)) is not None:
+        return FunctionSpec(target, script=script, **limits), None
+    name = getattr(make_step, "__qualname__", type(make_step).__qualname__)
+    spec = FunctionSpec(name, starting="fork", script=script, **limits)
+    check_fork(name)
+    return spec, begin_fork(make_step, spec)
+
+
+def importable_name(make_step: Callable[..., Any], modules: dict[str, Any]) -> str | None:
+    """Return `module:name` where another process finds the same function by it; None where none does."""
+    module_name, name = getattr(make_step, "__module__", None), getattr(make_step, "__qualname__", None)
+    module = modules.get(module_name or "")
+    if name is None or module_name == "__main__" or getattr(module, "__spec__", None) is None:
+        return None
+    try:
+        found = attrgetter(name)(module)
+    except AttributeError:  # made within another function
+        return None
+    return f"{module_name}:{name}" if found is make_step else None
+
+
+def _file_of(make_step: Callable[..., Any]) -> str | None:
+    try:
+        return inspect.getsourcefile(make_step)
+    except TypeError:  # an object that can be called
+        return None
