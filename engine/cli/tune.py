@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import shutil
 import sys
@@ -59,8 +60,8 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _tune(options: argparse.Namespace, command: list[str]) -> int:
     spec = _spec(options, command)
-    if shutil.which(command[0]) is None:
-        raise SpecError("command", f"{command[0]!r} is no program that can be found")
+    if shutil.which(spec.command[0]) is None:
+        raise SpecError("command", f"{spec.command[0]!r} is no program that can be found")
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
     with device_held(spec, wait_seconds=math.inf if options.wait_for_device else 0.0):
         result = tune(spec, emit, keep=partial(_keep, options.result_file))
@@ -74,9 +75,20 @@ def _tune(options: argparse.Namespace, command: list[str]) -> int:
 def _spec(options: argparse.Namespace, command: list[str]) -> TuneSpec:
     names = TuneSpec.__dataclass_fields__.keys() - {"command", "memory_limit_bytes"}
     given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    if options.spec is not None:
+        return _spec_of(options.spec, [*given, *command])
     if options.memory_limit is not None:
         given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
     return TuneSpec(tuple(command), **given)
+
+
+def _spec_of(document: str, others: list[str]) -> TuneSpec:
+    if others:
+        raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
+    try:
+        return TuneSpec.from_dict(dict(json.loads(document)))
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise SpecError("spec", f"is not a JSON object: {exc}") from exc
 
 
 def _keep(path: Path | None, result: TuneResult) -> None:
@@ -94,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     ways = "; ".join(f"{way}: {text}" for way, text in BATCH_WAYS.items())
     add("--batch", help=f"how the batch size gets into the command. {ways}")
+    whole = "train the largest rows of the data, then let the script evaluate and save: what a whole run needs"
+    add("--whole-run", action="store_true", default=None, help=whole)
+    add("--spec", metavar="JSON", help="the whole TuneSpec as JSON instead of options and command")
     add("--device", help="auto, cuda, cuda:N or cpu: what the command may see")
     add("--current-batch-size", type=int, metavar="N", help="what you train with today, and the first size (16)")
     add_search_options(parser)

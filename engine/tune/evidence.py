@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from ..errors import CommandUntunable
 from ..measurement.oom import classify
@@ -54,6 +55,10 @@ class Evidence:
     """The peak of each rank in bytes, rank 0 first."""
     tokens_per_step: int | None = None
     waiting_fraction: float | None = None
+    peak_shape: tuple[int, ...] = ()
+    """The first two dimensions of what the model was given at the peak of the worst rank."""
+    whole_run: Mapping[str, Any] | None = None
+    """What a whole run saw of the data and of the script's other parts, in rank 0."""
     caveat: str | None = None
     """Why the training may take more later than in the steps that were watched."""
     most_samples: int | None = None
@@ -100,7 +105,12 @@ def evidence_of(
     evidence = _measured(batch_size, trained, steps, [m for m in memories if m], micro_batches, limit_bytes, ended)
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
     growth = max(m.growth_bytes for m in memories if m)
-    return replace(evidence, batch_axis=axis, caveat=_caveat(lengths, growth))
+    whole_run = trained[0].whole_run
+    if whole_run is not None and any(each.get("looked") for each in whole_run["data"]):
+        lengths = []  # the longest rows were among those watched
+    is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
+    kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
+    return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=_caveat(lengths, growth, kept))
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
@@ -161,6 +171,7 @@ def _measured(
         ranks=tuple(m.peak_bytes for m in memories),
         tokens_per_step=max(tokens, default=0) or None,
         waiting_fraction=_waiting(steps[0]),
+        peak_shape=worst.shape,
     )
 
 
@@ -232,18 +243,24 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
     return None
 
 
-def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int) -> str | None:
+def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: int) -> str | None:
     """Say why later steps may take more than those watched. One length of several modules is no difference."""
     parts = []
     longest = [max(each) for each in lengths if each]
     if longest and min(longest) < max(longest):
         parts.append(
-            f"the batches that were watched were {min(longest)} to {max(longest)} long: a longer one takes more memory"
+            f"the batches that were watched were {min(longest)} to {max(longest)} long, and a longer one takes more "
+            "memory: --whole-run trains the longest"
         )
     if growth_bytes:
         parts.append(
             f"each step left {format_bytes(growth_bytes)} more behind than the one before: "
             "if that goes on, the training runs out of memory later"
+        )
+    if kept_bytes:
+        parts.append(
+            f"each batch of the evaluation left about {format_bytes(kept_bytes)} behind: "
+            "an evaluation of many batches takes more than the few that were watched"
         )
     return "; ".join(parts) or None
 

@@ -51,6 +51,11 @@ class Watching:
     memory_steps: int
     timed_steps: int = 6
     timed_seconds: float = 15.0
+    whole_run: bool = False
+    rows_folder: str | None = None
+    """Where the starts of a whole run share which rows of the data are the largest."""
+    look_through_seconds: float = 20.0
+    """How long the first start of a whole run may look a data set through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watc
     own = {"PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)}
     environment = {**os.environ, **environment_of(spec.device, batch_size), **own}
     with place.log.open("ab") as output:
-        return _Guarded(_guarded(spec.arguments(batch_size, str(place.out)), environment, output))
+        return _Guarded(_guarded(spec.arguments(batch_size, str(place.out)), environment, output, spec.directory))
 
 
 def hook_settings(
@@ -161,7 +166,9 @@ class _Guarded:
         return int(answer) if answer.strip() else None
 
 
-def _guarded(command: Sequence[str], environment: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+def _guarded(
+    command: Sequence[str], environment: dict[str, str], output: IO[bytes], directory: str | None
+) -> subprocess.Popen[bytes]:
     lock = inherited_lock()
     return subprocess.Popen(
         [sys.executable, "-I", str(GUARDIAN), *command],
@@ -169,6 +176,7 @@ def _guarded(command: Sequence[str], environment: dict[str, str], output: IO[byt
         stdout=subprocess.PIPE,
         stderr=output,
         env=environment,
+        cwd=directory,
         start_new_session=True,
         pass_fds=[] if lock is None else [lock],
     )

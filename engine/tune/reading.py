@@ -15,6 +15,7 @@ from typing import Any
 from ..spec import MEMORY_STEPS
 
 OPTIMIZER_STEP = "optimizer_step"
+TRAINING_PHASES = ("forward", "backward", OPTIMIZER_STEP)
 LEAST_RISES = 2
 GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
 
@@ -72,6 +73,10 @@ class Memory:
     batch_peak_bytes: int | None
     reserved_bytes: int | None = None
     growth_bytes: int = 0
+    shape: tuple[int, ...] = ()
+    """What the model was given at the peak, its first two dimensions; empty in an evaluation and between the steps."""
+    kept_by_evaluation_bytes: int = 0
+    """What each batch of an evaluation left behind, as where all its outputs are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,12 @@ class Reading:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
         return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
 
+    @property
+    def whole_run(self) -> dict[str, Any] | None:
+        """What a whole run saw of the data and of the script's other parts."""
+        seen: dict[str, Any] | None = self.data.get("whole_run")
+        return seen
+
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
         counts: dict[int, int] = {}
@@ -146,14 +157,18 @@ class Reading:
 
     def _card_memory(self) -> Memory:
         peak = self.card["peak_allocated_bytes"]
-        phase, before = None, None
-        for _, name, *details in self.data["marks"]:
+        phase, at = None, 0
+        for number, (_, name, *details) in enumerate(self.data["marks"]):
             if name == "phase":
                 if details[1] is not None and details[1] >= peak:
-                    phase = before
                     break
-                before = details[0]
-        return Memory(peak, phase or before, None, None, self.card["peak_reserved_bytes"])
+                phase, at = details[0], number
+        shape = shape_given(self.data["marks"], at, phase)
+        held = [m[4] for m in self.data["marks"] if m[1:3] == ["phase", "evaluation"] and m[4] is not None]
+        kept = kept_each(held)
+        return Memory(
+            peak, phase, None, None, self.card["peak_reserved_bytes"], shape=shape, kept_by_evaluation_bytes=kept
+        )
 
 
 def cpu_memory(
@@ -166,12 +181,16 @@ def cpu_memory(
     """
     live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
     peak = batch_peak = live.bytes
-    phase, peak_phase, rests = None, None, []
+    phase, peak_phase, phase_at, peak_at = None, None, 0, 0
+    rests: list[int] = []
+    evaluated: list[int] = []
     for _, *event in sorted(events, key=lambda each: each[0]):
         if len(event) == 1:
             name, *details = marks[event[0]][1:]
             if name == "phase":
-                phase = details[0]
+                phase, phase_at = details[0], event[0]
+                if phase == "evaluation":
+                    evaluated.append(live.bytes)
                 if phase == "forward":  # what it was given stands in the mark at its end
                     forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
                     live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
@@ -191,12 +210,44 @@ def cpu_memory(
         else:
             live.allocate(*event)
         if live.bytes > peak:
-            peak, peak_phase = live.bytes, phase
+            peak, peak_phase, peak_at = live.bytes, phase, phase_at
         if phase != OPTIMIZER_STEP:
             batch_peak = max(live.bytes, batch_peak)
     rises = [later - earlier for earlier, later in pairwise(rests[1:])]  # the first step makes the optimizer's state
     growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
-    return Memory(peak, peak_phase, rests[-1] if rests else None, batch_peak, growth_bytes=max(growth, 0))
+    shape, resting_bytes = shape_given(marks, peak_at, peak_phase), rests[-1] if rests else None
+    return Memory(
+        peak,
+        peak_phase,
+        resting_bytes,
+        batch_peak,
+        growth_bytes=max(growth, 0),
+        shape=shape,
+        kept_by_evaluation_bytes=kept_each(evaluated),
+    )
+
+
+def kept_each(held: Sequence[int]) -> int:
+    """Return what each batch of an evaluation left behind, from what was held before each; 0 unless it rose each time.
+
+    The first batch is left out: what was held before it is the training's.
+    """
+    rises = [later - earlier for earlier, later in pairwise(held[1:])]
+    return sum(rises) // len(rises) if len(rises) >= LEAST_RISES and min(rises) > 0 else 0
+
+
+def shape_given(marks: Sequence[Sequence[Any]], at: int, phase: str | None) -> tuple[int, ...]:
+    """Return the first two dimensions of what the model was given in the phase that began with mark `at`.
+
+    What a forward pass was given stands in the mark at its end. The second dimension is a length only where there are
+    tokens; it is left out where there are none.
+    """
+    if phase not in TRAINING_PHASES:
+        return ()
+    later = (mark for mark in marks[at:] if mark[1] == "forward")
+    earlier = (mark for mark in reversed(marks[:at]) if mark[1] == "forward")
+    _, _, _, shape, tokens, *_ = next(later if phase == "forward" else earlier, (0, "", 0, (), None))
+    return tuple(shape or ())[: 2 if tokens else 1]
 
 
 @dataclass

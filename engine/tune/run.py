@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -27,6 +28,7 @@ from .next_size import Start, next_size
 from .reading import Reading
 from .script import script_facts
 from .spec import FunctionSpec, TuneSpec
+from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS = 5
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take so many times as long as the longest before
@@ -43,7 +45,8 @@ class Training:
     """What a result of a command says beside the figures of any run: what a step of the largest size consumes.
 
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
-    with the seconds of each; `changed_files` is what they wrote below the folder they were started in.
+    with the seconds of each; `changed_files` is what they wrote below the folder they were started in. `peak` says what
+    the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script.
     """
 
     micro_batches: int
@@ -53,6 +56,8 @@ class Training:
     waiting_for_data_fraction: float | None
     starts: tuple[tuple[int, float], ...]
     changed_files: tuple[str, ...]
+    peak: str | None = None
+    whole_run: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +124,14 @@ class _Tuning:
     environment: dict[str, Any] = field(default_factory=dict)
     most_samples: int | None = None
     said_at: float = 0.0
+    rows_folder: str | None = None
 
     def run(self) -> TuneResult:
+        """Search, and say all that happens; the result."""
+        with tempfile.TemporaryDirectory(prefix="memorymark-rows-") as self.rows_folder:
+            return self._run()
+
+    def _run(self) -> TuneResult:
         self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
         self.say("phase", phase="searching")
         boundary = self._search()
@@ -172,7 +183,16 @@ class _Tuning:
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
         steps = max((p.steps for p in self.probes if p.fits and p.batch_size == found.largest), default=0)
         of_largest = self.evidence.get(found.largest)
-        return with_note(replace(boundary, soak_steps=steps), of_largest.caveat if of_largest else None)
+        boundary = replace(boundary, soak_steps=steps)
+        if of_largest is None:
+            return boundary
+        if of_largest.whole_run is not None:
+            boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
+        return with_note(boundary, of_largest.caveat)
+
+    def _peak(self, evidence: Evidence) -> str:
+        probe = evidence.probe
+        return describe_peak(probe.peak_phase, evidence.peak_shape, probe.peak_allocated_bytes or 0)
 
     def _start_at_the_reserve(self, largest: int) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""
@@ -204,7 +224,8 @@ class _Tuning:
         self.say("probe_started", batch_size=batch_size, purpose=purpose)
         longest = max((p.wall_seconds for p in self.probes), default=0.0)
         patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
-        seconds, watching = min(patience, self._seconds_left), Watching(max(self.spec.soak_steps or MEMORY_STEPS, 3))
+        seconds, steps = min(patience, self._seconds_left), max(self.spec.soak_steps or MEMORY_STEPS, 3)
+        watching = Watching(steps, whole_run=self.spec.whole_run, rows_folder=self.rows_folder)
         readings, ended = start(
             self.begin, batch_size, watching, seconds=seconds, on_tick=lambda: self._alive(batch_size)
         )
@@ -233,10 +254,11 @@ class _Tuning:
         return evidence_of(readings, ended, batch_size, limit_bytes=limit_bytes, batch=batch, honoured=honoured)
 
     def _changed_files(self) -> tuple[str, ...]:
-        changed = changed_files(Path.cwd(), self.began)
+        folder = Path(self.spec.directory or Path.cwd())
+        changed = changed_files(folder, self.began)
         if changed:
             more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
-            self.log(f"the training wrote in {Path.cwd()}: {', '.join(changed[:FILES_NAMED])}{more}")
+            self.log(f"the training wrote in {folder}: {', '.join(changed[:FILES_NAMED])}{more}")
         return changed
 
     def _rising_bytes(self, evidence: Evidence) -> int | None:
@@ -262,7 +284,7 @@ class _Tuning:
             raise CommandUntunable("other_device", f"the training ran on {self.device.kind}, not on {wanted}")
         armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
         versions = {"torch": armed[2], "python": trained.data["python"]}
-        self.environment = {**versions, **script_facts(self.spec.files), "batch": self.spec.batch}
+        self.environment = {**versions, **script_facts(self.spec.files, self.spec.directory), "batch": self.spec.batch}
         self.say("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, search_seconds: float) -> TuneResult:
@@ -283,6 +305,8 @@ class _Tuning:
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in self.probes),
             changed_files=self._changed_files(),
+            peak=self._peak(of_largest) if of_largest else None,
+            whole_run=of_largest.whole_run if of_largest else None,
         )
         return TuneResult(result, training)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 
-def script_facts(command: Sequence[str]) -> dict[str, Any]:
-    """Return the script's path, digest and commit; each None where it cannot be known."""
-    script = next((Path(part) for part in command if part.endswith((".py", ".sh")) and Path(part).is_file()), None)
+def script_facts(command: Sequence[str], directory: str | None = None) -> dict[str, Any]:
+    """Return the name, digest and commit of the script of a command that is started in `directory`, as far as known."""
+    scripts = (Path(directory or "", part) for part in command if part.endswith((".py", ".sh")))
+    script = next((path for path in scripts if path.is_file()), None)
     if script is None:
         return {"script": None, "script_sha256": None, "script_commit": None}
     digest = hashlib.sha256(script.read_bytes()).hexdigest()

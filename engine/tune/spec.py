@@ -68,6 +68,11 @@ class TuneSpec(Limits):
 
     command: tuple[str, ...]
     batch: str = "template"
+    whole_run: bool = False
+    name: str | None = None
+    """What the command is called in lists; its script's name where this is None."""
+    directory: str | None = None
+    """Where it is started; None: in the current folder."""
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
@@ -86,7 +91,9 @@ class TuneSpec(Limits):
 
     @property
     def model(self) -> str:
-        """What is tuned, in a word: the name of the script, or of the module after `-m`."""
+        """What is tuned, in a word: its name, else that of the script, or of the module after `-m`."""
+        if self.name is not None:
+            return self.name
         parts = [part for part in self.command if BATCH_SIZE not in part]
         script = next((part for part in parts if part.endswith(".py")), None)
         if script is not None:
@@ -112,6 +119,18 @@ class TuneSpec(Limits):
         """Return it for a document. What looks like a secret on the command line is hidden."""
         return {**asdict(self), "model": self.model, "command": masked(self.command)}
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TuneSpec:
+        """Build a spec from JSON. Raises SpecError for an unknown key, and for a command that is no list of texts."""
+        names = [each.name for each in fields(cls)]
+        for key in data:
+            if key not in names:
+                raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
+        command = data.get("command", ())
+        if not isinstance(command, (list, tuple)) or not all(isinstance(part, str) for part in command):
+            raise SpecError("command", "must be a list of texts: the program and its arguments")
+        return cls(**{**data, "command": tuple(command)})
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec(Limits):
@@ -133,6 +152,16 @@ class FunctionSpec(Limits):
     def batch(self) -> str:
         """How the batch size gets in: as the argument of the function."""
         return "function"
+
+    @property
+    def whole_run(self) -> bool:
+        """A function has no epoch that could be shortened."""
+        return False
+
+    @property
+    def directory(self) -> None:
+        """It runs where its program does."""
+        return
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ class Watch:
         self.held: dict[int, int] = {}
         self.events: list[list[int]] = []
         self.optimizers: set[int] = set()
+        self.epoch: Any = None
+        self.forwards = self.evaluations = 0
 
     def arm(self, torch: Any) -> None:
         optim, loaders = import_module("torch.optim.optimizer"), import_module("torch.utils.data.dataloader")
@@ -55,12 +57,14 @@ class Watch:
         def drawn(iterator: Any) -> Any:
             self.mark("loading")
             try:
-                batch = draw(iterator)
+                batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
             finally:
                 self.mark("loaded")
             self.mark("batch", torch.is_grad_enabled(), *read.inputs_of(torch, batch))
             return batch
 
+        if self.settings.get("whole_run"):
+            self.epoch = import_module("memorymark_epoch").Epoch(self, torch, loaders._BaseDataLoaderIter)
         optim.Optimizer.__init__, loaders._BaseDataLoaderIter.__next__ = made_optimizer, drawn
         optim.register_optimizer_step_pre_hook(lambda *_: self.phase("optimizer_step"))
         optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(id(optimizer)))
@@ -89,14 +93,19 @@ class Watch:
 
     def phase(self, name: Any) -> None:
         is_read = self.memory is None and self.device is not None and self.device.type == "cuda"
-        self.mark("phase", name, self.torch.cuda.max_memory_allocated() if is_read else None)
+        card = self.torch.cuda
+        self.mark("phase", name, *((card.max_memory_allocated(), card.memory_allocated()) if is_read else (None, None)))
 
     def before_forward(self, module: Any) -> None:
         if not self.torch.compiler.is_compiling():  # a compiled model is watched from outside: its graph stays whole
             self.depth += 1
             if self.depth == 1 and module.training and self.torch.is_grad_enabled():
                 self.start(next((t.device for t in module.parameters()), None))
+                self.forwards += 1
                 self.phase("forward")
+            elif self.depth == 1 and self.epoch is not None and self.epoch.has_not_trained():
+                self.evaluations += 1
+                self.phase("evaluation")
 
     def after_forward(self, module: Any, arguments: Any, options: Any, _: Any) -> None:
         if not self.torch.compiler.is_compiling():
@@ -122,7 +131,9 @@ class Watch:
             self.torch.cuda.synchronize()
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
         self.mark("step", optimizer)
-        fewest, most, wanted = min(self.steps.values()), max(self.steps.values()), self.settings["memory_steps"]
+        fewest, most, wanted = self.least_steps(), max(self.steps.values()), self.settings["memory_steps"]
+        if self.epoch is not None:
+            wanted = self.epoch.steps_wanted(wanted)
         if fewest < wanted or (len(self.steps) < len(self.optimizers) and most < 8 * wanted):
             return  # an optimizer may step less often than the others
         if self.memory is None:
@@ -131,6 +142,9 @@ class Watch:
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
         if is_late or fewest >= self.first_timed + self.settings["timed_steps"]:
             self.end("done")
+
+    def least_steps(self) -> int:
+        return min(self.steps.values(), default=0)
 
     def read_memory(self) -> dict[str, Any]:
         if self.profile is not None:
@@ -150,6 +164,7 @@ class Watch:
         noted |= {"error_type": error_type, "error_message": error_message and error_message[:2000]}
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
+        noted["whole_run"] = self.epoch and self.epoch.noted
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
             json.dump(noted, file)

@@ -1,0 +1,162 @@
+"""A whole run trains the largest rows of the data and lets the script evaluate and save."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from engine.tune.hook.memorymark_rows import elements, largest_rows
+from engine.tune.launch import Watching, begin_command, start
+from engine.tune.reading import Memory, Reading, kept_each
+from engine.tune.spec import TuneSpec
+from engine.tune.whole_run import describe_peak, describe_whole_run
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "whole_epoch.py"
+SEEN = {"data": [], "evaluation_batches": 0, "is_evaluation_cut": False, "checkpoints": 0, "short_batch": None}
+LOOKED = {"count": 5_000, "looked": 5_000, "seconds": 0.1, "largest": 512, "smallest": 8}
+
+
+class Rows:
+    """A data set of texts, that says which of them were read."""
+
+    def __init__(self, lengths: list[int], *, fails: bool = False) -> None:
+        self.lengths, self.fails, self.read = lengths, fails, 0
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, row: int) -> tuple[str, int]:
+        if self.fails:
+            raise KeyError(row)
+        self.read += 1
+        return "x" * self.lengths[row], 1
+
+
+@pytest.mark.parametrize(
+    ("row", "sizes"),
+    [
+        ({"input_ids": [1, 2, 3], "labels": 1}, [3]),
+        (("a text", 4), [6]),
+        ([[0.5, 0.25], "ab"], [2, 2]),
+        (None, []),
+    ],
+)
+def test_each_part_of_a_row_has_its_number_of_elements(row: object, sizes: list[int]) -> None:
+    assert elements(row) == sizes
+
+
+def look(rows: Rows, tmp_path: Path, seconds: float = 20.0) -> dict:
+    import torch
+
+    return largest_rows(torch, rows, str(tmp_path / "rows.json"), seconds)
+
+
+def test_the_largest_rows_come_first_and_later_starts_are_given_the_same(tmp_path: Path) -> None:
+    found = look(Rows([3, 9, 4, 9, 1]), tmp_path)
+    assert found["rows"] == [1, 3, 2, 0, 4]
+    assert (found["looked"], found["largest"], found["smallest"]) == (5, 9, 1)
+    later = Rows([1] * 5)
+    assert look(later, tmp_path)["rows"] == found["rows"]
+    assert later.read == 0
+
+
+def test_a_data_set_that_takes_too_long_is_sampled_over_its_whole_length(tmp_path: Path) -> None:
+    rows = Rows([1] * 200_000 + [7] * 200_000)
+    found = look(rows, tmp_path, seconds=0.05)
+    assert 0 < found["looked"] < 400_000
+    assert found["largest"] == 7
+
+
+def test_a_data_set_that_cannot_be_read_is_a_problem_that_is_said(tmp_path: Path) -> None:
+    found = look(Rows([1, 2], fails=True), tmp_path)
+    assert (found["rows"], found["problem"]) == ([], "KeyError: 0")
+
+
+def test_what_was_not_seen_is_said() -> None:
+    text = describe_whole_run(SEEN)
+    assert "no DataLoader was seen" in text
+    assert "no evaluation was seen" in text
+    assert "no checkpoint was saved" in text
+
+
+def test_a_sampled_data_set_and_one_of_equal_rows_are_told_from_one_looked_through() -> None:
+    def said(**changes: object) -> str:
+        return describe_whole_run(SEEN | {"data": [LOOKED | changes], "evaluation_batches": 4, "checkpoints": 1})
+
+    assert "all 5,000 rows looked through have 8 to 512 elements" in said()
+    assert "900 of 5,000 rows looked through" in said(looked=900)
+    assert "the same size" in said(smallest=512)
+    assert "was not looked through (its rows come" in said(problem="its rows come one after the other")
+
+
+def test_the_peak_is_named_by_its_part_of_the_training() -> None:
+    assert (
+        describe_peak("backward", (40, 512), 2**20)
+        == "the peak of 1.0 MiB is in backward of a batch of 40 with rows of 512"
+    )
+    assert describe_peak("evaluation", (), 2**20) == "the peak of 1.0 MiB is in the evaluation"
+    assert describe_peak("between_steps", (), 2**20) == "the peak of 1.0 MiB is between the steps"
+
+
+def test_an_evaluation_that_keeps_its_outputs_is_told_from_one_that_frees_them() -> None:
+    assert kept_each([900, 100, 110, 120, 130]) == 10
+    assert kept_each([900, 100, 110, 100, 110]) == 0
+
+
+def watched(batch_size: int, tmp_path: Path, *arguments: str, whole_run: bool = True) -> tuple[Reading, Memory]:
+    command = (sys.executable, str(SCRIPT), "{batch_size}", "{out}", *arguments)
+    begin = partial(begin_command, TuneSpec(command, device="cpu"))
+    watching = Watching(5, timed_steps=1, whole_run=whole_run, rows_folder=str(tmp_path))
+    readings, _ = start(begin, batch_size, watching, seconds=300)
+    (reading,) = [each for each in readings if each.is_done]
+    memory = reading.memory()
+    assert memory is not None
+    return reading, memory
+
+
+@pytest.mark.slow
+def test_the_longest_row_the_evaluation_a_checkpoint_and_the_short_batch_are_met_within_a_few_steps(
+    tmp_path: Path,
+) -> None:
+    reading, memory = watched(40, tmp_path)
+    seen = reading.whole_run
+    assert seen is not None
+    assert [each["looked"] for each in seen["data"]] == [501, 600]
+    assert (seen["short_batch"], seen["checkpoints"]) == (501 % 40, 1)
+    assert seen["evaluation_batches"] > 0
+    assert memory.shape == (40, 256)
+    assert len(reading.steps()) < 20
+    assert memory.peak_bytes > watched(40, tmp_path, whole_run=False)[1].peak_bytes
+
+
+@pytest.mark.slow
+def test_an_evaluation_that_is_larger_than_the_training_holds_the_peak(tmp_path: Path) -> None:
+    assert watched(4, tmp_path, "evaluates")[1].phase == "evaluation"
+
+
+@pytest.mark.slow
+def test_a_tuned_whole_run_says_what_it_saw_and_what_held_the_peak(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "engine",
+        "tune",
+        "--device",
+        "cpu",
+        "--json",
+        "--whole-run",
+        "--memory-limit",
+        "16MiB",
+    ]
+    script = ["--", sys.executable, str(SCRIPT), "{batch_size}", "{out}"]
+    done = subprocess.run([*command, *script], cwd=ROOT, capture_output=True, text=True, timeout=600, env=os.environ)
+    result = json.loads(done.stdout)
+    largest = result["boundary"]["largest_batch_size"]
+    assert result["boundary"]["certified"]
+    assert f"of a batch of {largest} with rows of 256" in result["boundary"]["note"]
+    assert result["training"]["whole_run"]["checkpoints"] == 1
