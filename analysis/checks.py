@@ -11,6 +11,7 @@ analysis.E008   a lease that a few late heartbeats would end
 analysis.E009   a suspect run that could not clear itself in time
 analysis.E010   a queue name that differs from that of the other processes
 analysis.E011   the lab's own catalogue of cards (MEMORYMARK_GPUS) cannot be read
+analysis.E012   the registered training commands (MEMORYMARK_COMMANDS) cannot be read
 analysis.W001   served to this machine alone, yet in production
 analysis.W002   a database for several hosts, and a SECRET_KEY generated on this host
 analysis.W003   in production without a trusted proxy: all people would share one address, and its lock-out
@@ -27,6 +28,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from analysis.runs.commands import registered_commands
 from engine.errors import SpecError
 from engine.estimate.gpus import gpus
 
@@ -116,6 +118,15 @@ def check_catalogue(app_configs: Sequence[AppConfig] | None = None, **kwargs: An
         gpus()
     except SpecError as error:
         return [Error(str(error), hint="Correct the file, or unset MEMORYMARK_GPUS.", id="analysis.E011")]
+    return []
+
+
+@register
+def check_commands(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    try:
+        registered_commands()
+    except SpecError as error:
+        return [Error(str(error), hint="Correct the file, or unset MEMORYMARK_COMMANDS.", id="analysis.E012")]
     return []
 
 

@@ -102,6 +102,16 @@ def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.enviro
     return path
 
 
+def env_file(name: str, *, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Read the absolute path of a file that exists; None where the variable is not set."""
+    if not env_text(name, environ=environ):
+        return None
+    path = env_path(name, Path("/"), environ=environ)
+    if not path.is_file():
+        raise ImproperlyConfigured(f"{name}={str(path)!r}: there is no such file")
+    return path
+
+
 def env_command(name: str, default: Sequence[str], *, environ: Mapping[str, str] = os.environ) -> list[str]:
     """Read a command line, quoted as for a shell; it is executed without a shell."""
     try:

@@ -11,6 +11,7 @@ MEMORYMARK_HOST           this host's name in the fleet; default: the system's h
 MEMORYMARK_LOCK_DIR       one lock per device; the same for every portal and worker of a machine
 MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engine/bin/python -m engine`
 MEMORYMARK_ENGINE_ENVIRONMENT   variables that the engine gets besides those it needs to run: `HF_TOKEN`
+MEMORYMARK_COMMANDS       a TOML file with the training commands that can be started here: docs/tune.md
 MEMORYMARK_METRICS_TOKEN  the Bearer token of scrapers of /metrics
 MEMORYMARK_TRUSTED_PROXIES   number of proxies in front; default: none, and X-Forwarded-For is ignored
 MEMORYMARK_REMOTE_USER_HEADER, MEMORYMARK_REMOTE_USER_PROXIES   single sign-on by a proxy's header
@@ -32,6 +33,7 @@ from engine.machine.device_lock import default_folder
 from memorymark_site.env import (
     env_bool,
     env_command,
+    env_file,
     env_list,
     env_networks,
     env_number,
@@ -297,6 +299,7 @@ RUN_SUSPECT_SECONDS = env_number("MEMORYMARK_RUN_SUSPECT_SECONDS", 30.0, minimum
 RUN_STALL_SECONDS = env_number("MEMORYMARK_RUN_STALL_SECONDS", 600.0, minimum=0.2, maximum=86_400)
 ENGINE_COMMAND = env_command("MEMORYMARK_ENGINE_COMMAND", (sys.executable, "-m", "engine"))
 ENGINE_ENVIRONMENT = env_list("MEMORYMARK_ENGINE_ENVIRONMENT")
+COMMANDS_FILE = env_file("MEMORYMARK_COMMANDS")
 METRICS_TOKEN = env_text("MEMORYMARK_METRICS_TOKEN")
 THROTTLES = {
     scope: env_rate(f"MEMORYMARK_THROTTLE_{scope.upper()}", rate)

@@ -215,6 +215,11 @@ class Run(Restorable):
         return self.kind == RunKind.ESTIMATE
 
     @property
+    def is_command(self) -> bool:
+        """Whether it tunes a registered training command, and no model of the catalogue."""
+        return "command" in self.spec
+
+    @property
     def run_spec(self) -> RunSpec:
         """The spec as the engine's type, validated again when it is read from the database."""
         return RunSpec.from_dict(self.spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,9 @@ def family_name(model: str) -> str:
 
 def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     """Name the settings of a run, in short; rarer settings with their default are left out."""
+    if "command" in spec:
+        whole = ["whole run"] if spec.get("whole_run") else []
+        return [shlex.join(spec["command"]), *whole]
     described = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
     for name in TRAINING_SETTINGS:
         value = spec.get(name, DEFAULTS[name])
@@ -80,7 +84,7 @@ def describe_input(spec: Mapping[str, Any]) -> str:
 
 def trains(spec: Mapping[str, Any]) -> str:
     """Return the verb of the run: without an optimizer it is not training."""
-    return "runs forward and backward" if spec["optimizer"] == "none" else "trains"
+    return "runs forward and backward" if spec.get("optimizer") == "none" else "trains"
 
 
 def place(device: DeviceFacts, limit_bytes: int) -> str:

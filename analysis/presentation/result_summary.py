@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.formatting import (
@@ -26,6 +29,7 @@ from analysis.presentation.stored_result import StoredResult
 from engine.catalog import WORKLOADS
 from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 from engine.search import does_not_fit
+from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +198,13 @@ def need(result: StoredResult) -> str | None:
 
 def suggestions(result: StoredResult) -> list[str]:
     """Suggest what may make a model fit; empty where a size fits."""
-    if not _does_not_fit(result):
+    if not _does_not_fit(result) or "command" in result.spec:  # of a command nothing is known that could be changed
         return []
     return does_not_fit.suggestions(
         _refusal(result),
         WORKLOADS.get(result.spec["model"]),
         result.device,
-        optimizer=result.spec["optimizer"],
+        optimizer=result.spec.get("optimizer", ""),
         is_checkpointed=bool(result.spec.get("gradient_checkpointing")),
     )
 
@@ -220,6 +224,8 @@ def paste(result: StoredResult) -> str | None:
     size, today = result.recommended.batch_size, result.current_batch_size
     # with a smaller size than today's, gradient accumulation keeps the optimizer's batch the same
     accumulation = -(-today // size)
+    if "command" in result.spec:
+        return _command_line(result.spec, size)
     workload = WORKLOADS.get(result.spec["model"])
     if workload is not None and workload.library == "torchvision":
         return f"DataLoader(dataset, batch_size={size}, shuffle=True)\naccumulation_steps = {accumulation}"
@@ -227,6 +233,12 @@ def paste(result: StoredResult) -> str | None:
     lines += [f"{result.spec['precision']}=True"] if result.spec["precision"] != "fp32" else []
     lines += ["gradient_checkpointing=True"] if result.spec.get("gradient_checkpointing") else []
     return "\n".join(["TrainingArguments(", *(f"    {line}," for line in lines), ")"])
+
+
+def _command_line(spec: Mapping[str, Any], size: int) -> str:
+    """Write the command with the batch size; where it gets in elsewhere, say how it was set."""
+    line = shlex.join(part.replace(BATCH_SIZE, str(size)) for part in spec["command"])
+    return line if spec["batch"] == "template" else f"# {BATCH_WAYS[spec['batch']]}: {size}\n{line}"
 
 
 def paste_note(result: StoredResult) -> str | None:

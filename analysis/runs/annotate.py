@@ -18,6 +18,7 @@ from analysis.models import TERMINAL_STATES, Run, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.querysets import RunQuerySet
 from analysis.models.text import plain_line, plain_text, storable_text
+from analysis.runs.commands import spec_to_start
 from analysis.runs.create import run_create, runs_cancel
 from analysis.runs.estimates import estimate_create
 from analysis.runs.matrix_store import cells_renew
@@ -25,6 +26,7 @@ from analysis.runs.placement import Placement, placement_of
 from analysis.runs.run_text import run_text_keep
 from engine.errors import SpecError
 from engine.spec import RunSpec
+from engine.tune.spec import TuneSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -168,15 +170,21 @@ def _run_again(run: Run, requested_by: User | None) -> Run:
     return _measure_again(run, requested_by, place=placement_of(run))
 
 
+def _requested_spec(run: Run) -> RunSpec | TuneSpec:
+    return spec_to_start(run.spec) if run.is_command else RunSpec.from_dict(run.spec)
+
+
 def _timed_again(run: Run, requested_by: User | None) -> Run:
     if run.is_estimate or run.state != State.FINISHED:
         raise SpecError("run", "only a finished measurement can be timed again")
+    if run.is_command:
+        raise SpecError("run", "the speeds of a command are those of separate starts, which are not compared")
     return _measure_again(run, requested_by, place=Placement(device=run.device), takes_over=run)
 
 
 def _measure_again(run: Run, requested_by: User | None, *, place: Placement, takes_over: Run | None = None) -> Run:
     return run_create(
-        spec=RunSpec.from_dict(run.spec),
+        spec=_requested_spec(run),
         place=place,
         requested_by=requested_by,
         priority=min(run.priority, Run.Priority.NORMAL),

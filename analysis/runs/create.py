@@ -21,6 +21,7 @@ from analysis.runs.run_text import run_text_keep
 from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.spec import AMPERE, NEEDS_AMPERE, RunSpec
+from engine.tune.spec import TuneSpec
 from engine.units import format_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _AMPERE = float(".".join(map(str, AMPERE)))
 
 def run_create(
     *,
-    spec: RunSpec,
+    spec: RunSpec | TuneSpec,
     place: Placement,
     requested_by: User | None = None,
     priority: int = Run.Priority.NORMAL,
@@ -42,17 +43,19 @@ def run_create(
 ) -> Run:
     """Store a queued run and wake the workers that may take it. Both commit together, in the same database.
 
+    A run of a registered command has no precision and no optimizer that would be known.
     `takes_over` is a run of the same spec: the engine starts with its probes where device and environment are the same.
 
     Raises SpecError when no device of that placement can ever run it or it requests more than is allowed, and
     QuotaExceededError when the person has too many runs in the queue.
     """
+    precision, optimizer = ("", "") if isinstance(spec, TuneSpec) else (spec.precision, spec.optimizer)
     run = Run(
         model=spec.model,
         requested_by=requested_by,
         spec=replace(spec, device=place.device.device if place.device else place.kind).to_dict(),
-        precision=spec.precision,
-        optimizer=spec.optimizer,
+        precision=precision,
+        optimizer=optimizer,
         current_batch_size=spec.current_batch_size,
         priority=priority,
         accepts_shared_device=accepts_shared_device,
@@ -63,7 +66,7 @@ def run_create(
         needs_bytes=spec.memory_limit_bytes,
         takes_over=takes_over,
     )
-    if run.requested_kind == "cuda" and spec.precision in NEEDS_AMPERE:
+    if run.requested_kind == "cuda" and precision in NEEDS_AMPERE:
         run.needs_compute_capability = _AMPERE
     refuse_excessive_request(run)
     with transaction.atomic():

@@ -18,7 +18,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,7 @@ from django.conf import settings
 from analysis.database import DATABASE_AWAY, connections_release, write_with_retries
 from analysis.models import Run
 from analysis.runs import services
+from analysis.runs.commands import spec_to_start
 from analysis.runs.resume import earlier_attempt
 from analysis.runs.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
@@ -35,6 +36,7 @@ from analysis.workers.engine_events import log_line, progress_after
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
+from engine.errors import SpecError
 from engine.estimate.hidden_devices import HIDDEN
 from engine.machine.device_lock import inherited_by_child, sign
 from engine.result import Probe
@@ -90,7 +92,7 @@ def supervise(
     """Run the engine for this claimed run. Returns the engine's exit status, None when it never started."""
     try:
         process = start_engine(run, settings.ENGINE_COMMAND if command is None else command, keep_open)
-    except OSError as exc:
+    except (OSError, SpecError) as exc:  # SpecError: of a command that this host does not have
         message = f"The engine could not be started: {exc}"
         services.run_fail(run_id=run.pk, token=run.token, code="engine_not_started", message=message)
         return None
@@ -112,17 +114,19 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
         return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
     device = run.device
     assert device is not None  # a claim of a measurement always names one
-    spec, environment = dict(run.spec), dict[str, str]()
+    spec, environment = asdict(spec_to_start(run.spec)) if run.is_command else dict(run.spec), dict[str, str]()
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
-    arguments = ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
-    measured = earlier_attempt(run) if run.attempt > 1 or run.takes_over_id else None
+    arguments = ["tune"] if run.is_command else []
+    arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
+    may_resume = not run.is_command and (run.attempt > 1 or run.takes_over_id)
+    measured = earlier_attempt(run) if may_resume else None
     earlier = "" if measured is None else json.dumps(measured)
     arguments += ["--resume", "-"] if earlier else []
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
     environment |= inherited_by_child(keep_open)
-    if device.calibration is not None:
+    if device.calibration is not None and not run.is_command:
         path = result_file(run).with_name("calibration.json")
         path.write_text(json.dumps(device.calibration))
         arguments += ["--calibration", str(path)]

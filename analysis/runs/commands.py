@@ -1,0 +1,134 @@
+"""The training commands that this host's administrator registered: only these can be started from the portal.
+
+A person chooses a name and a few numbers; the command itself comes from the administrator's file, never from a request.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from engine.catalog import WORKLOADS
+from engine.errors import SpecError
+from engine.spec import memory_limit_bytes
+from engine.tune.spec import TuneSpec, masked
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
+_FIXED = ("command", "batch", "name", "directory", "device")
+SETTABLE = tuple(each.name for each in fields(TuneSpec) if each.name not in _FIXED)
+SET_BY_DEFAULT = ("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds", "whole_run")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredCommand:
+    """A command with its name, and the settings that a person may choose when they start it."""
+
+    name: str
+    command: tuple[str, ...]
+    batch: str = "template"
+    directory: str | None = None
+    description: str = ""
+    settings: tuple[str, ...] = SET_BY_DEFAULT
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name in WORKLOADS:
+            raise SpecError("name", f"{self.name[:80]!r} must be small letters, digits and . _ -, and no model's id")
+        for name in self.settings:
+            if name not in SETTABLE:
+                raise SpecError("settings", f"{name!r} cannot be offered; one of {', '.join(SETTABLE)}")
+        self.spec({})
+
+    @property
+    def shown(self) -> str:
+        """The command line, without what looks like a secret."""
+        return shlex.join(masked(self.command))
+
+    def spec(self, given: Mapping[str, Any]) -> TuneSpec:
+        """Return what is started with these settings. Raises SpecError, also for a setting that is not offered."""
+        for name in given:
+            if name not in (*self.settings, "device"):
+                raise SpecError(name, f"cannot be set for {self.name}; it takes {', '.join(self.settings)}")
+        values = dict(given)
+        if isinstance(limit := values.get("memory_limit_bytes"), str):
+            values["memory_limit_bytes"] = memory_limit_bytes(limit)
+        return TuneSpec(self.command, batch=self.batch, name=self.name, directory=self.directory, **values)
+
+
+def registered_commands() -> Mapping[str, RegisteredCommand]:
+    """Return the commands of MEMORYMARK_COMMANDS by name. Raises SpecError, which names what is wrong in the file."""
+    path = settings.COMMANDS_FILE
+    if path is None:
+        return {}
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as exc:
+        raise SpecError("MEMORYMARK_COMMANDS", f"{path} cannot be read: {exc.strerror}") from exc
+
+
+def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
+    """Return the spec of a registered command with these settings. Raises SpecError."""
+    commands = registered_commands()
+    if not isinstance(name, str) or name not in commands:
+        raise SpecError("command", f"is not registered here; one of {', '.join(commands) or 'none'}")
+    return commands[name].spec(given)
+
+
+def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
+    """Return the spec of a stored run, with the command as it is registered on this host.
+
+    Raises SpecError where it is not, or is another than the one that was requested.
+    """
+    given = {name: stored[name] for name in (*SETTABLE, "device") if name in stored}
+    known = registered_commands().get(stored["name"])
+    if known is None:
+        raise SpecError("command", f"{stored['name']} is not registered on this host")
+    if [*masked(known.command)] != [*stored["command"]] or known.directory != stored["directory"]:
+        raise SpecError("command", f"{stored['name']} was changed since this run was requested: start it again")
+    spec = TuneSpec(known.command, batch=known.batch, name=known.name, directory=known.directory, **given)
+    if shutil.which(known.command[0]) is None:
+        raise SpecError("command", f"{known.command[0]!r} is no program that can be found on this host")
+    return spec
+
+
+@lru_cache(maxsize=1)
+def _read(path: Path, _: int) -> dict[str, RegisteredCommand]:
+    try:
+        tables = tomllib.loads(path.read_text()).get("command", [])
+    except tomllib.TOMLDecodeError as exc:
+        raise SpecError("MEMORYMARK_COMMANDS", f"{path} is no TOML file: {exc}") from exc
+    commands: dict[str, RegisteredCommand] = {}
+    for number, table in enumerate(tables, 1):
+        try:
+            command = _command(table)
+        except SpecError as exc:
+            raise SpecError("MEMORYMARK_COMMANDS", f"{path}, command {number}: {exc}") from exc
+        if command.name in commands:
+            raise SpecError("MEMORYMARK_COMMANDS", f"{path}: {command.name} is registered twice")
+        commands[command.name] = command
+    return commands
+
+
+def _command(table: Mapping[str, Any]) -> RegisteredCommand:
+    kinds = {"name": str, "command": list, "batch": str, "directory": str, "description": str, "settings": list}
+    for name, value in table.items():
+        if name not in kinds:
+            raise SpecError(name, f"unknown key; allowed are {', '.join(kinds)}")
+        if not isinstance(value, kinds[name]) or (kinds[name] is list and not all(isinstance(v, str) for v in value)):
+            raise SpecError(name, "must be a list of texts" if kinds[name] is list else "must be text")
+    for name in ("name", "command"):
+        if name not in table:
+            raise SpecError(name, "is missing")
+    directory = table.get("directory")
+    if directory is not None and not (Path(directory).is_absolute() and Path(directory).is_dir()):
+        raise SpecError("directory", f"{directory} is no folder with an absolute path")
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
+    return RegisteredCommand(**values)

@@ -1,0 +1,114 @@
+"""Only what an administrator registered can be started, with the settings they offer."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.checks import check_commands
+from analysis.models import Run
+from analysis.runs import services
+from analysis.runs.commands import command_spec, registered_commands, spec_to_start
+from analysis.runs.placement import Placement
+from engine.errors import SpecError
+from tests.factories import make_device
+
+TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc", "{batch_size}"]\n'
+
+
+@pytest.fixture
+def register(settings, tmp_path: Path) -> Any:
+    ticks = count(1)
+
+    def write(text: str) -> None:
+        path = tmp_path / "commands.toml"
+        path.write_text(text)
+        tick = next(ticks)  # two writes within a tick of the clock differ
+        os.utime(path, ns=(tick, tick))
+        settings.COMMANDS_FILE = path
+
+    return write
+
+
+def test_without_a_file_nothing_can_be_started(settings) -> None:
+    settings.COMMANDS_FILE = None
+    assert registered_commands() == {}
+    with pytest.raises(SpecError, match="command: is not registered here; one of none"):
+        command_spec("tagger", {})
+
+
+def test_a_registered_command_is_started_with_the_settings_that_it_offers(register) -> None:
+    register(TRAIN + 'settings = ["memory_limit_bytes"]\n')
+    spec = command_spec("tagger", {"memory_limit_bytes": "24GiB"})
+    assert (spec.model, spec.command[0], spec.memory_limit_bytes) == ("tagger", "python", 24 * 2**30)
+    with pytest.raises(SpecError, match="max_batch_size: cannot be set for tagger; it takes memory_limit_bytes"):
+        command_spec("tagger", {"max_batch_size": 8})
+
+
+@pytest.mark.parametrize("name", ["command", "directory", "batch", "name"])
+def test_a_request_never_changes_the_command_itself(register, name: str) -> None:
+    register(TRAIN)
+    with pytest.raises(SpecError, match=f"{name}: cannot be set"):
+        command_spec("tagger", {name: "rm -rf /"})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[[command", "is no TOML file"),
+        ('[[command]]\nname = "a"\n', "command 1: command: is missing"),
+        (TRAIN + TRAIN, "tagger is registered twice"),
+        (TRAIN.replace("tagger", "Tag ger"), "must be small letters"),
+        (TRAIN.replace("tagger", "bert"), "no model's id"),
+        (TRAIN.replace("{batch_size}", "16"), "holds no {batch_size}"),
+        (TRAIN + 'settings = ["command"]\n', "'command' cannot be offered"),
+        (TRAIN + 'directory = "relative"\n', "is no folder with an absolute path"),
+        (TRAIN + "colour = 1\n", "unknown key"),
+        ('[[command]]\nname = "a"\ncommand = "python train.py"\n', "must be a list of texts"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_at_start_with_the_place(register, text: str, problem: str) -> None:
+    register(text)
+    (error,) = check_commands()
+    assert problem in error.msg
+    assert error.id == "analysis.E012"
+
+
+@pytest.mark.django_db
+def test_a_run_keeps_the_command_without_its_secrets(register) -> None:
+    register(TRAIN)
+    run = made_run()
+    assert (run.model, run.precision, run.is_command) == ("tagger", "", True)
+    assert "--token=***" in run.spec["command"]
+
+
+@pytest.mark.django_db
+def test_a_command_that_was_changed_or_removed_since_is_not_started(register) -> None:
+    register(TRAIN)
+    run = made_run()
+    assert spec_to_start(run.spec).command[2] == "--token=abc"
+    register(TRAIN.replace("train.py", "other.py"))
+    with pytest.raises(SpecError, match="was changed since this run was requested"):
+        spec_to_start(run.spec)
+    register(TRAIN.replace("tagger", "other"))
+    with pytest.raises(SpecError, match="is not registered on this host"):
+        spec_to_start(run.spec)
+
+
+@pytest.mark.django_db
+def test_a_command_runs_again_but_its_speeds_are_not_timed_again(register) -> None:
+    register(TRAIN)
+    run = made_run()
+    assert services.run_again(run=run, requested_by=None).spec["command"] == run.spec["command"]
+    Run.objects.filter(pk=run.pk).update(state="finished")
+    run.refresh_from_db()
+    with pytest.raises(SpecError, match="separate starts"):
+        services.run_again(run=run, requested_by=None, is_timing_only=True)
+
+
+def made_run() -> Run:
+    return services.run_create(spec=command_spec("tagger", {"current_batch_size": 4}), place=Placement(make_device()))
