@@ -3,6 +3,7 @@
 from django.urls import path
 
 from analysis.api.v1 import run_document
+from analysis.pages.commands import views as commands
 from analysis.pages.compare import views as compare
 from analysis.pages.estimates import views as estimates
 from analysis.pages.fleet import views as fleet
@@ -25,6 +26,8 @@ urlpatterns = [
     path("runs/views/", history.view_save, name="view_save"),
     path("runs/views/<int:view_id>/delete/", history.view_delete, name="view_delete"),
     path("runs/<int:run_id>/annotate/", history.run_annotate, name="run_annotate"),
+    path("commands/", commands.commands, name="commands"),
+    path("commands/<str:name>/", commands.command_start, name="command_start"),
     path("runs/new/", home.run_create, name="run_create"),
     path("runs/<int:run_id>/", run.run_detail, name="run"),
     path("runs/<int:run_id>/live/", run.run_live, name="run_live"),

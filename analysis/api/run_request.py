@@ -9,10 +9,12 @@ from django.http import HttpRequest
 from analysis.http.errors import BadRequest
 from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models import ALL_GPUS, Run
+from analysis.runs.commands import command_spec, registered_commands
 from analysis.runs.placement import placement_find, placement_of
 from analysis.runs.services import estimate_create, run_create
 from engine.errors import SpecError
 from engine.spec import RunSpec
+from engine.tune.spec import TuneSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -50,6 +52,8 @@ def run_stored(body: dict[str, Any], user: User) -> Run:
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """Store a run with the request of another, with these changes, which may include the kind. Raises SpecError."""
+    if run.is_command:
+        return _command_cloned(run, changes, user)
     values = {**_values_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if values["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
@@ -57,6 +61,16 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     # by its id, as a device of another host may have the same name
     del values["kind"]
     return run_create(**{**submission(values, user), "place": placement_of(run)})
+
+
+def _command_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
+    """Store a run of the same command, with the settings that its registration offers. Raises SpecError."""
+    offered = registered_commands()[run.model].settings if run.model in registered_commands() else ()
+    kept = {name: run.spec[name] for name in offered if run.spec.get(name) is not None}
+    names_place = not {"device", "device_class"}.isdisjoint(changes)
+    values = {**kept, "priority": min(run.priority, Run.Priority.NORMAL), **changes}
+    arguments = command_submission(run.model, values, user)
+    return run_create(**arguments if names_place else {**arguments, "place": placement_of(run)})
 
 
 def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
@@ -82,10 +96,19 @@ def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, 
 
     Raises SpecError. Without a price in the request the device's own price is used.
     """
-    device_class = _checked(values, "device_class", str, "")
     spec = RunSpec.from_dict({name: value for name, value in values.items() if name not in QUEUE_KEYS})
+    return {"spec": spec, **_placed(spec, values, user)}
+
+
+def command_submission(name: str, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    """Read the arguments of `run_create` for a registered command. Raises SpecError."""
+    spec = command_spec(name, {name: value for name, value in values.items() if name not in QUEUE_KEYS})
+    return {"spec": spec, **_placed(spec, values, user)}
+
+
+def _placed(spec: RunSpec | TuneSpec, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    device_class = _checked(values, "device_class", str, "")
     return {
-        "spec": spec,
         "place": placement_find(spec.device, device_class, user),
         "requested_by": user if user.is_authenticated else None,
         "priority": _checked(values, "priority", int, Run.Priority.NORMAL),

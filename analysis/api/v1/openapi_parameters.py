@@ -177,6 +177,12 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
     return inline_serializer(name, {**settings, **place})
 
 
+def command_setting(name: str) -> AnyField:
+    """Describe a setting of a command's run: as that of any run, where they share it."""
+    field = next((field for field in fields(RunSpec) if field.name == name), None)
+    return serializers.BooleanField(required=False) if field is None else _setting(field, needs_model=False)
+
+
 OPEN_MODEL: dict[str, Any] = {"type": "string", "examples": list(CHOICES["model"])}
 """No enum: a client generated today may request a model that is added later."""
 

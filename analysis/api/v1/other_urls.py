@@ -5,6 +5,7 @@ from django.urls import path
 from analysis.api.v1 import (
     audit,
     catalog,
+    commands,
     compare,
     devices,
     estimates,
@@ -24,6 +25,8 @@ urlpatterns = [
     path("devices/<int:pk>/", devices.DeviceDetail.as_view(), name="api-device"),
     path("estimates/", estimates.EstimateList.as_view(), name="api-estimates"),
     path("recommendation/", recommendation.Recommendation.as_view(), name="api-recommendation"),
+    path("commands/", commands.Commands.as_view(), name="api-commands"),
+    path("commands/<str:name>/runs/", commands.CommandRuns.as_view(), name="api-command-runs"),
     path("fits/", fits.Fits.as_view(), name="api-fits"),
     path("compare/", compare.Compare.as_view(), name="api-compare"),
     path("matrix/", matrix.Matrix.as_view(), name="api-matrix"),

@@ -1,0 +1,81 @@
+"""The training commands that are registered on this host, and runs of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis.api.run_request import command_submission
+from analysis.api.v1 import openapi_parameters
+from analysis.api.v1.idempotency import run_once
+from analysis.api.v1.runs import accepted
+from analysis.api.v1.serializers import RunDetailSerializer
+from analysis.api.v1.strict_input import body_object
+from analysis.api.v1.strict_view import StrictView
+from analysis.models import Run
+from analysis.permissions import signed_in_user
+from analysis.runs.commands import SETTABLE, RegisteredCommand, registered_commands
+from analysis.runs.services import run_create
+from engine.tune.spec import masked
+
+_BODY = inline_serializer(
+    "CommandRunRequest",
+    {
+        "device": serializers.CharField(required=False, help_text="As of a run: auto, cuda, cuda:N or cpu."),
+        "device_class": serializers.CharField(required=False),
+        "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
+        "accepts_shared_device": serializers.BooleanField(required=False),
+        **{name: openapi_parameters.command_setting(name) for name in SETTABLE},
+    },
+)
+
+
+class CommandSerializer(serializers.Serializer[RegisteredCommand]):
+    """A registered command. What looks like a secret on its command line is hidden."""
+
+    name = serializers.CharField()
+    description = serializers.CharField()
+    command = serializers.SerializerMethodField()
+    batch = serializers.CharField(help_text="How the batch size gets into the command.")
+    settings = serializers.ListField(child=serializers.CharField(), help_text="What a run of it may set.")
+
+    def get_command(self, command: RegisteredCommand) -> list[str]:
+        return masked(command.command)
+
+
+class CommandListSerializer(serializers.Serializer[Any]):
+    """All of them."""
+
+    results = CommandSerializer(many=True)
+
+
+class Commands(StrictView):
+    """The commands that can be started here."""
+
+    @extend_schema(tags=["commands"], operation_id="commands_list", responses=CommandListSerializer)
+    def get(self, request: Request) -> Response:
+        """List the training commands that the administrator registered on this host."""
+        return Response(CommandListSerializer({"results": list(registered_commands().values())}).data)
+
+
+class CommandRuns(StrictView):
+    """Runs of one command."""
+
+    throttle_scope = "create"
+
+    @extend_schema(
+        tags=["commands"],
+        operation_id="commands_run",
+        parameters=openapi_parameters.ACCEPTED,
+        request=_BODY,
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Queue a run that finds the command's largest batch size. Poll its Location until it is over."""
+        body, user = body_object(request), signed_in_user(request)
+        run, is_replay = run_once(request, body, lambda: run_create(**command_submission(name, body, user)))
+        return accepted(run, request, is_replay=is_replay)

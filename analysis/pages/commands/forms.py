@@ -1,0 +1,68 @@
+"""The form that starts a registered command. The command's own `spec` validates; the form shows its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+
+from analysis.http.query_string import FlagField
+from analysis.models import Device
+from analysis.pages.home.forms import places_offered
+from analysis.pages.setting_fields import setting_field
+from analysis.runs.commands import RegisteredCommand
+from engine.errors import SpecError
+from engine.spec import SETTINGS
+from engine.tune.spec import TuneSpec
+
+_TEXT_FIELDS = ("memory_limit_bytes",)
+
+
+class CommandForm(forms.Form):
+    """A device, and one field for each setting that the command offers. Empty means: the default."""
+
+    device = forms.ChoiceField(label="Device")
+
+    def __init__(self, command: RegisteredCommand, data: Any = None, *, devices: Iterable[Device]) -> None:
+        super().__init__(data, prefix=command.name)
+        self.command = command
+        self.places = places_offered(devices)
+        self.spec: TuneSpec | None = None
+        device = self.fields["device"]
+        assert isinstance(device, forms.ChoiceField)
+        device.choices = [(value, label) for value, (label, _) in self.places.items()]
+        self.fields.update({name: _field(name) for name in command.settings})
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        given = {name: value for name in self.command.settings if (value := cleaned.get(name)) not in (None, "")}
+        try:
+            self.spec = self.command.spec(given)
+        except SpecError as error:
+            self.add_spec_error(error)
+        return cleaned
+
+    def add_spec_error(self, error: SpecError) -> None:
+        """Show the spec's error at its field; of a field that is not in this form, at the top."""
+        at = error.field if error.field in self.fields else None
+        self.add_error(at, str(error).removeprefix(f"{at}: "))
+
+    def submission(self) -> dict[str, Any]:
+        """Return the arguments of `services.run_create`, from a valid form."""
+        place = self.places[self.cleaned_data["device"]][1]
+        is_own_price = self.cleaned_data.get("price_per_hour_usd") is None
+        return {"spec": self.spec, "place": place, "uses_device_price": is_own_price}
+
+
+def _field(name: str) -> forms.Field:
+    if name in _TEXT_FIELDS:
+        each = SETTINGS[name]
+        return forms.CharField(label=each.label, required=False, max_length=40, help_text=each.hint or "")
+    if name in SETTINGS:
+        return setting_field(name)
+    return FlagField(
+        label="Whole run",
+        required=False,
+        help_text="Train the largest rows of the data, then let the script evaluate and save.",
+    )

@@ -1,0 +1,55 @@
+"""The commands that the administrator registered, each with the form that starts it."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.models import Device
+from analysis.pages.commands.forms import CommandForm
+from analysis.permissions import signed_in_user
+from analysis.runs.commands import registered_commands
+from analysis.runs.services import run_create
+from engine.errors import SpecError
+
+
+@require_safe
+def commands(request: HttpRequest) -> HttpResponse:
+    """List the commands of this host."""
+    return _page(request)
+
+
+@require_POST
+def command_start(request: HttpRequest, name: str) -> HttpResponse:
+    """Queue a run of a command, or show its form again with the errors."""
+    if (command := registered_commands().get(name)) is None:
+        raise Http404
+    form = CommandForm(command, data=request.POST, devices=_devices(request))
+    user = signed_in_user(request)
+    if form.is_valid():
+        try:
+            check_rate_limit(CREATE, user)
+            return redirect(run_create(**form.submission(), requested_by=user))
+        except SpecError as error:
+            form.add_spec_error(error)
+        except RateLimited as error:
+            form.add_error(None, str(error))
+            page = _page(request, form, status=429)
+            page.headers["Retry-After"] = str(error.retry_after_seconds)
+            return page
+    return _page(request, form, status=422)
+
+
+def _page(request: HttpRequest, wrong: CommandForm | None = None, status: int = 200) -> HttpResponse:
+    devices = _devices(request)
+    forms = [
+        wrong if wrong is not None and wrong.command == each else CommandForm(each, devices=devices)
+        for each in registered_commands().values()
+    ]
+    return render(request, "analysis/commands.html", {"forms": forms, "may_measure": bool(devices)}, status=status)
+
+
+def _devices(request: HttpRequest) -> list[Device]:
+    return list(Device.objects.enabled().select_related("host").allowing(request.user).best_first())

@@ -1,0 +1,74 @@
+"""The API lists the registered commands and starts them by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from tests.factories import make_device
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/v1/commands/"
+
+
+@pytest.fixture(autouse=True)
+def _registered(settings, tmp_path: Path) -> None:
+    settings.COMMANDS_FILE = tmp_path / "commands.toml"
+    settings.COMMANDS_FILE.write_text(
+        '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--api-key", "abc", "{batch_size}"]\n'
+    )
+    make_device()
+
+
+def start(client: Client, name: str = "tagger", **body: Any) -> Any:
+    return client.post(f"{PATH}{name}/runs/", {"device": "cpu", **body}, "application/json")
+
+
+def test_commands_are_listed_without_their_secrets(alice_client: Client) -> None:
+    (command,) = alice_client.get(PATH).json()["results"]
+    assert (command["name"], command["command"][2:4]) == ("tagger", ["--api-key", "***"])
+    assert "memory_limit_bytes" in command["settings"]
+
+
+def test_a_command_is_queued_by_its_name(alice_client: Client) -> None:
+    response = start(alice_client, memory_limit_bytes="512MiB")
+    assert response.status_code == 202, response.content
+    run = Run.objects.get()
+    assert response.headers["Location"].endswith(f"/api/v1/runs/{run.pk}/")
+    assert (run.model, run.needs_bytes) == ("tagger", 512 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "field"),
+    [
+        ("other", {}, "command"),
+        ("tagger", {"command": ["sh"]}, "command"),
+        ("tagger", {"max_batch_size": 0}, "max_batch_size"),
+        ("tagger", {"nonsense": 1}, "nonsense"),
+    ],
+)
+def test_what_is_not_allowed_is_named(alice_client: Client, name: str, body: dict[str, Any], field: str) -> None:
+    response = start(alice_client, name, **body)
+    assert response.status_code in (400, 422)
+    assert field in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_a_cloned_run_keeps_its_command_and_takes_the_changes(alice_client: Client) -> None:
+    start(alice_client, current_batch_size=4)
+    run = Run.objects.get()
+    response = alice_client.post(f"/api/v1/runs/{run.pk}/clone/", {"max_batch_size": 64}, "application/json")
+    assert response.status_code == 202, response.content
+    clone = Run.objects.exclude(pk=run.pk).get()
+    assert (clone.model, clone.spec["current_batch_size"], clone.spec["max_batch_size"]) == ("tagger", 4, 64)
+
+
+def test_a_run_of_a_command_is_read_like_any_run(alice_client: Client) -> None:
+    start(alice_client)
+    run = Run.objects.get()
+    assert alice_client.get("/api/v1/runs/").json()["results"][0]["model"] == "tagger"
+    assert alice_client.get(f"/api/v1/runs/{run.pk}/").json()["spec"]["name"] == "tagger"
