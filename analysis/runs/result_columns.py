@@ -84,7 +84,9 @@ def _estimates_columns(estimates: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     columns = [_estimate_columns(estimate) for estimate in estimates]
     if len(columns) == 1:
         return columns[0]
-    size = estimates[0]["spec"]["current_batch_size"]
+    size = (estimates[0].get("spec") or {}).get("current_batch_size")
+    if size is None:
+        return {"gpu": ALL_GPUS}
     return {
         "gpu": ALL_GPUS,
         "estimated_cards": max(len(gpus()), len(columns)),
