@@ -24,9 +24,10 @@ from .spec import FunctionSpec
 
 MakeStep = Callable[[int], Callable[[], object]]
 
-DRIVERS = {"cuda": "CUDA", "xpu": "an XPU"}
+DRIVERS = {"cuda": "CUDA", "xpu": "XPUs"}
+DRIVER_SECONDS = 120  # one that keeps no state between processes takes seconds for each of a host's cards
 REMEDY = "put make_step in a module of its own and import it from there, or restart this program and tune first"
-TRIAL_SECONDS = 5
+PARALLEL_SECONDS = 5
 PARALLEL_ELEMENTS = 1 << 20
 
 
@@ -37,16 +38,29 @@ def why_no_fork() -> str | None:
     torch = sys.modules.get("torch")
     if torch is None:
         return None
-    used = [name for name in DRIVERS if getattr(torch, name).is_initialized()] or _drivers_lost(torch)
-    return f"this program has used {DRIVERS[used[0]]}, which does not survive a fork" if used else None
+    opened = [name for name in DRIVERS if getattr(torch, name).is_initialized()] or _drivers_lost(torch)
+    return f"this program has opened the driver of {DRIVERS[opened[0]]}, which is lost in a fork" if opened else None
 
 
 def _drivers_lost(torch: Any) -> list[str]:
-    """Return the drivers that a fork cannot use: `torch.cuda.is_available()` alone opens one.
+    """Return the drivers that a fork cannot use; whether it can is tried in one.
 
-    A fork that asked again would be told that there is no card, and train on the CPU.
+    `torch.cuda.is_available()` alone opens a driver, and beside a card so does each backward pass, on the CPU, too. A
+    fork that asked again would be told that there is no card, and train on the CPU.
     """
-    lost: list[str] = in_a_fork(lambda: [n for n in DRIVERS if getattr(torch, n)._is_in_bad_fork()], TRIAL_SECONDS)
+
+    def is_lost(name: str) -> bool:
+        if getattr(torch, name)._is_in_bad_fork():
+            return True
+        if name != "cuda" or torch.cuda.device_count() == 0:  # counted by NVML, which needs no open driver
+            return False
+        try:
+            torch.cuda.init()
+        except RuntimeError:
+            return True
+        return False
+
+    lost: list[str] = in_a_fork(lambda: [name for name in DRIVERS if is_lost(name)], DRIVER_SECONDS)
     return lost
 
 
@@ -114,7 +128,7 @@ def _threads_of_a_fork() -> int | None:
     if torch is None or torch.get_num_threads() == 1:
         return None
     try:
-        in_a_fork(lambda: float(torch.ones(PARALLEL_ELEMENTS).sum()), TRIAL_SECONDS)
+        in_a_fork(lambda: float(torch.ones(PARALLEL_ELEMENTS).sum()), PARALLEL_SECONDS)
     except ForkFailed:
         return 1
     return None

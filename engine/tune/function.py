@@ -15,16 +15,14 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from ..errors import CommandUntunable, SpecError, WorkloadFailed
-from .forked import REMEDY, MakeStep, begin_fork, check_fork
+from ..errors import SpecError
+from .forked import MakeStep, begin_fork, check_fork
 from .launch import HOOK_VARIABLE, Begin
 from .run import Emit, TuneResult, device_held, tune
 from .spec import FunctionSpec
 from .warm import WarmServer
 
 TARGET = re.compile(r"[\w.]+:[\w.]+")
-LOST_IN_A_FORK = ("fork-based multiprocessing", "in forked subprocess")
-"""In the messages of torch: autograd's, where earlier backward passes made a thread for each card, and the driver's."""
 
 
 def tune_function(
@@ -40,16 +38,10 @@ def tune_function(
     if begin is None and is_warm:
         spec = replace(spec, starting="warm")
     with device_held(spec, f"memorymark.tune({spec.function})"):
-        try:
-            if spec.starting == "warm":
-                with WarmServer(spec) as server:
-                    return tune(spec, emit, begin=server.begin)
-            return tune(spec, emit, begin=begin)
-        except WorkloadFailed as error:
-            if not any(text in str(error) for text in LOST_IN_A_FORK):
-                raise
-            reason = "a card was used before the fork, which it does not survive"
-            raise CommandUntunable("cannot_fork", f"{spec.function}: {reason}: {REMEDY}") from error
+        if spec.starting == "warm":
+            with WarmServer(spec) as server:
+                return tune(spec, emit, begin=server.begin)
+        return tune(spec, emit, begin=begin)
 
 
 def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[FunctionSpec, Begin | None]:

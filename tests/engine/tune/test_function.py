@@ -31,7 +31,9 @@ def torch_that_used(*, initialized: tuple[str, ...] = (), lost: tuple[str, ...] 
     def driver(name: str) -> SimpleNamespace:
         return SimpleNamespace(is_initialized=lambda: name in initialized, _is_in_bad_fork=lambda: name in lost)
 
-    return SimpleNamespace(cuda=driver("cuda"), xpu=driver("xpu"))
+    cuda = driver("cuda")
+    cuda.device_count = lambda: 0
+    return SimpleNamespace(cuda=cuda, xpu=driver("xpu"))
 
 
 def test_a_function_of_a_module_is_found_by_its_name_and_others_by_none() -> None:
@@ -54,9 +56,9 @@ def test_a_name_that_now_means_another_function_is_not_used() -> None:
     [
         (None, None),
         (torch_that_used(), None),
-        (torch_that_used(initialized=("cuda",)), "this program has used CUDA"),
-        (torch_that_used(lost=("cuda",)), "this program has used CUDA"),
-        (torch_that_used(initialized=("xpu",)), "this program has used an XPU"),
+        (torch_that_used(initialized=("cuda",)), "the driver of CUDA"),
+        (torch_that_used(lost=("cuda",)), "the driver of CUDA"),
+        (torch_that_used(initialized=("xpu",)), "the driver of XPUs"),
     ],
 )
 def test_a_program_is_forked_only_where_it_has_opened_no_driver(torch, reason: str | None, monkeypatch) -> None:
