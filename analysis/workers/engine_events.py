@@ -49,7 +49,7 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
         case {"event": "phase", "phase": phase}:
             return LogLine("info", PHASE_LABELS.get(str(phase), str(phase)).capitalize())
         case {"event": "stage", "stage": stage}:
-            return LogLine("info", str(stage)[:200].capitalize())
+            return LogLine("info", f"{str(stage)[:1].upper()}{str(stage)[1:200]}")
         case {"event": "device", "device": {"name": name, "capacity_bytes": int(capacity)}}:
             return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
         case {"event": "probe", "probe": dict(probe)}:

@@ -83,3 +83,12 @@ def test_a_limit_near_all_memory_of_the_host_is_warned_of(alice_client: Client) 
     services.runs_cancel(run_ids=list(Run.objects.values_list("pk", flat=True)))
     quiet = alice_client.post("/runs/new/", sent | {"memory_limit_bytes": "8GiB"}, follow=True)
     assert "of the memory of this host" not in quiet.content.decode()
+
+
+def test_a_model_that_needs_more_than_the_suggested_limit_is_measured_at_the_default(alice_client: Client) -> None:
+    fields = {"model": "bert", "precision": "fp32", "optimizer": "adamw", "mode": "train", "current_batch_size": "16"}
+    untouched = {"memory_limit_bytes": "512MiB", "suggested_limit": "512MiB"}
+    sent = fields | untouched | {"device": make_device().pk}
+    text = alice_client.post("/runs/new/", sent, follow=True).content.decode()
+    assert "The suggested limit of 512 MiB is less than BERT base needs, so the limit is 4 GiB." in text
+    assert "limited to 4 GiB" in text

@@ -126,5 +126,5 @@ def test_the_cards_of_an_estimate_are_counted():
 
 
 def test_a_stage_is_a_line_of_the_log():
-    line = log_line({"event": "stage", "stage": "building the model in a new process"})
-    assert line == LogLine("info", "Building the model in a new process")
+    line = log_line({"event": "stage", "stage": "tracing training steps as on NVIDIA L4"})
+    assert line == LogLine("info", "Tracing training steps as on NVIDIA L4")

@@ -29,6 +29,7 @@ from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.reuse import EarlierResult, earlier_result
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+from engine.units import parse_bytes
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
@@ -127,7 +128,8 @@ def _describe_limit_taken(form: RunForm, run: Run) -> str:
     """Say which limit holds where the suggested one was too low, and warn of one that leaves the host no memory."""
     if form.is_limit_dropped:
         needs, default = model_name(run.model), round_bytes(CPU_DEFAULT_LIMIT_BYTES)
-        return f"{form.cleaned_data['suggested_limit']} is less than {needs} needs, so the limit is {default}."
+        suggested = round_bytes(parse_bytes(form.cleaned_data["suggested_limit"]))
+        return f"The suggested limit of {suggested} is less than {needs} needs, so the limit is {default}."
     limit, device = run.spec.get("memory_limit_bytes"), run.requested_device
     if not limit or device is None or device.kind != "cpu" or limit <= HOST_SHARE_MAX * device.capacity_bytes:
         return ""
