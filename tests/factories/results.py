@@ -90,7 +90,8 @@ def estimate(largest: int = 9, cards: int = 1) -> dict[str, Any]:
     sizes = (1, 4, largest, largest + 1)
     points = [{"batch_size": size, "fits": size <= largest, "peak_reserved_bytes": size * GIB} for size in sizes]
     gpu = {"id": "a10", "name": CARD.name, "total_bytes": CARD.capacity_bytes, "calibrated": False}
-    one = {"gpu": gpu, "limit_bytes": 39 * GIB, "largest_batch_size": largest, "safe_batch_size": largest - 1}
+    one = {"spec": make_spec().to_dict(), "gpu": gpu, "limit_bytes": 39 * GIB}
+    one |= {"largest_batch_size": largest, "safe_batch_size": largest - 1}
     return {"estimates": [{**one, "at": points, "versions": {"torch": "2.13.0"}}] * cards}
 
 

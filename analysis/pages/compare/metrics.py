@@ -157,6 +157,8 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, ba
     range_text = " to ".join(map(metric.text, interval)) if interval else ""
     if base is None or baseline is None or subject is baseline or subject.workload != baseline.workload:
         return Cell(text, None, value, interval, range_text)
+    if metric is LARGEST and not (value and base):  # that nothing fits is no size, so there is no way from or to it
+        return Cell(text, None, value, interval, range_text)
     is_within = _meet(interval, _interval(metric, baseline))
     found = delta(_judged(metric, subject, baseline), value, base, is_within_intervals=is_within)
     return Cell(text, found, value, interval, range_text)

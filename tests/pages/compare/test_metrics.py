@@ -106,7 +106,7 @@ def test_another_model_or_input_has_figures_and_no_differences(other: dict[str, 
 
 def test_a_model_that_does_not_fit_has_no_largest_size() -> None:
     cell = row("Largest batch size", [subject(1), subject(2, make_result_that_does_not_fit())])[1]
-    assert cell.text == "does not fit"
+    assert (cell.text, cell.delta) == ("does not fit", None)
 
 
 def test_from_nothing_there_is_no_percentage() -> None:
