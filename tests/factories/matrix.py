@@ -34,6 +34,7 @@ def estimated(*gpu_ids: str, largest: int = 50, **spec: Any) -> Run:
     run = make_claimed_estimate("all" if len(gpu_ids) > 1 else gpu_ids[0], **spec)
     known = [gpus()[gpu] for gpu in gpu_ids]
     cards = [{"id": gpu.id, "name": gpu.name, "total_bytes": gpu.total_bytes, "calibrated": False} for gpu in known]
-    estimates = [{"gpu": each, "largest_batch_size": largest, "safe_batch_size": largest - 2} for each in cards]
+    sizes = {"spec": run.spec, "largest_batch_size": largest, "safe_batch_size": largest - 2}
+    estimates = [{"gpu": each, **sizes} for each in cards]
     services.run_finish(run_id=run.pk, token=run.token, result={"estimates": estimates})
     return run
