@@ -188,6 +188,7 @@ def _describe_refusal(result: StoredResult) -> str:
     return f"Batch {size:,}: {cause}{where}{fresh}."
 
 
+_FILES_SHOWN = 5
 _CAUSES = {Outcome.SIZE_LIMIT: "a limit of the library", Outcome.ERROR: "failed for another reason"}
 
 
@@ -254,6 +255,27 @@ def paste_note(result: StoredResult) -> str | None:
         f"Each optimizer step then sees {size:,} samples instead of {today:,}: review the learning rate. If you "
         f"accumulate gradients today, divide those steps by {times(size / today).removesuffix('x')} instead."
     )
+
+
+def training_rows(result: StoredResult) -> list[tuple[str, str]]:
+    """Return what a step of the largest size consumed and what each start took; empty for a model of the catalogue."""
+    training = result.training
+    if training is None:
+        return []
+    waiting = training.waiting_for_data_fraction
+    rows = [
+        (
+            "Batches of a step",
+            f"{training.micro_batches}{f' in each of {training.ranks} ranks' if training.ranks > 1 else ''}",
+        ),
+        ("Tokens of a step and rank", f"{training.tokens_per_step:,}" if training.tokens_per_step else ""),
+        ("Peak", training.peak or ""),
+        ("Peak of each rank", ", ".join(map(bytes_text, training.rank_peaks_bytes)) if training.ranks > 1 else ""),
+        ("Waiting for data", "" if waiting is None else percent(waiting)),
+        ("Starts", ", ".join(f"{size:,} in {duration(seconds)}" for size, seconds in training.starts)),
+        ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
+    ]
+    return [(name, text) for name, text in rows if text]
 
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:

@@ -14,6 +14,20 @@ from engine.stats import decisive_probes
 
 
 @dataclass(frozen=True, slots=True)
+class StoredTraining:
+    """`engine.tune.run.Training`: what the steps of a registered command's largest size consumed."""
+
+    micro_batches: int
+    ranks: int
+    rank_peaks_bytes: tuple[int, ...]
+    tokens_per_step: int | None
+    waiting_for_data_fraction: float | None
+    starts: tuple[tuple[int, float], ...]
+    changed_files: tuple[str, ...]
+    peak: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredResult:
     """`engine.RunResult` as it was when the run finished."""
 
@@ -35,6 +49,8 @@ class StoredResult:
     """How reliable the speeds are; None in results of versions before 0.5."""
     speedup_low: float | None = None
     speedup_high: float | None = None
+    training: StoredTraining | None = None
+    """None for a model of the catalogue."""
 
     @property
     def is_speed_measurable(self) -> bool:

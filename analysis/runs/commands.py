@@ -74,6 +74,14 @@ def registered_commands() -> Mapping[str, RegisteredCommand]:
         raise SpecError("MEMORYMARK_COMMANDS", f"{path} cannot be read: {exc.strerror}") from exc
 
 
+def has_commands() -> bool:
+    """Whether any can be started here; False also where the file cannot be read, which `manage.py check` says."""
+    try:
+        return bool(registered_commands())
+    except SpecError:
+        return False
+
+
 def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
     """Return the spec of a registered command with these settings. Raises SpecError."""
     commands = registered_commands()

@@ -25,6 +25,7 @@ from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.labels import model_name
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
+from analysis.runs.commands import has_commands
 from analysis.runs.queue_forecast import queue_positions
 from analysis.runs.reuse import EarlierResult, earlier_result
 from engine.errors import SpecError
@@ -164,6 +165,7 @@ def _home_page(
         "earlier": earlier,
         "more_is_open": any(name in form.errors for name in RunForm.MORE),
         "may_measure": bool(form.places),
+        "has_commands": has_commands(),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
         "rows": history_rows(recent, queue_positions(recent)),

@@ -73,6 +73,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
         "need": result_summary.need(result),
         "suggestions": result_summary.suggestions(result),
         "paste": result_summary.paste(result),
+        "training_rows": result_summary.training_rows(result),
         "paste_note": result_summary.paste_note(result),
         **_evidence(run, result),
     }
