@@ -35,8 +35,9 @@ PHASE_NAMES = {
 MEASURING_PHASES = ("estimating", "preparing", "searching", "soaking", "curve", "timing")
 CHECKING_PHASES = ("preparing", "soaking")
 TIMING_PHASES = ("preparing", "timing")
+TUNING_PHASES = ("searching", "curve")
 ESTIMATING_PHASES = ("tracing", "predicting")
-"""The phases of a search, of a check of one size, of a comparison of speeds alone, and of an estimate, in order."""
+"""The phases of a search, a check of one size, a comparison of speeds alone, a command, and an estimate, in order."""
 
 Progress = Callable[[str, int], None]
 """Called with the stage ("memory", "timing" or "kinds") and its step, from 1 on, that is about to begin."""

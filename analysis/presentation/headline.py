@@ -101,11 +101,13 @@ def is_slower(result: StoredResult) -> bool:
 def _by_memory(result: StoredResult) -> str:
     """Explain a recommendation without a comparison of speeds, and why there is none."""
     why = (result.speed and result.speed.reason) or "its speed was not compared"
+    if result.training is not None:  # separate starts are never compared, which the page says elsewhere
+        why = ""
     if result.keeps_reserve:
         chosen = f", the largest measured size that leaves {_reserve(result)} of the memory free"
     else:
         chosen = f". No measured size leaves {_reserve(result)} of the memory free"
-    return f"{chosen}. {why[:1].upper()}{why[1:]}."
+    return f"{chosen}. {why[:1].upper()}{why[1:]}." if why else f"{chosen}."
 
 
 def _with_reserve(result: StoredResult) -> str:

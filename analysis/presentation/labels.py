@@ -13,6 +13,7 @@ from engine.catalog import WORKLOADS
 from engine.result import Boundary, DeviceFacts, Reason
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, OPTIMIZERS, SETTINGS, TRAINING_SETTINGS
 
+_COMMAND_LENGTH = 80
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
 _FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
 
@@ -31,7 +32,8 @@ def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     """Name the settings of a run, in short; rarer settings with their default are left out."""
     if "command" in spec:
         whole = ["whole run"] if spec.get("whole_run") else []
-        return [shlex.join(spec["command"]), *whole]
+        line = shlex.join(spec["command"])
+        return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *whole]
     described = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
     for name in TRAINING_SETTINGS:
         value = spec.get(name, DEFAULTS[name])

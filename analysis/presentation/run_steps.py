@@ -9,7 +9,14 @@ from typing import Any
 from analysis.models import Run, State
 from analysis.presentation.stored_estimate import StoredEstimate
 from engine.plan import SoFar, share_of_phase
-from engine.progress import CHECKING_PHASES, ESTIMATING_PHASES, MEASURING_PHASES, PHASE_NAMES, TIMING_PHASES
+from engine.progress import (
+    CHECKING_PHASES,
+    ESTIMATING_PHASES,
+    MEASURING_PHASES,
+    PHASE_NAMES,
+    TIMING_PHASES,
+    TUNING_PHASES,
+)
 from engine.result import Outcome, Probe, Purpose
 
 DONE, NOW, LATER = "done", "now", "later"
@@ -61,6 +68,8 @@ def phases_of(run: Run) -> tuple[str, ...]:
     """Return the phases that this run goes through, as far as that is known before; all where it goes another way."""
     if run.is_estimate:
         return ESTIMATING_PHASES
+    if run.is_command:
+        return TUNING_PHASES
     if run.spec.get("check_batch_size") is not None:
         return CHECKING_PHASES
     # a run that takes over another one searches after all where the device or the software changed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.presentation.headline import headline
-from analysis.presentation.labels import describe_unsteady, why_not_certified
+from analysis.presentation.labels import describe_settings, describe_unsteady, why_not_certified
 from analysis.presentation.result_summary import (
     certificate,
     describe_reserve,
@@ -241,3 +241,10 @@ def test_a_result_of_a_later_version_can_be_read() -> None:
     data = make_result().to_dict()
     data["timings"]["unheard_of_seconds"] = 1.0
     assert read_result(data).timings.processes == 0
+
+
+def test_a_long_command_is_cut_in_lists() -> None:
+    command = ["/opt/train/venv/bin/python", "train.py", *["--option=value"] * 9, "{batch_size}"]
+    (text,) = describe_settings({"command": command})
+    assert (len(text), text[-1]) == (80, "…")
+    assert describe_settings({"command": ["a", "b c"], "whole_run": True}) == ["a 'b c'", "whole run"]

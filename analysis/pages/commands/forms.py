@@ -32,7 +32,9 @@ class CommandForm(forms.Form):
         device = self.fields["device"]
         assert isinstance(device, forms.ChoiceField)
         device.choices = [(value, label) for value, (label, _) in self.places.items()]
-        self.fields.update({name: _field(name) for name in command.settings})
+        # a box to tick stands last, where it leaves no gap in the grid
+        ordered = sorted(command.settings, key=lambda name: name == "whole_run")
+        self.fields.update({name: _field(name) for name in ordered})
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
