@@ -38,6 +38,8 @@ GET    /api/v1/devices/<int:pk>/                  401       200    200      200 
 GET    /api/v1/estimates/                         401       200    200      200   200
 POST   /api/v1/estimates/                         401       403    202+     202+  202+
 GET    /api/v1/recommendation/                    401       200    200      200   200
+GET    /api/v1/commands/                          401       200    200      200   200
+POST   /api/v1/commands/<str:name>/runs/          401       403    202+     202+  202+
 POST   /api/v1/fits/                              401       403    202+     202+  202+
 POST   /api/v1/compare/                           401       200    200      200   200
 GET    /api/v1/matrix/                            401       200    200      200   200
@@ -63,6 +65,8 @@ GET    /runs/export.json                          login     200    200      200 
 POST   /runs/views/                               login     403    302+     302+  302+
 POST   /runs/views/<int:view_id>/delete/          login     403    302+     302   302+
 POST   /runs/<int:run_id>/annotate/               login     403    302+     302   302+
+GET    /commands/                                 login     200    200      200   200
+POST   /commands/<str:name>/                      login     403    302+     302+  302+
 GET    /runs/new/                                 login     302    302      302   302
 POST   /runs/new/                                 login     403    302+     302+  302+
 GET    /runs/<int:run_id>/                        login     200    200      200   200

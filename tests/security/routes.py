@@ -31,14 +31,16 @@ UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 _ROLES = {"viewer": VIEWER, "operator": OPERATOR, "other": OPERATOR, "manager": MANAGER}
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>|\(\?P<(\w+)>.*?\)(?=/|\$)")
 
-FINISHED, UNDER_WAY = "finished", "under way"
-"""Stand for the numbers of the two runs."""
+FINISHED, UNDER_WAY, DEVICE = "finished", "under way", "devices"
+"""Stand for the numbers of the two runs and of their device."""
 
 BODIES: dict[str, Any] = {
     "POST analyze": {"model_name": "bert-tiny"},
     "POST api/v1/runs/": {"model": "bert-tiny", "device": "cpu"},
     "PATCH api/v1/runs/<int:pk>/": {"note": "changed"},
     "POST api/v1/estimates/": {"model": "bert-tiny", "gpu": "a10"},
+    "POST api/v1/commands/<str:name>/runs/": {"device": "cpu"},
+    "POST commands/<str:name>/": {"measuring-device": DEVICE},
     "POST api/v1/fits/": {"model": "bert-tiny", "device": "cpu", "batch_size": 4, "precision": "bf16"},
     "POST api/v1/compare/": {"ids": [FINISHED, UNDER_WAY]},
     "POST api/v1/saved-views/": {"name": "mine", "query": "state=failed"},
@@ -117,7 +119,7 @@ class Portal:
             return {name: self._numbered(part) for name, part in value.items()}
         if isinstance(value, list):
             return [self._numbered(part) for part in value]
-        return self.rows[value] if value in (FINISHED, UNDER_WAY) else value
+        return self.rows[value] if value in (FINISHED, UNDER_WAY, DEVICE) else value
 
     def read(self, person: str, method: str, route: str) -> str:
         """What the answer says."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,9 @@ def rows_of_admin() -> dict[str, re.Match[str]]:
 
 
 @pytest.fixture
-def portal() -> Portal:
+def portal(settings, tmp_path: Path) -> Portal:
+    settings.COMMANDS_FILE = tmp_path / "commands.toml"  # the name is the one that the addresses are tried with
+    settings.COMMANDS_FILE.write_text('[[command]]\nname = "measuring"\ncommand = ["train", "{batch_size}"]\n')
     return Portal()
 
 

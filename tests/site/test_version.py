@@ -28,4 +28,4 @@ def test_health_api_and_pages_tell_the_same_version(alice_client: Client) -> Non
     assert alice_client.get("/health").json()["version"] == __version__
     assert alice_client.get("/api/v1/").json()["software_version"] == __version__
     page = alice_client.get("/", headers={"accept": "text/html"}).content.decode()
-    assert f"MemoryMark {__version__}</footer>" in page
+    assert f"MemoryMark {__version__}</span>" in page
