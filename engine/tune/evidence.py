@@ -106,11 +106,14 @@ def evidence_of(
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
     growth = max(m.growth_bytes for m in memories if m)
     whole_run = trained[0].whole_run
-    if whole_run is not None and any(each.get("looked") for each in whole_run["data"]):
+    trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
+    if trained_data and all(each["looked"] for each in trained_data):
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
-    return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=_caveat(lengths, growth, kept))
+    return replace(
+        evidence, batch_axis=axis, whole_run=whole_run, caveat=_caveat(lengths, growth, kept, whole_run is not None)
+    )
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
@@ -243,14 +246,14 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
     return None
 
 
-def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: int) -> str | None:
+def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: int, is_whole: bool) -> str | None:
     """Say why later steps may take more than those watched. One length of several modules is no difference."""
     parts = []
     longest = [max(each) for each in lengths if each]
     if longest and min(longest) < max(longest):
         parts.append(
             f"the batches that were watched were {min(longest)} to {max(longest)} long, and a longer one takes more "
-            "memory: --whole-run trains the longest"
+            f"memory{'' if is_whole else ': --whole-run trains the longest'}"
         )
     if growth_bytes:
         parts.append(

@@ -104,6 +104,11 @@ class Reading:
         return bool(self.data["ended"] == "error")
 
     @property
+    def is_ended_by_cut(self) -> bool:
+        """Whether it failed because a whole run had ended a pass over its data early."""
+        return bool(self.data["ended"] == "cut")
+
+    @property
     def has_trained(self) -> bool:
         return any(mark[1] == "step" for mark in self.data["marks"])
 

@@ -226,9 +226,13 @@ class _Tuning:
         patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
         seconds, steps = min(patience, self._seconds_left), max(self.spec.soak_steps or MEMORY_STEPS, 3)
         watching = Watching(steps, whole_run=self.spec.whole_run, rows_folder=self.rows_folder)
-        readings, ended = start(
-            self.begin, batch_size, watching, seconds=seconds, on_tick=lambda: self._alive(batch_size)
-        )
+        start_once = partial(start, self.begin, batch_size, watching, on_tick=lambda: self._alive(batch_size))
+        readings, ended = start_once(seconds=seconds)
+        if any(reading.is_ended_by_cut for reading in readings):
+            self.log(
+                "the script draws a fixed number of batches: its passes over the data are not shortened", "warning"
+            )
+            readings, ended = start_once(seconds=seconds)
         if ended.timed_out_after_seconds is not None and self._seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
         self._learn(readings)

@@ -7,10 +7,15 @@ from typing import Any
 
 from ..units import format_bytes
 
+DATA_NAMED = 4  # a script may make a data set of its own for each epoch
+
 
 def describe_whole_run(seen: Mapping[str, Any]) -> str:
     """Say which rows were looked through, and which parts of the script ran: "all 5,000 rows were looked through"."""
-    parts = [_describe_data(each) for each in seen["data"]]
+    data = seen["data"]
+    parts = [_describe_data(each) for each in data[:DATA_NAMED]]
+    if len(data) > DATA_NAMED:
+        parts.append(f"there were {len(data) - DATA_NAMED} more data sets")
     if not parts:
         parts = ["no DataLoader was seen, so no larger batch was looked for"]
     batches, checkpoints, short = seen["evaluation_batches"], seen["checkpoints"], seen["short_batch"]

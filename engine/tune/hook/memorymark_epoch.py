@@ -3,31 +3,68 @@
 Used by `memorymark_watch.py` for a whole run only. Each pass of a DataLoader over its data begins with a batch of the
 largest rows. That of the training goes on with ordinary and largest ones in turns, gives the short last batch, and ends
 there: so the script comes to its evaluation, its checkpoint and its next epoch after a few steps. That of an evaluation
-goes on for a while, since it may keep the outputs of all its batches.
+goes on for a while, since it may keep the outputs of all its batches. A pass never has more batches than the script's
+own: each of largest rows takes the place of one that was drawn.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sized
+import weakref
+from collections.abc import Callable, Sized
+from contextlib import nullcontext
 from itertools import cycle, islice
 from typing import Any
 
-from memorymark_rows import largest_rows
+from memorymark_rows import attributes_restored, largest_rows, length_of
 
 SECOND_PASS_STEPS = 2
 EVALUATED = 4  # batches of an evaluation at least; a loader may draw one or two before they are used
 EVALUATION_SECONDS = 20.0
 LOST = 8  # times the wanted steps: enough where a script never begins its data again
+NOT_SHORTENED = "not-shortened"  # a file beside the rows: this script's loop does not bear a pass that ends early
 
 
 class Pass:
     """One pass of a loader over its data, and what the training had done when it began."""
 
-    def __init__(self, data: Any, watched: Any) -> None:
+    def __init__(self, data: int, watched: Any) -> None:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
         self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
+
+
+class Data:
+    """One data set: how it is told from others, its largest rows, and what is noted of it.
+
+    It is not kept: a script may make another one for each epoch, and its memory may then be freed.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.is_same = same_as(dataset)
+        self.known: Any = None
+        self.noted: dict[str, Any] = {}
+
+
+def same_as(dataset: Any) -> Callable[[Any], bool]:
+    """Return what tells a data set from others, also from one that is given its address later."""
+    try:
+        reference = weakref.ref(dataset)
+    except TypeError:  # a list
+        address, length = id(dataset), length_of(dataset)
+        return lambda other: id(other) == address and length_of(other) == length
+    return lambda other: reference() is other
+
+
+def rows_of_a_batch(torch: Any, batches: Any) -> int | None:
+    """Return how many rows each batch has in this process; None where a batch sampler of the script's chooses them."""
+    parts = 1
+    while type(batches) is not torch.utils.data.BatchSampler:
+        if getattr(batches, "split_batches", False):  # of accelerate: each process takes its part of a batch
+            parts *= batches.num_processes
+        if (batches := getattr(batches, "batch_sampler", None)) is None:
+            return None
+    return int(batches.batch_size) // parts
 
 
 class Epoch:
@@ -35,7 +72,10 @@ class Epoch:
 
     def __init__(self, watched: Any, torch: Any, iterators: Any) -> None:
         self.watched, self.torch = watched, torch
-        self.data: dict[int, Any] = {}
+        self.data: list[Data] = []
+        self.has_cut = False
+        self.mark_file = os.path.join(watched.settings["rows_folder"] or "", NOT_SHORTENED)
+        self.is_shortened = not os.path.exists(self.mark_file)
         self.latest: Any = None
         self.first: Any = None
         self.steps_at_second: Any = None
@@ -74,26 +114,37 @@ class Epoch:
         if self.first is None and before is not None and watched.forwards > before.forwards:
             self.first = before
         if now is None:
-            now = self.latest = iterator.memorymark_pass = Pass(id(iterator._dataset), watched)
+            now = self.latest = iterator.memorymark_pass = Pass(self.number_of(iterator._dataset), watched)
             if self.first is not None and now.data == self.first.data and self.steps_at_second is None:
                 self.steps_at_second = now.steps
         if now.is_over:
             raise StopIteration
         is_evaluation = bool(watched.evaluations > now.evaluations and watched.forwards == now.forwards)
         self.noted["evaluation_batches"] += is_evaluation
-        if self.is_enough(now, is_evaluation):
-            now.is_over = True
+        if watched.forwards > now.forwards:
+            self.data[now.data].noted["is_trained"] = True
+        if self.is_shortened and self.is_enough(now, is_evaluation):
+            now.is_over = self.has_cut = True
             self.noted["is_evaluation_cut"] |= is_evaluation
             return self.short_batch(iterator)
-        now.drawn += 1
-        is_largest = now.drawn % 2 if not is_evaluation else now.drawn == 1
-        if is_largest and (rows := self.largest(iterator)):
-            return self.fetch(iterator, rows)
+        is_largest = now.drawn % 2 == 0 and not is_evaluation
+        if is_largest:
+            self.know(iterator, now.data)
         try:
-            return draw(iterator)
+            batch = draw(iterator)
         except StopIteration:
             now.is_over = True
             raise
+        now.drawn += 1
+        return self.largest_batch(iterator, now, batch) if is_largest else batch
+
+    def number_of(self, dataset: Any) -> int:
+        """Return the number of a data set in the order in which they were seen."""
+        for number, each in enumerate(self.data):
+            if each.is_same(dataset):
+                return number
+        self.data.append(Data(dataset))
+        return len(self.data) - 1
 
     def is_enough(self, now: Pass, is_evaluation: bool) -> bool:
         """Whether a pass has given what is to be seen of it. Later passes over the training's data go on as ever."""
@@ -101,29 +152,55 @@ class Epoch:
         if now is self.first:
             return bool(watched.least_steps() >= now.steps + watched.settings["memory_steps"])
         is_late = time.monotonic() > now.began + EVALUATION_SECONDS
-        return is_evaluation and is_late and now.drawn >= EVALUATED
+        is_alone = os.environ.get("WORLD_SIZE", "1") == "1"  # ranks that end at different batches wait for each other
+        return is_evaluation and is_late and is_alone and now.drawn >= EVALUATED
 
-    def largest(self, iterator: Any) -> Any:
-        """Return the numbers of the largest rows of a batch; None where all rows are alike, or are not known."""
-        dataset, size = iterator._dataset, getattr(iterator._index_sampler, "batch_size", None)
-        known = self.data.get(id(dataset))
-        if known is None:
-            known = self.data[id(dataset)] = self.look_through(iterator, size)
-            self.noted["data"].append({name: value for name, value in known.items() if name != "rows"})
-        if not known["rows"] or known["largest"] == known["smallest"]:
-            return None
-        return list(islice(cycle(known["rows"]), min(size, known["count"])))
+    def is_ended_by_cut(self, kind: Any, message: str) -> bool:
+        """Whether a pass that ended early has ended the script, as where it calls `next` a fixed number of times.
 
-    def look_through(self, iterator: Any, size: Any) -> Any:
+        Later starts then shorten nothing.
+        """
+        is_stop = kind is StopIteration or (kind is RuntimeError and message == "generator raised StopIteration")
+        if is_stop and self.has_cut:
+            with open(self.mark_file, "w"):
+                return True
+        return False
+
+    def largest_batch(self, iterator: Any, now: Pass, drawn: Any) -> Any:
+        """Return a batch of the largest rows in place of the one that was drawn, where they are known and differ."""
+        data, batches = self.data[now.data], iterator._index_sampler
+        if not data.known["rows"] or data.known["largest"] == data.known["smallest"]:
+            return drawn
+        if now.drawn > 1 and now.drawn == length_of(batches):
+            return drawn  # the last one may be shorter
+        size, sampler = rows_of_a_batch(self.torch, batches), getattr(batches, "sampler", None)
+        size = min(size or 0, data.known["count"], length_of(sampler) or data.known["count"])
+        try:
+            return self.fetch(iterator, list(islice(cycle(data.known["rows"]), size)))
+        except Exception as error:  # noqa: BLE001 - the script may be right to refuse these rows together
+            problem = f"no batch could be made of its largest rows: {type(error).__name__}: {error}"[:200]
+            data.known["rows"] = []
+            data.noted |= {"problem": problem, "looked": 0}
+            return drawn
+
+    def know(self, iterator: Any, number: int) -> None:
+        """Look a data set through before its first row is drawn: what it opens then is its own."""
+        data = self.data[number]
+        if data.known is None:
+            data.known = self.look_through(iterator, number)
+            data.noted |= {name: value for name, value in data.known.items() if name != "rows"}
+            self.noted["data"].append(data.noted)
+
+    def look_through(self, iterator: Any, number: int) -> Any:
         dataset, settings = iterator._dataset, self.watched.settings
         if iterator._dataset_kind != 0 or not hasattr(dataset, "__getitem__"):
             return {"rows": [], "looked": 0, "problem": "its rows come one after the other"}
-        if not isinstance(size, int):
+        if rows_of_a_batch(self.torch, iterator._index_sampler) is None:
             return {"rows": [], "looked": 0, "problem": "a batch sampler of its own chooses the rows"}
-        name = f"{os.environ.get('RANK', '0')}-{len(self.data)}.json"
-        return largest_rows(
-            self.torch, dataset, os.path.join(settings["rows_folder"], name), settings["look_through_seconds"]
-        )
+        name = f"{os.environ.get('RANK', '0')}-{number}.json"
+        path = os.path.join(settings["rows_folder"], name)
+        is_watched = self.watched.profile is not None
+        return largest_rows(self.torch, dataset, path, settings["look_through_seconds"], in_thread=is_watched)
 
     def fetch(self, iterator: Any, rows: Any) -> Any:
         """Return the batch of these rows, made as the loader makes its own."""
@@ -131,18 +208,28 @@ class Epoch:
         fetcher = kinds.create_fetcher(
             iterator._dataset_kind, iterator._dataset, iterator._auto_collation, iterator._collate_fn, False
         )
-        batch = fetcher.fetch(rows)
+        with attributes_restored(iterator._dataset) if iterator._num_workers else nullcontext():
+            batch = fetcher.fetch(rows)
         return pin.pin_memory(batch, iterator._pin_memory_device) if iterator._pin_memory else batch
 
     def short_batch(self, iterator: Any) -> Any:
         """Return the last batch of the data, where it is shorter than the others and not dropped."""
         batches = iterator._index_sampler
-        size, sampler = getattr(batches, "batch_size", None), getattr(batches, "sampler", ())
-        if iterator._dataset_kind != 0 or not isinstance(size, int) or getattr(batches, "drop_last", True):
+        size: Any = getattr(batches, "batch_size", None)
+        sampler: Any = getattr(batches, "sampler", ())
+        if (
+            iterator._dataset_kind != 0
+            or type(batches) is not self.torch.utils.data.BatchSampler
+            or getattr(batches, "drop_last", True)
+        ):
             raise StopIteration
         left = len(sampler) % size if isinstance(sampler, Sized) else 0
         if not left:
             raise StopIteration
-        if self.latest.data == self.first.data:
+        try:
+            batch = self.fetch(iterator, range(left))
+        except Exception as error:
+            raise StopIteration from error
+        if self.first is not None and self.latest.data == self.first.data:
             self.noted["short_batch"] = left
-        return self.fetch(iterator, range(left))
+        return batch

@@ -75,7 +75,8 @@ class Watch:
         report = sys.excepthook
 
         def failed(kind: Any, exc: Any, trace: Any) -> None:
-            self.end("error", kind.__name__, str(exc))
+            is_cut = self.epoch is not None and self.epoch.is_ended_by_cut(kind, str(exc))
+            self.end("cut" if is_cut else "error", kind.__name__, str(exc))
             report(kind, exc, trace)
 
         sys.excepthook = failed

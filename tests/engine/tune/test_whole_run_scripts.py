@@ -1,0 +1,101 @@
+"""A whole run shortens a script's passes over its data and does not break the script."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from engine.tune.launch import Watching, begin_command, start
+from engine.tune.reading import Reading
+from engine.tune.spec import TuneSpec
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "unusual_loops.py"
+
+
+sys.path.append(str(ROOT / "engine" / "tune" / "hook"))  # as in a process that is watched
+
+from memorymark_epoch import rows_of_a_batch, same_as  # noqa: E402
+from memorymark_rows import largest_rows  # noqa: E402
+
+
+class Rows(list):  # of a class of its own, so that it can be referred to weakly
+    pass
+
+
+def test_a_data_set_is_not_taken_for_another_one_of_its_kind() -> None:
+    rows, others = Rows([1, 2]), Rows([1, 2])
+    assert same_as(rows)(rows)
+    assert not same_as(rows)(others)
+
+
+def test_a_freed_data_set_is_not_found_again_in_the_one_at_its_address() -> None:
+    rows = Rows([1])
+    is_same = same_as(rows)
+    del rows
+    assert not any(is_same(Rows([1])) for _ in range(10))
+    short = [1, 2]
+    is_same = same_as(short)
+    short.append(3)
+    assert not is_same(short)
+
+
+def test_only_a_batch_sampler_of_torch_says_how_many_rows_a_batch_has() -> None:
+    import torch
+
+    class Tokens:
+        batch_size = 4_096
+
+    class Shard:  # as accelerate's
+        split_batches, num_processes = True, 2
+        batch_sampler = torch.utils.data.BatchSampler([1, 2, 3], 8, drop_last=False)
+
+    assert rows_of_a_batch(torch, Shard.batch_sampler) == 8
+    assert rows_of_a_batch(torch, Shard()) == 4
+    assert rows_of_a_batch(torch, Tokens()) is None
+
+
+def run(case: str, tmp_path: Path, starts: int = 1) -> list[Reading]:
+    begin = partial(begin_command, TuneSpec((sys.executable, str(SCRIPT), "{batch_size}", case), device="cpu"))
+    watching = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
+    return [start(begin, 16, watching, seconds=300)[0][0] for _ in range(starts)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["plain", "ordered", "opens_later", "new_data", "token_batches", "random_rows"])
+def test_a_script_that_runs_alone_runs_in_a_whole_run(case: str, tmp_path: Path) -> None:
+    (reading,) = run(case, tmp_path)
+    assert (reading.is_done, reading.data["error_message"]) == (True, None)
+    assert reading.whole_run is not None
+    problem = reading.whole_run["data"][0].get("problem") or ""
+    said = {"ordered": "do not follow each other", "token_batches": "of its own", "random_rows": "each time"}
+    assert said.get(case, "") in problem
+    assert bool(problem) == (case in said)
+
+
+@pytest.mark.slow
+def test_a_loop_that_counts_its_batches_is_started_again_and_not_shortened(tmp_path: Path) -> None:
+    first, second = run("counted", tmp_path, starts=2)
+    assert first.is_ended_by_cut
+    assert second.is_done
+
+
+def test_the_widest_and_the_highest_picture_come_first_though_others_have_more_pixels(tmp_path: Path) -> None:
+    import torch
+
+    pictures = [torch.zeros(3, *size) for size in [(20, 20), (20, 20), (10, 38), (20, 20), (38, 10)]]
+    rows = largest_rows(torch, pictures, str(tmp_path / "rows.json"), 20.0)["rows"]
+    assert set(rows[:3]) == {0, 2, 4}
+
+
+def test_rows_of_another_size_each_time_have_no_largest(tmp_path: Path) -> None:
+    import torch
+
+    class Growing(list):
+        def __getitem__(self, row):
+            self.append(row)
+            return [1] * len(self)
+
+    found = largest_rows(torch, Growing([1, 2]), str(tmp_path / "rows.json"), 20.0)
+    assert (found["rows"], found["problem"]) == ([], "a row has another size each time")
