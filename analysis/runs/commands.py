@@ -99,7 +99,8 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     known = registered_commands().get(stored["name"])
     if known is None:
         raise SpecError("command", f"{stored['name']} is not registered on this host")
-    if [*masked(known.command)] != [*stored["command"]] or known.directory != stored["directory"]:
+    now = ([*masked(known.command)], known.directory, known.batch)
+    if now != ([*stored["command"]], stored["directory"], stored["batch"]):
         raise SpecError("command", f"{stored['name']} was changed since this run was requested: start it again")
     spec = TuneSpec(known.command, batch=known.batch, name=known.name, directory=known.directory, **given)
     if shutil.which(known.command[0]) is None:
@@ -110,9 +111,14 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
 @lru_cache(maxsize=1)
 def _read(path: Path, _: int) -> dict[str, RegisteredCommand]:
     try:
-        tables = tomllib.loads(path.read_text()).get("command", [])
-    except tomllib.TOMLDecodeError as exc:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise SpecError("MEMORYMARK_COMMANDS", f"{path} is no TOML file: {exc}") from exc
+    tables = content.pop("command", [])
+    if content:
+        raise SpecError("MEMORYMARK_COMMANDS", f"{path}: {next(iter(content))!r} is unknown, [[command]] is allowed")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SpecError("MEMORYMARK_COMMANDS", f"{path}: each command begins with [[command]]")
     commands: dict[str, RegisteredCommand] = {}
     for number, table in enumerate(tables, 1):
         try:

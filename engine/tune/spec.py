@@ -78,6 +78,8 @@ class TuneSpec(Limits):
         Limits.__post_init__(self)
         if not self.command:
             raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
+        if any("\0" in part for part in self.command):
+            raise SpecError("command", "holds a NUL character, which no program can be given")
         if self.batch not in BATCH_WAYS:
             raise SpecError("batch", f"{self.batch[:80]!r} is not offered; one of {', '.join(BATCH_WAYS)}")
         has_placeholder = any(BATCH_SIZE in part for part in self.command)

@@ -68,6 +68,13 @@ def test_a_request_never_changes_the_command_itself(register, name: str) -> None
         (TRAIN + 'settings = ["command"]\n', "'command' cannot be offered"),
         (TRAIN + 'directory = "relative"\n', "is no folder with an absolute path"),
         (TRAIN + "colour = 1\n", "unknown key"),
+        (TRAIN.replace("[[command]]", "[command]"), "each command begins with [[command]]"),
+        ('command = "python train.py"\n', "each command begins with [[command]]"),
+        ("command = [1]\n", "each command begins with [[command]]"),
+        (TRAIN.replace("[[command]]", "[[commands]]"), "'commands' is unknown"),
+        (TRAIN.replace("tagger", "t\\u00e4gger"), "must be small letters"),
+        (TRAIN + 'directory = "/tmp\\u0000"\n', "is no folder with an absolute path"),
+        (TRAIN.replace("train.py", "train\\u0000.py"), "holds a NUL character"),
         ('[[command]]\nname = "a"\ncommand = "python train.py"\n', "must be a list of texts"),
     ],
 )
@@ -76,6 +83,14 @@ def test_a_file_that_is_wrong_is_refused_at_start_with_the_place(register, text:
     (error,) = check_commands()
     assert problem in error.msg
     assert error.id == "analysis.E012"
+
+
+def test_a_file_that_is_no_text_is_refused_and_no_page_breaks(register, settings) -> None:
+    register("")
+    settings.COMMANDS_FILE.write_bytes(b"\xff\xfe[[command]]")
+    os.utime(settings.COMMANDS_FILE, ns=(99, 99))
+    (error,) = check_commands()
+    assert "is no TOML file" in error.msg
 
 
 @pytest.mark.django_db
@@ -96,6 +111,17 @@ def test_a_command_that_was_changed_or_removed_since_is_not_started(register) ->
         spec_to_start(run.spec)
     register(TRAIN.replace("tagger", "other"))
     with pytest.raises(SpecError, match="is not registered on this host"):
+        spec_to_start(run.spec)
+
+
+@pytest.mark.django_db
+def test_a_command_whose_way_of_taking_the_batch_size_was_changed_is_not_started(register) -> None:
+    text = TRAIN.replace(', "{batch_size}"', "")
+    register(text + 'batch = "env"\n')
+    run = made_run()
+    assert spec_to_start(run.spec).batch == "env"
+    register(text + 'batch = "hf"\n')
+    with pytest.raises(SpecError, match="was changed since this run was requested"):
         spec_to_start(run.spec)
 
 
