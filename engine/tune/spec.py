@@ -78,6 +78,8 @@ class TuneSpec(Limits):
         Limits.__post_init__(self)
         if not self.command:
             raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
+        if not isinstance(self.whole_run, bool):
+            raise SpecError("whole_run", "must be true or false")
         if any("\0" in part for part in self.command):
             raise SpecError("command", "holds a NUL character, which no program can be given")
         if self.batch not in BATCH_WAYS:

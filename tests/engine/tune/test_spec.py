@@ -19,6 +19,7 @@ COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{o
         (COMMAND, {"max_batch_size": 0}, "max_batch_size"),
         (COMMAND, {"start_batch_size": 8, "max_batch_size": 4}, "start_batch_size"),
         (COMMAND, {"current_batch_size": True}, "current_batch_size"),
+        (COMMAND, {"whole_run": "no"}, "whole_run"),
     ],
 )
 def test_what_is_not_allowed_is_refused_with_its_field(command: tuple[str, ...], changes: dict, field: str) -> None:
