@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,9 @@ def test_losses_are_the_same_to_the_bit_with_and_without_the_watch(tmp_path: Pat
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left_when_the_search_is_ended_from_outside(signal_number: int) -> None:
     command = [*TUNE, *script("plain.py", "--hang-above", "1", "--batch-size", "{batch_size}")]
-    search = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # where pytest runs in the background, SIGINT is ignored, and a child would inherit that
+    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    search = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=heard)
     try:
         wait_until(lambda: bool(left_running("--hang-above")))
         search.send_signal(signal_number)
@@ -130,6 +133,7 @@ def test_nothing_is_left_when_the_search_is_ended_from_outside(signal_number: in
         wait_until(lambda: not left_running("--hang-above"))
     finally:
         search.kill()
+        search.wait()
 
 
 def left_running(mark: str) -> list[int]:
