@@ -27,3 +27,17 @@ def test_a_command_gets_its_exact_size_under_a_limit_even_if_it_catches_out_of_m
     assert result["largest"]["peak_reserved_bytes"] <= LIMIT_BYTES
     refused = [p for p in result["probes"] if p["batch_size"] == boundary["refused_batch_size"]]
     assert [p["outcome"] for p in refused] == ["out_of_memory"]
+
+
+def test_a_whole_run_on_a_card_is_limited_by_its_longest_row(cards: Cards) -> None:
+    cards.set(memory=4 * GIB)
+    script = str(ROOT / "tests/engine/tune/scripts/whole_on_card.py")
+    tune = [sys.executable, "-m", "engine", "tune", "--device", "cuda:0", "--memory-limit", "1GiB", "--json"]
+    done = cards.run(*tune, "--whole-run", "--", sys.executable, script, "{batch_size}", "{out}", seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    result = json.loads(done.stdout)
+    largest, note = result["boundary"]["largest_batch_size"], result["boundary"]["note"]
+    assert result["boundary"]["certified"]
+    assert f"of a batch of {largest} with rows of 512" in note
+    assert result["training"]["whole_run"]["checkpoints"] == 1
+    assert result["training"]["whole_run"]["evaluation_batches"] > 0
