@@ -65,7 +65,8 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
 
 def _command_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """Store a run of the same command, with the settings that its registration offers. Raises SpecError."""
-    offered = registered_commands()[run.model].settings if run.model in registered_commands() else ()
+    known = registered_commands().get(run.model)
+    offered = known.settings if known else ()
     kept = {name: run.spec[name] for name in offered if run.spec.get(name) is not None}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     values = {**kept, "priority": min(run.priority, Run.Priority.NORMAL), **changes}

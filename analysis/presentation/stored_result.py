@@ -11,20 +11,7 @@ from typing import Any
 from engine.from_json import from_json
 from engine.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, Savings, Speed, Timings, Waste
 from engine.stats import decisive_probes
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTraining:
-    """`engine.tune.run.Training`: what the steps of a registered command's largest size consumed."""
-
-    micro_batches: int
-    ranks: int
-    rank_peaks_bytes: tuple[int, ...]
-    tokens_per_step: int | None
-    waiting_for_data_fraction: float | None
-    starts: tuple[tuple[int, float], ...]
-    changed_files: tuple[str, ...]
-    peak: str | None = None
+from engine.tune.training import Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +36,7 @@ class StoredResult:
     """How reliable the speeds are; None in results of versions before 0.5."""
     speedup_low: float | None = None
     speedup_high: float | None = None
-    training: StoredTraining | None = None
+    training: Training | None = None
     """None for a model of the catalogue."""
 
     @property

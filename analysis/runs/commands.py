@@ -60,6 +60,10 @@ class RegisteredCommand:
         values = dict(given)
         if isinstance(limit := values.get("memory_limit_bytes"), str):
             values["memory_limit_bytes"] = memory_limit_bytes(limit)
+        return self.spec_with(values)
+
+    def spec_with(self, values: Mapping[str, Any]) -> TuneSpec:
+        """Return the spec with these values, whatever is offered today: a stored run keeps its own."""
         return TuneSpec(self.command, batch=self.batch, name=self.name, directory=self.directory, **values)
 
 
@@ -102,10 +106,9 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     now = ([*masked(known.command)], known.directory, known.batch)
     if now != ([*stored["command"]], stored["directory"], stored["batch"]):
         raise SpecError("command", f"{stored['name']} was changed since this run was requested: start it again")
-    spec = TuneSpec(known.command, batch=known.batch, name=known.name, directory=known.directory, **given)
     if shutil.which(known.command[0]) is None:
         raise SpecError("command", f"{known.command[0]!r} is no program that can be found on this host")
-    return spec
+    return known.spec_with(given)
 
 
 @lru_cache(maxsize=1)

@@ -7,5 +7,6 @@
 - `warm`, `server`: the same by forks of a process that has imported the function's module once.
 - `reading`, `evidence`: PURE, from what was noted to a probe, or to the reason why the command cannot be tuned.
 - `next_size`: PURE, which batch size to start next, so that few starts are needed.
+- `training`: PURE, what the largest size consumed, beside the figures of any result.
 - `run`: the search, and the result.
 """

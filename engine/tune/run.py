@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -28,6 +28,7 @@ from .next_size import Start, next_size
 from .reading import Reading
 from .script import script_facts
 from .spec import FunctionSpec, TuneSpec
+from .training import Training
 from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS = 5
@@ -38,26 +39,6 @@ FILES_NAMED = 5
 
 Emit = Callable[[dict[str, Any]], None]
 Spec = TuneSpec | FunctionSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """What a result of a command says beside the figures of any run: what a step of the largest size consumes.
-
-    `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
-    with the seconds of each; `changed_files` is what they wrote below the folder they were started in. `peak` says what
-    the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script.
-    """
-
-    micro_batches: int
-    ranks: int
-    rank_peaks_bytes: tuple[int, ...]
-    tokens_per_step: int | None
-    waiting_for_data_fraction: float | None
-    starts: tuple[tuple[int, float], ...]
-    changed_files: tuple[str, ...]
-    peak: str | None = None
-    whole_run: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.models import Device
 from analysis.pages.commands.forms import CommandForm
+from analysis.pages.home.views import devices_offered
 from analysis.permissions import signed_in_user
 from analysis.runs.commands import registered_commands
 from analysis.runs.services import run_create
@@ -26,7 +26,8 @@ def command_start(request: HttpRequest, name: str) -> HttpResponse:
     """Queue a run of a command, or show its form again with the errors."""
     if (command := registered_commands().get(name)) is None:
         raise Http404
-    form = CommandForm(command, data=request.POST, devices=_devices(request))
+    devices, _ = devices_offered(request)
+    form = CommandForm(command, data=request.POST, devices=devices)
     user = signed_in_user(request)
     if form.is_valid():
         try:
@@ -43,13 +44,9 @@ def command_start(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, wrong: CommandForm | None = None, status: int = 200) -> HttpResponse:
-    devices = _devices(request)
+    devices, _ = devices_offered(request)
     forms = [
         wrong if wrong is not None and wrong.command == each else CommandForm(each, devices=devices)
         for each in registered_commands().values()
     ]
-    return render(request, "analysis/commands.html", {"forms": forms, "may_measure": bool(devices)}, status=status)
-
-
-def _devices(request: HttpRequest) -> list[Device]:
-    return list(Device.objects.enabled().select_related("host").allowing(request.user).best_first())
+    return render(request, "analysis/commands.html", {"forms": forms}, status=status)

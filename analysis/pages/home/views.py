@@ -53,7 +53,7 @@ def home(request: HttpRequest) -> HttpResponse:
     """
     if is_guest(request):
         return _guests_page(request)
-    devices, silent = _devices_offered(request)
+    devices, silent = devices_offered(request)
     start = StartForm(without_empty(request.GET))
     for problem in start.problems:
         messages.error(request, f"{problem}.")
@@ -73,7 +73,7 @@ def run_create(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "POST":
         return redirect("home")
-    devices, silent = _devices_offered(request)
+    devices, silent = devices_offered(request)
     form = RunForm(request.POST, devices=devices, silent=silent)
     if form.is_valid() and "again" not in request.POST and (earlier := _earlier_result(form)):
         return _home_page(request, form, earlier=earlier)
@@ -196,7 +196,7 @@ def _enabled_devices() -> DeviceQuerySet:
     return Device.objects.enabled().select_related("host").defer("calibration").best_first()
 
 
-def _devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], list[DeviceWithActivity]]:
+def devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], list[DeviceWithActivity]]:
     """Return the devices that can be chosen, and those that cannot because their worker gives no sign of life.
 
     Without any live worker all are offered: runs wait until workers are back, and a banner says so.

@@ -9,7 +9,7 @@ from django.test import Client
 
 from analysis.models import Device, Run
 from analysis.permissions import VIEWER
-from tests.factories import make_device, make_user
+from tests.factories import make_card, make_device, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -65,3 +65,12 @@ def test_a_viewer_cannot_start_one(device: Device) -> None:
 def test_without_a_file_the_page_says_how_to_register_one(settings, alice_client: Client) -> None:
     settings.COMMANDS_FILE = None
     assert "MEMORYMARK_COMMANDS" in alice_client.get("/commands/").content.decode()
+
+
+def test_a_device_whose_worker_is_silent_is_not_offered_beside_one_that_lives(
+    device: Device, alice_client: Client
+) -> None:
+    living = make_card()
+    text = alice_client.get("/commands/").content.decode()
+    assert f'<option value="{living.pk}">' in text
+    assert f'<option value="{device.pk}">' not in text
