@@ -258,14 +258,17 @@ class RunSpec:
         return self.workload.default_input_size if size is None else size
 
     @property
+    def weights_bytes(self) -> int:
+        return BYTES_PER_PARAMETER * self.workload.parameter_count
+
+    @property
     def fixed_bytes(self) -> int:
         """What every step holds at one time at any batch size: a floor for the memory limit.
 
         The weights and, when the backward pass ends, all their gradients, with and without an optimizer and in either
         mode; then the optimizer makes its state beside both.
         """
-        copies = 2 + _STATE_COPIES[self.optimizer]
-        return copies * BYTES_PER_PARAMETER * self.workload.parameter_count
+        return (2 + _STATE_COPIES[self.optimizer]) * self.weights_bytes
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -371,6 +374,8 @@ def _check_workload(spec: RunSpec) -> None:
         raise SpecError(workload.input_field, f"{workload.id} takes multiples of {workload.input_multiple_of}")
     if spec.gradient_checkpointing and not workload.has_gradient_checkpointing:
         raise SpecError("gradient_checkpointing", f"{workload.id} has no gradient checkpointing")
+    if spec.mode == "eval" and not workload.has_eval_loss:
+        raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
     if spec.pretrained and workload.huggingface_id is None:
         raise SpecError("pretrained", f"{workload.id} has no pretrained weights on the hub")
     limit = spec.memory_limit_bytes

@@ -15,7 +15,11 @@ from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, OPTIMIZERS, SETTINGS,
 
 _COMMAND_LENGTH = 80
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
-_FAMILIES = {"cnn": "convolutional networks", "transformer": "transformers"}
+_FAMILIES = {
+    "cnn": "convolutional networks",
+    "transformer": "transformers",
+    "mixture_of_experts": "mixtures of experts",
+}
 
 
 def model_name(model: str) -> str:

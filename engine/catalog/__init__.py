@@ -1,40 +1,83 @@
-"""The catalogue of workloads. Data only: `workloads.py` builds the models.
+"""The catalogue of workloads: which models, trained on what task, with inputs of which sizes. Loads no torch.
 
-To add one: an entry here, its builder in `workloads.py`; docs/add_a_model.md walks through it.
-`parameter_count` is checked against the real model by a test.
+Entries are data: one TOML file of this folder for each family, whose first lines hold for all its models. To add one:
+docs/add_a_model.md. `parameter_count` is the published one, and a test holds the built model to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
-Architecture = Literal["transformer", "cnn"]
+Architecture = Literal["transformer", "cnn", "mixture_of_experts"]
 """What most of the memory goes to: how far estimates were off is known by it, and their margin follows from that."""
+
+Task = Literal[
+    "text-classification",
+    "text-generation",
+    "text2text-generation",
+    "image-classification",
+    "image-segmentation",
+    "object-detection",
+    "automatic-speech-recognition",
+    "image-text-matching",
+    "text-to-image",
+]
+"""What is learned, as the Hugging Face hub names tasks: it decides the batches and the loss."""
+
+TASK_LABELS: dict[Task, str] = {
+    "text-classification": "Text: classification",
+    "text-generation": "Text: language models",
+    "text2text-generation": "Text to text",
+    "image-classification": "Images: classification",
+    "image-segmentation": "Images: segmentation",
+    "object-detection": "Images: detection",
+    "automatic-speech-recognition": "Speech to text",
+    "image-text-matching": "Images with texts",
+    "text-to-image": "Text to image",
+}
+_COUNTED_IN_TOKENS = ("text-classification", "text-generation", "text2text-generation", "automatic-speech-recognition")
+_CLASSIC = ("bert", "gpt2", "resnet")
+"""The models of the classic contract, which are listed first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One model with its task and the input shapes it takes."""
+    """One model with its task and the input shapes it takes.
+
+    `model_class` is a class of transformers or diffusers, whose `config_class` takes `config`, or a constructor of
+    torchvision, which takes `config` itself; `sized_by` is the key of `config` that must know the input's size. What is
+    learned from a text beside the input, or written, has `target_length` tokens.
+    """
 
     id: str
     name: str
     description: str
-    task: Literal["text-classification", "image-classification"]
-    library: Literal["transformers", "torchvision"]
+    task: Task
+    library: Literal["transformers", "torchvision", "diffusers"]
     architecture: Architecture
     parameter_count: int
-    label_count: int
+    model_class: str
     default_input_size: int
     input_sizes: tuple[int, int]
-    input_multiple_of: int = 1
+    config_class: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sized_by: str | None = None
+    label_count: int | None = None
     vocabulary_size: int | None = None
+    target_length: int | None = None
+    input_multiple_of: int = 1
     has_gradient_checkpointing: bool = False
+    has_eval_loss: bool = True
     huggingface_id: str | None = None
 
     @property
     def is_text(self) -> bool:
-        return self.task == "text-classification"
+        """Whether the size of its input is counted in tokens."""
+        return self.task in _COUNTED_IN_TOKENS
 
     @property
     def input_field(self) -> str:
@@ -42,108 +85,20 @@ class Workload:
         return "sequence_length" if self.is_text else "image_size"
 
 
-_ENTRIES = (
-    Workload(
-        id="bert",
-        name="BERT base",
-        description="Text encoder, 12 layers, fine-tuned to classify 2 classes",
-        task="text-classification",
-        library="transformers",
-        architecture="transformer",
-        parameter_count=109_483_778,
-        label_count=2,
-        default_input_size=128,
-        input_sizes=(1, 512),
-        vocabulary_size=30_522,
-        has_gradient_checkpointing=True,
-        huggingface_id="google-bert/bert-base-uncased",
-    ),
-    Workload(
-        id="gpt2",
-        name="GPT-2 small",
-        description="Text decoder, 12 layers, fine-tuned to classify 2 classes",
-        task="text-classification",
-        library="transformers",
-        architecture="transformer",
-        parameter_count=124_441_344,
-        label_count=2,
-        default_input_size=128,
-        input_sizes=(1, 1024),
-        vocabulary_size=50_257,
-        has_gradient_checkpointing=True,
-        huggingface_id="openai-community/gpt2",
-    ),
-    Workload(
-        id="resnet",
-        name="ResNet-50",
-        description="Convolutional image classifier, 50 layers, 1,000 classes",
-        task="image-classification",
-        library="transformers",
-        architecture="cnn",
-        parameter_count=25_557_032,
-        label_count=1000,
-        default_input_size=224,
-        input_sizes=(33, 2048),  # at 32 one sample leaves batch norm one value per channel, and it refuses
-        huggingface_id="microsoft/resnet-50",
-    ),
-    Workload(
-        id="resnet18",
-        name="ResNet-18",
-        description="Small convolutional image classifier, 18 layers, 1,000 classes",
-        task="image-classification",
-        library="torchvision",
-        architecture="cnn",
-        parameter_count=11_689_512,
-        label_count=1000,
-        default_input_size=224,
-        input_sizes=(33, 2048),  # at 32 one sample leaves batch norm one value per channel, and it refuses
-    ),
-    Workload(
-        id="vit_b_16",
-        name="ViT-B/16",
-        description="Vision transformer, 12 layers, patches of 16 pixels, 1,000 classes",
-        task="image-classification",
-        library="torchvision",
-        architecture="transformer",
-        parameter_count=86_567_656,
-        label_count=1000,
-        default_input_size=224,
-        input_sizes=(32, 1024),
-        input_multiple_of=16,
-    ),
-    Workload(
-        id="bert-tiny",
-        name="BERT tiny",
-        description="Text encoder, 2 layers of width 128: a first run in seconds, also on a CPU",
-        task="text-classification",
-        library="transformers",
-        architecture="transformer",
-        parameter_count=4_386_178,
-        label_count=2,
-        default_input_size=128,
-        input_sizes=(1, 512),
-        vocabulary_size=30_522,
-        has_gradient_checkpointing=True,
-        huggingface_id="google/bert_uncased_L-2_H-128_A-2",
-    ),
-    Workload(
-        id="distilbert",
-        name="DistilBERT",
-        description="Text encoder, 6 layers, BERT's distilled half, 2 classes",
-        task="text-classification",
-        library="transformers",
-        architecture="transformer",
-        parameter_count=66_955_010,
-        label_count=2,
-        default_input_size=128,
-        input_sizes=(1, 512),
-        vocabulary_size=30_522,
-        has_gradient_checkpointing=True,
-        huggingface_id="distilbert/distilbert-base-uncased",
-    ),
-)
+def _entries() -> Iterator[Workload]:
+    for path in sorted(Path(__file__).parent.glob("*.toml")):
+        family = tomllib.loads(path.read_text())
+        for entry in family.pop("model"):
+            low, high = (family | entry)["input_sizes"]
+            yield Workload(**family | entry | {"input_sizes": (low, high)})
 
-WORKLOADS: dict[str, Workload] = {entry.id: entry for entry in _ENTRIES}
+
+def _order(workload: Workload) -> tuple[int, int]:
+    classic = _CLASSIC.index(workload.id) if workload.id in _CLASSIC else len(_CLASSIC)
+    return classic, list(TASK_LABELS).index(workload.task)
+
+
+WORKLOADS: dict[str, Workload] = {entry.id: entry for entry in sorted(_entries(), key=_order)}
 
 
 def workload_ids() -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..catalog import workload_ids
 from ..errors import EngineError, SpecError
 from ..estimate import calibration, gpus
 from ..estimate.answers import Answers, ignore_event
@@ -122,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
+    add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
     add("--gpu", metavar="ID", help="a card of the catalogue, several with commas, all, or cpu")
     add("--memory", metavar="SIZE", help="an unnamed card with this total memory: 24GiB")
     add("--batch-size", type=int, metavar="N", help="also the memory of exactly N samples")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..catalog import workload_ids
 from ..errors import DeviceBusy, EngineError, SpecError
 from ..estimate.calibration import Calibration
 from ..machine.device_lock import held_for_command, inherited_lock
@@ -141,7 +140,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--version", action="version", version=f"MemoryMark {__version__}")
-    add("model", nargs="?", help=f"one of {', '.join(workload_ids())}")
+    add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
     add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
     add("--device", help="the same, as an option")
     add_settings(parser)

@@ -22,7 +22,7 @@ TOO_FEW_FACTOR = 2
 
 _PUBLISHED = "published runs of RTX 3060 and A100, benchmarks/data/measured_peaks.json"
 _EVENTS = "the CPU allocator's events of real steps"
-KNOWN: dict[tuple[str, Architecture], KnownError] = {
+KNOWN: dict[tuple[str, Architecture], KnownError] = {  # of mixtures of experts nothing is known
     ("measured", "transformer"): KnownError(0.0136, 0.0385, 5, _PUBLISHED),
     ("measured", "cnn"): KnownError(0.0379, 0.0455, 5, _PUBLISHED),
     ("cpu", "transformer"): KnownError(0.0, 0.0026, 17, _EVENTS),
@@ -42,19 +42,28 @@ def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
     """Of this family on this kind of device; None where nothing was compared. The median is of what can be repeated."""
     if gpu is not None and gpu.vendor != "nvidia":
         return None
-    if gpu is None:
-        return KNOWN["cpu", spec.workload.architecture]
-    known = KNOWN["measured", spec.workload.architecture]
+    known = KNOWN.get((_place(gpu), spec.workload.architecture))
+    if gpu is None or known is None:
+        return known
     worst_fraction = max(known.worst_fraction, REPORTED_LOW_FRACTION)
     return replace(known, worst_fraction=worst_fraction, runs=known.runs + 1, source=known.source + _REPORTED)
 
 
 def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
     """How much more than predicted a safe size must have room for."""
-    known = KNOWN["cpu" if gpu is None else "measured", spec.workload.architecture]
-    factor = 1 if known.runs >= ENOUGH_RUNS else TOO_FEW_FACTOR
-    compared = factor * _more_than_predicted(known.worst_fraction)
+    place = _place(gpu)
+    known = KNOWN.get((place, spec.workload.architecture))
+    # of a family that was never compared: as much as of the worst one that was
+    worst_fraction = (
+        known.worst_fraction if known else max(each.worst_fraction for key, each in KNOWN.items() if key[0] == place)
+    )
+    factor = 1 if known and known.runs >= ENOUGH_RUNS else TOO_FEW_FACTOR
+    compared = factor * _more_than_predicted(worst_fraction)
     return compared if gpu is None else max(compared, _more_than_predicted(REPORTED_LOW_FRACTION))
+
+
+def _place(gpu: Gpu | None) -> str:
+    return "cpu" if gpu is None else "measured"
 
 
 def _more_than_predicted(low_fraction: float) -> float:

@@ -161,6 +161,8 @@ _CHANGES: dict[str, Callable[..., Any]] = {
     "torch.nn.init.trunc_normal_": _leave_as_it_is,  # reads back what it wrote
     "torch.cuda.amp.common.amp_definitely_not_available": lambda: False,
     "torch.cuda.is_bf16_supported": lambda *_, **__: True,
+    # mixtures of experts then multiply by an operator that can be traced in any precision: its result is what it takes
+    "torch.cuda.get_device_capability": lambda *_: (0, 0),
     "torch.cuda.is_current_stream_capturing": lambda: False,  # would start the driver to ask it
 }
 

@@ -74,6 +74,7 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "torch": torch.__version__,
         "torchvision": _version("torchvision"),
         "transformers": _version("transformers"),
+        "diffusers": _version("diffusers"),
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
         "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,

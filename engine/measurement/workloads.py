@@ -1,39 +1,32 @@
-"""Builds the model, the batches and the loss of a catalogue entry. Needs torch: runs only in the worker.
+"""Builds the model of a catalogue entry, with its batches and its loss. Needs torch: runs only in the worker.
 
-Weights are random, from the configuration bundled with the installed transformers or torchvision: same
-shapes, same memory, same speed as trained ones, and nothing is downloaded. `pretrained` loads the hub's.
+Weights are random, from the configuration in the catalogue and the installed library: same shapes, same memory, same
+speed as trained ones, and nothing is downloaded. `pretrained` loads the hub's.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..catalog import WORKLOADS
+from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
 from ..spec import RunSpec
+from .batches import Batch, make_batch
 from .torchvision_schemas import import_torchvision
 
-Batch = dict[str, Tensor]
-
-GPT2_PAD_TOKEN = 50_256
-
-# id -> (model class, configuration class, changes to the default configuration)
-_TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "bert": ("BertForSequenceClassification", "BertConfig", {}),
-    "gpt2": ("GPT2ForSequenceClassification", "GPT2Config", {"pad_token_id": GPT2_PAD_TOKEN}),
-    "resnet": ("ResNetForImageClassification", "ResNetConfig", {}),
-    "bert-tiny": (
-        "BertForSequenceClassification",
-        "BertConfig",
-        {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512},
-    ),
-    "distilbert": ("DistilBertForSequenceClassification", "DistilBertConfig", {}),
+_AUXILIARY_WEIGHT = 0.5
+"""Of the loss of a segmentation model's second head, as in torchvision's own training script."""
+_PREPROCESSORS = {
+    "text-classification": "AutoTokenizer",
+    "text-generation": "AutoTokenizer",
+    "text2text-generation": "AutoTokenizer",
+    "image-classification": "AutoImageProcessor",
 }
 
 
@@ -41,9 +34,8 @@ _TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 class Built:
     """A model on its device, with what a training step needs.
 
-    `make_batch(n)` returns new random inputs whose first dimension is n: token ids (n, sequence length) or
-    pixels (n, 3, side, side), and labels (n,). `forward(batch)` returns all that the model gives, which the step
-    keeps as a training loop does; `loss(outputs, batch)` the scalar cross-entropy.
+    `make_batch(n)` returns new random inputs whose first dimension is n. `forward(batch)` returns all that the model
+    gives, which the step keeps as a training loop does; `loss(outputs, batch)` the scalar that is learned from.
     """
 
     model: nn.Module
@@ -54,14 +46,11 @@ class Built:
 
 def preload(model_id: str) -> None:
     """Import everything the workload needs, and build nothing."""
+    workload = WORKLOADS[model_id]
     import_torchvision()
-    if model_id in _TRANSFORMERS:
-        model_class, config_class, _ = _TRANSFORMERS[model_id]
-        transformers = importlib.import_module("transformers")
-        getattr(transformers, model_class)
-        getattr(transformers, config_class)
-    else:
-        importlib.import_module("torchvision.models")
+    _attribute(workload, workload.model_class)
+    if workload.config_class:
+        _attribute(workload, workload.config_class)
 
 
 def build(spec: RunSpec, device: torch.device) -> Built:
@@ -71,15 +60,8 @@ def build(spec: RunSpec, device: torch.device) -> Built:
         _enable_checkpointing(spec, model)
     model.train(spec.mode == "train")
     model.to(device)
-    make_batch = _text_batch if spec.workload.is_text else _image_batch
-    if spec.workload.library == "transformers":
-        return transformer(model, lambda n: make_batch(spec, n, device))
-    return Built(
-        model,
-        lambda n: make_batch(spec, n, device),
-        lambda batch: model(batch["pixel_values"]),
-        lambda logits, batch: nn.functional.cross_entropy(logits, batch["labels"]),
-    )
+    usual = _classifier if spec.workload.library == "torchvision" else transformer
+    return _WRAPPERS.get(spec.workload.task, usual)(model, lambda n: make_batch(spec, n, device))
 
 
 def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
@@ -87,72 +69,112 @@ def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
     return Built(model, make_batch, lambda batch: model(**batch), lambda outputs, _: outputs.loss)
 
 
+def _image_text_matcher(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
+    return Built(model, make_batch, lambda batch: model(**batch, return_loss=True), lambda outputs, _: outputs.loss)
+
+
+def _classifier(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
+    def loss(logits: Tensor, batch: Batch) -> Tensor:
+        return nn.functional.cross_entropy(logits, batch["labels"])
+
+    return Built(model, make_batch, lambda batch: model(batch["pixel_values"]), loss)
+
+
+def _segmenter(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
+    def loss(outputs: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        of_head = {name: nn.functional.cross_entropy(logits, batch["labels"]) for name, logits in outputs.items()}
+        return of_head["out"] + _AUXILIARY_WEIGHT * of_head["aux"]
+
+    return Built(model, make_batch, lambda batch: model(batch["pixel_values"]), loss)
+
+
+def _detector(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
+    def forward(batch: Batch) -> Any:
+        pairs = zip(batch["boxes"], batch["labels"], strict=True)
+        return model(list(batch["pixel_values"]), [{"boxes": boxes, "labels": labels} for boxes, labels in pairs])
+
+    return Built(model, make_batch, forward, lambda losses, _: torch.stack(list(losses.values())).sum())
+
+
+def _denoiser(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
+    def forward(batch: Batch) -> Any:
+        return model(batch["sample"], batch["timestep"], encoder_hidden_states=batch["encoder_hidden_states"])
+
+    def loss(outputs: Any, batch: Batch) -> Tensor:
+        return nn.functional.mse_loss(outputs.sample, batch["noise"])
+
+    return Built(model, make_batch, forward, loss)
+
+
+_WRAPPERS: dict[str, Callable[[nn.Module, Callable[[int], Batch]], Built]] = {
+    "image-segmentation": _segmenter,
+    "object-detection": _detector,
+    "image-text-matching": _image_text_matcher,
+    "text-to-image": _denoiser,
+}
+
+
 def _from_configuration(spec: RunSpec) -> nn.Module:
     import_torchvision()
-    if spec.model not in _TRANSFORMERS:
-        constructor = getattr(importlib.import_module("torchvision.models"), spec.model)
-        sized = {"image_size": spec.input_size} if spec.model.startswith("vit") else {}
-        model: nn.Module = constructor(weights=None, **sized)
-        return model
-    model_class, config_class, changes = _TRANSFORMERS[spec.model]
-    transformers = importlib.import_module("transformers")
-    config = getattr(transformers, config_class)(num_labels=spec.workload.label_count, **changes)
-    built: nn.Module = getattr(transformers, model_class)(config)
-    return built
+    workload = spec.workload
+    make_model, config = _attribute(workload, workload.model_class), _config(spec)
+    if workload.library == "torchvision":
+        # models with a backbone would load its trained weights
+        without_weights = {"weights": None} | ({"weights_backbone": None} if "." in workload.model_class else {})
+        model: nn.Module = make_model(**without_weights, **config)
+    elif workload.config_class:
+        model = make_model(_attribute(workload, workload.config_class)(**config))
+    else:
+        model = make_model(**config)
+    return model
+
+
+def _config(spec: RunSpec) -> dict[str, Any]:
+    """Return the entry's changes to the library's default configuration, with the input's size where it is needed."""
+    workload, config = spec.workload, dict(spec.workload.config)
+    if workload.library == "transformers" and workload.label_count is not None:
+        config["num_labels"] = workload.label_count
+    if workload.sized_by is not None:
+        *parents, key = workload.sized_by.split(".")
+        value: Any = {key: spec.input_size}
+        for parent in reversed(parents):
+            value = {parent: value}
+        config |= value
+    return config
+
+
+def _attribute(workload: Workload, path: str) -> Any:
+    """Return a class or a constructor of the workload's library: `segmentation.fcn_resnet50` is in a module of it."""
+    package = "torchvision.models" if workload.library == "torchvision" else workload.library
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(f"{package}.{module}" if module else package), name)
 
 
 def _pretrained(spec: RunSpec) -> nn.Module:
-    """Load the hub's weights by the ordinary calls; the tokenizer or image processor, to prove it is there."""
+    """Load the hub's weights by the ordinary calls; the tokenizer or processor, to prove it is there."""
     import_torchvision()
     transformers = importlib.import_module("transformers")
     name, workload = spec.workload.huggingface_id, spec.workload
-    auto = "AutoModelForSequenceClassification" if workload.is_text else "AutoModelForImageClassification"
-    helper = "AutoTokenizer" if workload.is_text else "AutoImageProcessor"
-    labels = {"num_labels": workload.label_count} if workload.is_text else {}
+    labels = {"num_labels": workload.label_count} if workload.task == "text-classification" else {}
     try:
-        getattr(transformers, helper).from_pretrained(name)
-        model: nn.Module = getattr(transformers, auto).from_pretrained(name, **labels)
+        getattr(transformers, _PREPROCESSORS.get(workload.task, "AutoProcessor")).from_pretrained(name)
+        model: nn.Module = getattr(transformers, workload.model_class).from_pretrained(name, **labels)
     except OSError as exc:
         reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
         raise WeightsUnavailable(
             f"the weights of {name} cannot be loaded ({reason}). Without network access or a local cache run "
             "without --pretrained: random weights take the same memory and time."
         ) from exc
-    if spec.model == "gpt2":
+    if "pad_token_id" in workload.config:
         config: Any = model.config
-        config.pad_token_id = GPT2_PAD_TOKEN
+        config.pad_token_id = workload.config["pad_token_id"]
     return model.float()  # a hub checkpoint may be stored in half precision
 
 
 def _enable_checkpointing(spec: RunSpec, model: nn.Module) -> None:
-    # named activation_checkpointing_enable since transformers 5.23
-    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
+    # named activation_checkpointing_enable since transformers 5.23; diffusers' is never reentrant
+    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable", "enable_gradient_checkpointing")
     enable = next((getattr(model, name) for name in names if hasattr(model, name)), None)
     if enable is None:
         raise SpecError("gradient_checkpointing", f"{spec.model} of the installed version has none")
-    enable({"use_reentrant": False})
-
-
-def _text_batch(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Random tokens; the last one of the first sample is padding, as in any real batch of unequal texts.
-
-    A mask of ones would be dropped by the model and take less memory than real training does.
-    """
-    vocabulary = WORKLOADS[spec.model].vocabulary_size or 2
-    tokens = torch.randint(0, vocabulary - 1, (batch_size, spec.input_size), device=device)
-    mask = torch.ones_like(tokens)
-    if spec.input_size > 1:
-        mask[0, -1] = 0
-    if spec.model == "gpt2":
-        tokens = tokens.masked_fill(mask == 0, GPT2_PAD_TOKEN)
-    return {"input_ids": tokens, "attention_mask": mask, "labels": _labels(spec, batch_size, device)}
-
-
-def _image_batch(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    side = spec.input_size
-    pixels = torch.randn(batch_size, 3, side, side, device=device)
-    return {"pixel_values": pixels, "labels": _labels(spec, batch_size, device)}
-
-
-def _labels(spec: RunSpec, batch_size: int, device: torch.device) -> Tensor:
-    return torch.randint(0, spec.workload.label_count, (batch_size,), device=device)
+    enable(*([] if spec.workload.library == "diffusers" else [{"use_reentrant": False}]))

@@ -193,7 +193,7 @@ class WorkerHandle:
             self._start()
 
     def _start(self) -> None:
-        self.report(f"importing torch and {'transformers' if self.spec.workload.is_text else 'torchvision'}")
+        self.report(f"importing torch and {self.spec.workload.library}")
         self._pending = b""
         if self.spec.device != "cpu":
             nvml.keep_driver_loaded(pynvml)

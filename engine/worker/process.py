@@ -37,6 +37,7 @@ from ..program import MODELS_NEED, not_installed
 from ..progress import Paced, Progress
 from ..result import DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
+from ..units import format_bytes
 
 if TYPE_CHECKING:
     from ..measurement.device import Device
@@ -177,7 +178,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
     import torch
 
     from ..measurement.environment import check_environment, environment
-    from ..measurement.probe import Bench, outcome_of, run_probe
+    from ..measurement.probe import Bench, BudgetExceeded, outcome_of, run_probe
     from ..measurement.step import apply_precision
     from ..measurement.timing import BlockTimer
     from ..measurement.workloads import build
@@ -189,6 +190,8 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
     check_environment(spec, device.torch_device.type)
     facts = {"device": device.facts().to_dict(), **({"environment": environment(spec, device)} if describe else {})}
     try:
+        if spec.weights_bytes > device.limit_bytes:  # building them would fill the host's memory first
+            raise BudgetExceeded(f"out of memory: the weights alone take {format_bytes(spec.weights_bytes)}")
         bench = Bench(spec, device, build(spec, device.torch_device))
     except EngineError:
         raise

@@ -4,7 +4,9 @@
 
 function showInputsOf(model) {
   for (const input of document.querySelectorAll("[data-models]")) {
-    const isTaken = input.dataset.models.split(" ").includes(model.value);
+    const defaults = new Map(input.dataset.models.split(" ").map((pair) => pair.split(":")));
+    const isTaken = defaults.has(model.value);
+    input.placeholder = defaults.get(model.value) ?? "";
     input.disabled = !isTaken; // a disabled input is not sent
     input.closest(".field").hidden = !isTaken;
   }

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TORCH_SIDE = {f"measurement.{name}" for name in ("device", "environment", "probe", "step", "timing", "workloads")}
+TORCH_SIDE = {
+    f"measurement.{name}" for name in ("batches", "device", "environment", "probe", "step", "timing", "workloads")
+}
 TORCH_SIDE |= {"measurement.torchvision_schemas", "cli.validate", "estimate.measure_calibration"}
 TORCH_SIDE |= {f"estimate.{name}" for name in ("attention", "fake_cuda", "onednn", "recorder", "trace")}
 HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody else

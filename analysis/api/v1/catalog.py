@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from analysis.api.v1.spec_schema import input_schema, run_schema, settings_of
 from analysis.api.v1.strict_view import StrictView
 from analysis.runs.gpu_catalog import Price, prices
-from engine.catalog import WORKLOADS, Workload
+from engine.catalog import TASK_LABELS, WORKLOADS, Workload
 from engine.estimate.gpus import Gpu, gpus
 
 
@@ -23,10 +23,10 @@ class ModelSerializer(serializers.Serializer[Workload]):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    task = serializers.ChoiceField(["text-classification", "image-classification"])
+    task = serializers.ChoiceField(list(TASK_LABELS))
     library = serializers.CharField()
     parameter_count = serializers.IntegerField()
-    label_count = serializers.IntegerField()
+    label_count = serializers.IntegerField(allow_null=True, help_text="Classes; null where the task has none.")
     huggingface_id = serializers.CharField(allow_null=True)
     settings = serializers.SerializerMethodField(help_text="Fields of /api/v1/settings/ that apply to this model.")
     input_field = serializers.CharField(help_text="Name of the setting for the input size.")

@@ -116,11 +116,13 @@ def _of_model(workload: Workload) -> Schema:
     }
 
 
-def _refused_by(workload: Workload) -> dict[str, bool | None]:
+def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
     """List the fields that it has no use for, each with the one value it may have."""
-    refused: dict[str, bool | None] = {"image_size" if workload.is_text else "sequence_length": None}
+    refused: dict[str, bool | str | None] = {"image_size" if workload.is_text else "sequence_length": None}
     if not workload.has_gradient_checkpointing:
         refused["gradient_checkpointing"] = False
+    if not workload.has_eval_loss:
+        refused["mode"] = "train"
     if workload.huggingface_id is None:
         refused["pretrained"] = False
     return refused

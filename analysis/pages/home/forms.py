@@ -16,7 +16,7 @@ from analysis.presentation.formatting import exact_bytes_text, millions
 from analysis.presentation.labels import short_device_name
 from analysis.runs.gpu_catalog import gpu_choices, gpu_of
 from analysis.runs.placement import Placement, placement_of
-from engine.catalog import WORKLOADS, Workload
+from engine.catalog import TASK_LABELS, WORKLOADS, Workload
 from engine.errors import SpecError
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
@@ -101,14 +101,14 @@ class RunForm(forms.Form):
         self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
         self.fields["device"].help_text = _describe_silent(silent)
         self._offer("gpu", gpu_choices())
-        self._offer("model", _models_by_type())
+        self._offer("model", _models_by_task())
         for name, label in self.SEARCHED.items():
             self.fields[name].widget.attrs["data-search"] = label  # home.js puts a search box above it
         for name in ("sequence_length", "image_size"):
             self.fields[name].help_text = _input_hint(name)
-            # home.js shows the field only for the models that take it
-            self.fields[name].widget.attrs["data-models"] = " ".join(_taking(name))
-            self.fields[name].widget.attrs["placeholder"] = str(WORKLOADS[_taking(name)[0]].default_input_size)
+            # home.js shows the field only for the models that take it, with the default of the chosen one
+            defaults = [f"{workload.id}:{workload.default_input_size}" for workload in _taking(name)]
+            self.fields[name].widget.attrs["data-models"] = " ".join(defaults)
         for name in self.PLACEHOLDERS:
             self.fields[name].widget.attrs["placeholder"] = f"{DEFAULTS[name]:g}"
         self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{DEFAULTS['reserve_fraction'] * 100:g}"
@@ -307,25 +307,21 @@ def _describe_silent(devices: Iterable[Device]) -> str:
     return f"Not offered, because their workers give no sign of life: {shown}{more}." if names else ""
 
 
-def _models_by_type() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the choices of the select: the models of the catalogue, by their kind of input."""
-    by_type: dict[str, list[tuple[str, str]]] = {"Text": [], "Images": []}
+def _models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the choices of the select: the models of the catalogue under the task that they are trained on."""
+    by_task: dict[str, list[tuple[str, str]]] = {}
     for workload in WORKLOADS.values():
-        by_type["Text" if workload.is_text else "Images"].append((workload.id, _model_label(workload)))
-    return list(by_type.items())
-
-
-def _model_label(workload: Workload) -> str:
-    kind = "text" if workload.is_text else "images"
-    return f"{workload.name} · {millions(workload.parameter_count)} parameters · {kind}"
+        label = f"{workload.name} · {millions(workload.parameter_count)} parameters"
+        by_task.setdefault(TASK_LABELS[workload.task], []).append((workload.id, label))
+    return list(by_task.items())
 
 
 def _input_hint(field: str) -> str:
-    """Name the models that have this setting, and its default."""
-    taking = _taking(field)
-    default, unit = WORKLOADS[taking[0]].default_input_size, "tokens" if field == "sequence_length" else "pixels a side"
-    return f"For {', '.join(taking)}. Left empty: {default} {unit}."
+    """Say what is meant where the field is left empty."""
+    defaults = sorted({workload.default_input_size for workload in _taking(field)})
+    unit = "tokens" if field == "sequence_length" else "pixels a side"
+    return f"Left empty: {' or '.join(map(str, defaults))} {unit}, by the model."
 
 
-def _taking(field: str) -> list[str]:
-    return [workload.id for workload in WORKLOADS.values() if workload.input_field == field]
+def _taking(field: str) -> list[Workload]:
+    return [workload for workload in WORKLOADS.values() if workload.input_field == field]

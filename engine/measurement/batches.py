@@ -1,0 +1,126 @@
+"""Makes random batches: the inputs and targets of each task, in the shapes that a training has. Needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ..catalog import Task
+from ..spec import RunSpec
+
+Batch = dict[str, Tensor]
+
+_OBJECTS = 8
+"""In each image of a detection batch: COCO has 7 on average."""
+_LATENT_CHANNELS, _LATENT_SCALE, _TEXT_WIDTH = 4, 8, 768
+"""Of Stable Diffusion 1: the autoencoder's channels, by how much it shrinks a side, and the text encoder's width."""
+_MEL_BINS, _SOUND_FRAMES = 80, 3000
+"""Of Whisper: its spectrogram of 30 seconds, to which every recording is padded."""
+
+
+def make_batch(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    """Return new random inputs of the workload, whose first dimension is `batch_size`."""
+    return _BATCHES[spec.workload.task](spec, batch_size, device)
+
+
+def _classified_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    return {**_padded_texts(spec, batch_size, spec.input_size, device), "labels": _labels(spec, (batch_size,), device)}
+
+
+def _packed_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    """Make texts without padding, as when a corpus is cut into pieces: every token is learned."""
+    tokens = _tokens(spec, (batch_size, spec.input_size), device)
+    return {"input_ids": tokens, "labels": tokens.clone()}
+
+
+def _text_pairs(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    target = _tokens(spec, (batch_size, spec.workload.target_length or 1), device)
+    return {**_padded_texts(spec, batch_size, spec.input_size, device), "labels": target}
+
+
+def _classified_images(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    return {"pixel_values": _images(spec, batch_size, device), "labels": _labels(spec, (batch_size,), device)}
+
+
+def _segmented_images(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    side = spec.input_size
+    return {
+        "pixel_values": _images(spec, batch_size, device),
+        "labels": _labels(spec, (batch_size, side, side), device),
+    }
+
+
+def _images_with_objects(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    """Make boxes (n, objects, 4) by their corners, each between a quarter and a half of the image's side."""
+    side = spec.input_size
+    corners = torch.rand(batch_size, _OBJECTS, 2, device=device) * side / 2
+    sizes = (1 + torch.rand(batch_size, _OBJECTS, 2, device=device)) * side / 4
+    return {
+        "pixel_values": _images(spec, batch_size, device),
+        "boxes": torch.cat([corners, corners + sizes], dim=-1),
+        "labels": _labels(spec, (batch_size, _OBJECTS), device),
+    }
+
+
+def _recordings(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    sound = torch.randn(batch_size, _MEL_BINS, _SOUND_FRAMES, device=device)
+    return {"input_features": sound, "labels": _tokens(spec, (batch_size, spec.input_size), device)}
+
+
+def _images_with_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    texts = _padded_texts(spec, batch_size, spec.workload.target_length or 1, device)
+    return {"pixel_values": _images(spec, batch_size, device), **texts}
+
+
+def _noised_images(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    """Make latent images, the noise in them, and texts as their encoder leaves them: both encoders are not trained."""
+    shape = (batch_size, _LATENT_CHANNELS, spec.input_size // _LATENT_SCALE, spec.input_size // _LATENT_SCALE)
+    return {
+        "sample": torch.randn(shape, device=device),
+        "timestep": torch.randint(0, 1000, (batch_size,), device=device),
+        "encoder_hidden_states": torch.randn(batch_size, spec.workload.target_length or 1, _TEXT_WIDTH, device=device),
+        "noise": torch.randn(shape, device=device),
+    }
+
+
+_BATCHES: dict[Task, Callable[[RunSpec, int, torch.device], Batch]] = {
+    "text-classification": _classified_texts,
+    "text-generation": _packed_texts,
+    "text2text-generation": _text_pairs,
+    "image-classification": _classified_images,
+    "image-segmentation": _segmented_images,
+    "object-detection": _images_with_objects,
+    "automatic-speech-recognition": _recordings,
+    "image-text-matching": _images_with_texts,
+    "text-to-image": _noised_images,
+}
+
+
+def _padded_texts(spec: RunSpec, batch_size: int, length: int, device: torch.device) -> Batch:
+    """Make texts; the last token of the first one is padding, as in any real batch of unequal texts.
+
+    A mask of ones would be dropped by the model and take less memory than real training does.
+    """
+    tokens = _tokens(spec, (batch_size, length), device)
+    mask = torch.ones_like(tokens)
+    if length > 1:
+        mask[0, -1] = 0
+    pad_token = spec.workload.config.get("pad_token_id")
+    if pad_token is not None:
+        tokens = tokens.masked_fill(mask == 0, pad_token)
+    return {"input_ids": tokens, "attention_mask": mask}
+
+
+def _tokens(spec: RunSpec, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    # without the last token of the vocabulary: it is GPT-2's padding
+    return torch.randint(0, (spec.workload.vocabulary_size or 2) - 1, shape, device=device)
+
+
+def _images(spec: RunSpec, batch_size: int, device: torch.device) -> Tensor:
+    return torch.randn(batch_size, 3, spec.input_size, spec.input_size, device=device)
+
+
+def _labels(spec: RunSpec, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.randint(0, spec.workload.label_count or 2, shape, device=device)
