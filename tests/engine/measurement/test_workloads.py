@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from engine.catalog import WORKLOADS
-from engine.errors import WeightsUnavailable
+from engine import measure
+from engine.catalog import TASK_LABELS, WORKLOADS
+from engine.errors import SpecError, WeightsUnavailable
 from engine.measurement.workloads import build
 from engine.spec import RunSpec
 
@@ -34,12 +35,46 @@ def test_batches_differ_from_step_to_step_and_have_the_size_asked_for(model):
     assert not torch.equal(first[name], second[name])
 
 
-@pytest.mark.parametrize("model", ["bert-tiny", "resnet18"])
-def test_the_loss_reaches_every_parameter(model):
-    built = build(RunSpec(model), torch.device("cpu"))
+SMALLEST_OF_EACH_TASK = {
+    "text-classification": RunSpec("bert-tiny"),
+    "text-generation": RunSpec("gpt2-lm", sequence_length=8),
+    "text2text-generation": RunSpec("t5-small", sequence_length=8),
+    "image-classification": RunSpec("resnet18", image_size=48),
+    "image-segmentation": RunSpec("deeplabv3-resnet50", image_size=64),
+    "object-detection": RunSpec("retinanet-resnet50", image_size=64),
+    "automatic-speech-recognition": RunSpec("whisper-tiny", sequence_length=8),
+    "image-text-matching": RunSpec("clip-vit-b-32", image_size=32),
+    "text-to-image": RunSpec("sd-unet", image_size=64),
+}
+
+
+def test_every_task_is_tried_here():
+    assert SMALLEST_OF_EACH_TASK.keys() == TASK_LABELS.keys()
+
+
+@pytest.mark.parametrize(
+    "spec", [pytest.param(s, marks=[pytest.mark.slow] * (s.model == "sd-unet")) for s in SMALLEST_OF_EACH_TASK.values()]
+)
+def test_the_loss_of_each_task_is_finite_and_reaches_the_parameters(spec):
+    built = build(spec, torch.device("cpu"))
     batch = built.make_batch(2)
-    built.loss(built.forward(batch), batch).backward()
-    assert all(p.grad is not None for p in built.model.parameters())
+    loss = built.loss(built.forward(batch), batch)
+    loss.backward()
+    assert {len(tensor) for tensor in batch.values()} == {2}
+    assert loss.isfinite()
+    without = [name for name, p in built.model.named_parameters() if p.requires_grad and p.grad is None]
+    assert without == []
+
+
+def test_a_model_whose_weights_alone_exceed_the_limit_is_not_built():
+    result = measure(RunSpec("llama-3.1-8b", device="cpu"), estimates=False)
+    assert result.boundary.largest_batch_size == 0
+    assert "the weights alone take" in result.probes[-1].error_message
+
+
+def test_a_model_that_has_no_loss_in_eval_mode_refuses_it():
+    with pytest.raises(SpecError, match="mode"):
+        RunSpec("retinanet-resnet50", mode="eval")
 
 
 @pytest.mark.slow
