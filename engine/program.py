@@ -10,7 +10,7 @@ PROGRAM = _OF_CHECKOUT if __package__ == "engine" else "memorymark"
 IMPORTED_FROM = Path(__file__).resolve().parents[(__package__ or "").count(".") + 1]
 """The folder that holds the outermost package: a process that starts there can import this engine."""
 
-MODELS_NEED = ("torch", "torchvision", "transformers", "diffusers", "PIL")
+MODELS_NEED = ("torch", "torchvision", "transformers", "diffusers", "peft", "PIL")
 """What the models of the catalogue need. The package `memorymark` does not install it: `tune` needs none of it."""
 
 

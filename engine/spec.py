@@ -15,6 +15,7 @@ from typing import Any, Protocol, get_args, get_type_hints
 
 from .catalog import WORKLOADS, Workload, workload_ids
 from .errors import SpecError
+from .optimizers import OPTIMIZERS
 from .setting import Role, Setting, setting
 from .units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
@@ -25,22 +26,19 @@ RESERVE_FRACTION = 0.05
 seen to differ by far less, but a real one also meets longer batches, evaluation, fragmentation over hours and libraries
 that load kernels late. It is a convention and no measured bound."""
 
+PURE_BF16 = "bf16-pure"
 PRECISIONS = {
     "fp32": "fp32",
     "tf32": "tf32 (matrix products in TensorFloat-32)",
     "bf16": "bf16 autocast",
     "fp16": "fp16 autocast with gradient scaling",
+    PURE_BF16: "bf16 weights, gradients and optimizer",
 }
-OPTIMIZERS = {
-    "none": "none (forward and backward only)",
-    "sgd": "SGD",
-    "momentum": "SGD with momentum",
-    "adamw": "AdamW",
-}
+OPTIMIZER_LABELS = {name: optimizer.label for name, optimizer in OPTIMIZERS.items()}
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 AMPERE = (8, 0)
 """The first compute capability with bfloat16 and TensorFloat-32."""
-NEEDS_AMPERE = ("tf32", "bf16")
+NEEDS_AMPERE = ("tf32", "bf16", "bf16-pure")
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
 DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 
@@ -48,9 +46,7 @@ MAX_BATCH_SIZE = 1_048_576
 CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
 """The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
 
-# copies of the weights that the optimizer keeps as its state
-_STATE_COPIES = {"none": 0, "sgd": 0, "momentum": 1, "adamw": 2}
-BYTES_PER_PARAMETER = 4  # weights, gradients and state stay fp32 under autocast
+_BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
 
 
 class SearchSpec(Protocol):
@@ -98,9 +94,9 @@ class RunSpec:
     precision: str = setting(
         Role.TRAINING,
         "Precision",
-        "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32.",
+        "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32, but with bf16-pure.",
         default="fp32",
-        hint="Half precision takes less memory for activations; weights and optimizer stay fp32.",
+        hint="Half precision takes less memory for activations; weights and optimizer stay fp32, but with bf16-pure.",
         choices=PRECISIONS,
     )
     optimizer: str = setting(
@@ -108,8 +104,17 @@ class RunSpec:
         "Optimizer",
         "none runs forward and backward only.",
         default="adamw",
-        hint="AdamW keeps two more copies of the weights, momentum one, plain SGD none.",
-        choices=OPTIMIZERS,
+        hint="Adam and AdamW keep two more copies of the weights, SGD and Adafactor none, the others one.",
+        choices=OPTIMIZER_LABELS,
+    )
+    lora_rank: int | None = setting(
+        Role.TRAINING,
+        "LoRA rank",
+        "Train adapters of this rank beside every linear layer (peft), and freeze the weights. null: train them all.",
+        default=None,
+        hint="Empty: all weights are trained. With a rank only small adapters are, and a new head.",
+        bounds=(1, 1024),
+        metavar="RANK",
     )
     gradient_checkpointing: bool = setting(
         Role.TRAINING,
@@ -259,16 +264,19 @@ class RunSpec:
 
     @property
     def weights_bytes(self) -> int:
-        return BYTES_PER_PARAMETER * self.workload.parameter_count
+        per_parameter = _BYTES_PER_HALF if self.precision == PURE_BF16 else _BYTES_PER_PARAMETER
+        return per_parameter * self.workload.parameter_count
 
     @property
     def fixed_bytes(self) -> int:
         """What every step holds at one time at any batch size: a floor for the memory limit.
 
         The weights and, when the backward pass ends, all their gradients, with and without an optimizer and in either
-        mode; then the optimizer makes its state beside both.
+        mode; then the optimizer makes its state beside both. Of adapters the weights beside them are what is known.
         """
-        return (2 + _STATE_COPIES[self.optimizer]) * self.weights_bytes
+        if self.lora_rank is not None:
+            return self.weights_bytes
+        return (2 + OPTIMIZERS[self.optimizer].state_copies) * self.weights_bytes
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -344,9 +352,10 @@ def check_precision(precision: str, device_name: str, compute_capability: tuple[
     is_older = compute_capability is not None and compute_capability < AMPERE
     if precision == "tf32" and (compute_capability is None or is_older):
         raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability {least} or later, not {device_name}")
-    if precision == "bf16" and is_older:
+    if precision in NEEDS_AMPERE and is_older:
         raise SpecError(
-            "precision", f"bf16 needs compute capability {least} or later; {device_name} has {compute_capability}"
+            "precision",
+            f"{precision} needs compute capability {least} or later; {device_name} has {compute_capability}",
         )
 
 
@@ -374,6 +383,8 @@ def _check_workload(spec: RunSpec) -> None:
         raise SpecError(workload.input_field, f"{workload.id} takes multiples of {workload.input_multiple_of}")
     if spec.gradient_checkpointing and not workload.has_gradient_checkpointing:
         raise SpecError("gradient_checkpointing", f"{workload.id} has no gradient checkpointing")
+    if spec.lora_rank is not None and workload.library != "transformers":
+        raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
     if spec.mode == "eval" and not workload.has_eval_loss:
         raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
     if spec.pretrained and workload.huggingface_id is None:

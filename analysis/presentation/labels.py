@@ -11,7 +11,7 @@ from analysis.presentation.formatting import duration, round_bytes
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
 from engine.catalog import WORKLOADS
 from engine.result import Boundary, DeviceFacts, Reason
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, OPTIMIZERS, SETTINGS, TRAINING_SETTINGS
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, OPTIMIZER_LABELS, SETTINGS, TRAINING_SETTINGS
 
 _COMMAND_LENGTH = 80
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
@@ -165,4 +165,4 @@ def _device_of(run: Run) -> Device | None:
 
 
 def _describe_optimizer(optimizer: str) -> str:
-    return "no optimizer" if optimizer == "none" else OPTIMIZERS.get(optimizer, optimizer)
+    return "no optimizer" if optimizer == "none" else OPTIMIZER_LABELS.get(optimizer, optimizer)

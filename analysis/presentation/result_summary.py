@@ -29,6 +29,7 @@ from analysis.presentation.stored_result import StoredResult
 from engine.catalog import WORKLOADS
 from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 from engine.search import does_not_fit
+from engine.spec import PURE_BF16
 from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
 
 
@@ -231,9 +232,10 @@ def paste(result: StoredResult) -> str | None:
     if workload is not None and workload.library == "torchvision":
         return f"DataLoader(dataset, batch_size={size}, shuffle=True)\naccumulation_steps = {accumulation}"
     lines = [f"per_device_train_batch_size={size}", f"gradient_accumulation_steps={accumulation}"]
-    lines += [f"{result.spec['precision']}=True"] if result.spec["precision"] != "fp32" else []
+    lines += [f"{result.spec['precision']}=True"] if result.spec["precision"] not in ("fp32", PURE_BF16) else []
     lines += ["gradient_checkpointing=True"] if result.spec.get("gradient_checkpointing") else []
-    return "\n".join(["TrainingArguments(", *(f"    {line}," for line in lines), ")"])
+    weights = ["# the model loaded with dtype=torch.bfloat16"] if result.spec["precision"] == PURE_BF16 else []
+    return "\n".join([*weights, "TrainingArguments(", *(f"    {line}," for line in lines), ")"])
 
 
 def _command_line(spec: Mapping[str, Any], size: int) -> str:

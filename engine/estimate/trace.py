@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..errors import EngineError, EstimateImpossible
 from ..measurement.step import TrainingStep, apply_precision
 from ..measurement.workloads import build
-from ..spec import MEMORY_STEPS, RunSpec
+from ..spec import MEMORY_STEPS, PURE_BF16, RunSpec
 from . import attention, fake_cuda
 from .batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
 from .hidden_devices import devices_hidden
@@ -77,6 +77,8 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
     Families of cards for which it would be another model are taken out of `alike`.
     """
+    if gpu is None and spec.precision == PURE_BF16 and spec.lora_rank is not None:
+        raise EstimateImpossible("a CPU's kernels then take 4 % more than a trace sees; measure it instead")
     apply_precision(spec.precision)
     return model_of_steps(step_maker(spec), conditions_for(gpu, spec.precision), alike)
 

@@ -75,6 +75,7 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "torchvision": _version("torchvision"),
         "transformers": _version("transformers"),
         "diffusers": _version("diffusers"),
+        "peft": _version("peft"),
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
         "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import WorkloadFailed
+from ..optimizers import OPTIMIZERS
 from ..spec import RunSpec
 from .workloads import Built
 
@@ -28,12 +29,13 @@ def apply_precision(precision: str) -> None:
 
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
-    """Make a new optimizer with PyTorch's own defaults (foreach where it would choose it); None for "none"."""
-    if name == "adamw":
-        return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    if name in ("sgd", "momentum"):
-        return torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.9 if name == "momentum" else 0.0)
-    return None
+    """Make a new optimizer of what the model learns; None for "none"."""
+    chosen = OPTIMIZERS[name]
+    if chosen.torch_class is None:
+        return None
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    made: torch.optim.Optimizer = getattr(torch.optim, chosen.torch_class)(learned, lr=LEARNING_RATE, **chosen.options)
+    return made
 
 
 class TrainingStep:
@@ -51,7 +53,7 @@ class TrainingStep:
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
         # scale 1: with the usual start of 65,536 the first steps overflow, and the optimizer would not run in them
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
-        self.keeps_state = spec.optimizer in ("momentum", "adamw")
+        self.keeps_state = OPTIMIZERS[spec.optimizer].state_copies > 0
         self.outputs: Any = None
         self.loss: Tensor | None = None
 

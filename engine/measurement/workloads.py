@@ -7,7 +7,9 @@ speed as trained ones, and nothing is downloaded. `pretrained` loads the hub's.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ from torch import Tensor, nn
 
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
-from ..spec import RunSpec
+from ..spec import PURE_BF16, RunSpec
 from .batches import Batch, make_batch
 from .torchvision_schemas import import_torchvision
 
@@ -55,13 +57,34 @@ def preload(model_id: str) -> None:
 
 def build(spec: RunSpec, device: torch.device) -> Built:
     """Build the workload of `spec` on `device`, in train or eval mode."""
-    model = _pretrained(spec) if spec.pretrained else _from_configuration(spec)
+    with _weights_of(spec.precision):
+        model = _pretrained(spec) if spec.pretrained else _from_configuration(spec)
+    if spec.lora_rank is not None:
+        model = _with_adapters(model, spec)
     if spec.gradient_checkpointing:
         _enable_checkpointing(spec, model)
     model.train(spec.mode == "train")
     model.to(device)
     usual = _classifier if spec.workload.library == "torchvision" else transformer
-    return _WRAPPERS.get(spec.workload.task, usual)(model, lambda n: make_batch(spec, n, device))
+    return _WRAPPERS.get(spec.workload.task, usual)(model, lambda n: _inputs(spec, n, device))
+
+
+@contextmanager
+def _weights_of(precision: str) -> Iterator[None]:
+    """Have new weights made in the precision of the training, because a trace cannot follow a conversion."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16 if precision == PURE_BF16 else usual)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
+def _inputs(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    batch = make_batch(spec, batch_size, device)
+    if spec.precision != PURE_BF16:
+        return batch
+    return {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in batch.items()}
 
 
 def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
@@ -168,7 +191,19 @@ def _pretrained(spec: RunSpec) -> nn.Module:
     if "pad_token_id" in workload.config:
         config: Any = model.config
         config.pad_token_id = workload.config["pad_token_id"]
-    return model.float()  # a hub checkpoint may be stored in half precision
+    return model.to(torch.get_default_dtype())  # a hub checkpoint may be stored in half precision
+
+
+def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
+    """Freeze the model and put adapters beside its linear layers; a classifier's new head is learned as a whole."""
+    peft = importlib.import_module("peft")
+    task = {"task_type": "SEQ_CLS"} if spec.workload.task == "text-classification" else {}
+    rank = spec.lora_rank or 1
+    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", **task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks for checkpointing by the name of transformers 4
+        adapted: nn.Module = peft.get_peft_model(model, config)
+    return adapted
 
 
 def _enable_checkpointing(spec: RunSpec, model: nn.Module) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..catalog import Workload
+from ..optimizers import OPTIMIZERS
 from ..result import DeviceFacts, Outcome, Probe, Purpose
 from ..units import format_bytes
 
@@ -16,10 +17,6 @@ _WHERE = {
     "backward": " in the backward pass",
     _OPTIMIZER_STEP: " in the optimizer step",
     _LOADING: " while the model was loaded",
-}
-_LESS_STATE = {
-    "adamw": "An optimizer with less state: AdamW keeps two extra copies of the parameters.",
-    "momentum": "SGD without momentum: momentum keeps an extra copy of the parameters.",
 }
 
 
@@ -53,7 +50,7 @@ def suggestions(
 ) -> list[str]:
     """Return what may make it fit, by what held the memory: activations only where they were part of the peak."""
     phase = None if refusal is None else refusal.failed_phase
-    less_state = [_LESS_STATE[optimizer]] if optimizer in _LESS_STATE and phase != _LOADING else []
+    less_state = _less_state(optimizer) if phase != _LOADING else []
     tries = [_more_memory(device)]
     if phase == _OPTIMIZER_STEP:  # activations are gone by then
         return tries + less_state
@@ -63,6 +60,14 @@ def suggestions(
         tries.append("Gradient checkpointing: stores fewer activations, but each step computes more.")
     tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
     return tries + less_state
+
+
+def _less_state(optimizer: str) -> list[str]:
+    chosen = OPTIMIZERS.get(optimizer)
+    if chosen is None or not chosen.state_copies:
+        return []
+    copies = "an extra copy" if chosen.state_copies == 1 else "two extra copies"
+    return [f"An optimizer with less state: {chosen.label} keeps {copies} of the parameters."]
 
 
 def _more_memory(device: DeviceFacts) -> str:

@@ -11,7 +11,7 @@ from django.contrib import admin
 from analysis.models import TERMINAL_STATES, IdempotencyKey, Measurement, Run, RunSetting, RunText, State, Throttle
 from engine.catalog import workload_ids
 from engine.result import MemoryByKind, Outcome, Probe, Purpose, Reason
-from engine.spec import OPTIMIZERS, PRECISIONS
+from engine.spec import OPTIMIZER_LABELS, PRECISIONS
 from tests.factories import make_device, make_run
 
 
@@ -57,5 +57,5 @@ def test_every_table_that_says_something_to_people_is_in_the_admin_panel():
 def test_every_word_of_the_engine_fits_its_column():
     lengths = {field.name: field.max_length for field in (*Run._meta.fields, *Measurement._meta.fields)}
     words = {"outcome": Outcome, "purpose": Purpose, "boundary_reason": Reason}
-    words |= {"precision": PRECISIONS, "optimizer": OPTIMIZERS, "model": workload_ids()}
+    words |= {"precision": PRECISIONS, "optimizer": OPTIMIZER_LABELS, "model": workload_ids()}
     assert [word for column, all_words in words.items() for word in all_words if len(word) > lengths[column]] == []

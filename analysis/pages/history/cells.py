@@ -25,7 +25,7 @@ from analysis.presentation.formatting import (
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
-from engine.spec import OPTIMIZERS
+from engine.spec import OPTIMIZER_LABELS
 
 ABSENT = "–"
 
@@ -193,7 +193,7 @@ _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "gpu": lambda row: row.device_name,
     "place": _place,
     "precision": lambda row: row.run.precision,
-    "optimizer": lambda row: OPTIMIZERS.get(row.run.optimizer, row.run.optimizer),
+    "optimizer": lambda row: OPTIMIZER_LABELS.get(row.run.optimizer, row.run.optimizer),
     "largest": _largest,
     "recommended": _recommended,
     "speedup": _speedup,

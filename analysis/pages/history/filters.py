@@ -41,7 +41,7 @@ from analysis.runs.run_settings import FILTERED, rows_with
 from analysis.runs.run_text import ids_with_words, with_words
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
-from engine.spec import OPTIMIZERS, PRECISIONS
+from engine.spec import OPTIMIZER_LABELS, PRECISIONS
 
 FEW = 10_000
 """Up to this many runs are looked up by id; with more, the list is read in its order until a page is full."""
@@ -118,7 +118,7 @@ class RunFilter(FilterSet):
         error_messages={"invalid_choice": "there is no such device"},
     )
     precision = ChoiceFilter(choices=_SHORT, label="Precision", empty_label="any")
-    optimizer = ChoiceFilter(choices=tuple(OPTIMIZERS.items()), label="Optimizer", empty_label="any")
+    optimizer = ChoiceFilter(choices=tuple(OPTIMIZER_LABELS.items()), label="Optimizer", empty_label="any")
     largest_min = WholeNumberFilter(
         field_name="largest_batch_size", lookup_expr="gte", label="Largest, from", min_value=0
     )

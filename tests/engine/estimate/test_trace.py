@@ -18,6 +18,7 @@ from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, profiled_step, recorded
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, build
+from engine.optimizers import OPTIMIZERS
 from engine.spec import MEMORY_STEPS, RunSpec
 
 CPU = torch.device("cpu")
@@ -48,13 +49,26 @@ def real_peak(spec, batch_size):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"precision": "bf16"}, {"precision": "fp16", "mode": "eval"}, {"optimizer": "momentum"}],
-    ids=["fp32", "bf16", "fp16 eval", "momentum"],
+    [
+        {},
+        {"precision": "bf16"},
+        {"precision": "fp16", "mode": "eval"},
+        {"precision": "bf16-pure"},
+        {"lora_rank": 8},
+        {"lora_rank": 8, "precision": "bf16"},
+        *({"optimizer": name} for name in OPTIMIZERS.keys() - {"adamw"}),
+    ],
+    ids=str,
 )
 def test_a_transformer_s_trace_is_the_real_step_within_a_hundred_bytes(changes):
     spec = tiny(**changes)
     traced = trace.record(trace.step_maker(spec), 16, ON_CPU).peak_live_bytes()
     assert traced == pytest.approx(real_peak(spec, 16), abs=100)
+
+
+def test_adapters_in_pure_bf16_on_a_cpu_are_not_estimated():
+    with pytest.raises(EstimateImpossible, match="measure it"):
+        trace.memory_model(tiny(lora_rank=8, precision="bf16-pure"), None)
 
 
 def test_checkpointing_lacks_only_the_random_state_that_it_keeps():

@@ -6,6 +6,7 @@ import torch
 from engine import measure
 from engine.catalog import TASK_LABELS, WORKLOADS
 from engine.errors import SpecError, WeightsUnavailable
+from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
 from engine.spec import RunSpec
 
@@ -70,6 +71,29 @@ def test_a_model_whose_weights_alone_exceed_the_limit_is_not_built():
     result = measure(RunSpec("llama-3.1-8b", device="cpu"), estimates=False)
     assert result.boundary.largest_batch_size == 0
     assert "the weights alone take" in result.probes[-1].error_message
+
+
+def test_with_a_lora_rank_only_the_adapters_and_the_head_are_learned():
+    model = build(RunSpec("bert-tiny", lora_rank=4), torch.device("cpu")).model
+    learned = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert learned
+    assert all("lora_" in name or "classifier" in name for name in learned)
+
+
+def test_a_model_outside_transformers_has_no_adapters():
+    with pytest.raises(SpecError, match="lora_rank"):
+        RunSpec("resnet18", lora_rank=4)
+
+
+def test_in_pure_bf16_weights_gradients_and_state_are_halves():
+    step = TrainingStep(
+        RunSpec("bert-tiny", sequence_length=8, precision="bf16-pure"),
+        build(RunSpec("bert-tiny", sequence_length=8, precision="bf16-pure"), torch.device("cpu")),
+        torch.device("cpu"),
+    )
+    step(2)
+    moments = [tensor for tensor in step.state_tensors() if tensor.dim()]
+    assert {t.dtype for t in (*step.built.model.parameters(), *step.gradients(), *moments)} == {torch.bfloat16}
 
 
 def test_a_model_that_has_no_loss_in_eval_mode_refuses_it():
