@@ -36,7 +36,8 @@ def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     """Name the settings of a run, in short; rarer settings with their default are left out."""
     if "command" in spec:
         whole = ["whole run"] if spec.get("whole_run") else []
-        line = shlex.join(spec["command"])
+        function = spec.get("function")
+        line = f"function {function}" if function else shlex.join(spec["command"])
         return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *whole]
     described = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
     for name in TRAINING_SETTINGS:

@@ -239,7 +239,10 @@ def paste(result: StoredResult) -> str | None:
 
 
 def _command_line(spec: Mapping[str, Any], size: int) -> str:
-    """Write the command with the batch size; where it gets in elsewhere, say how it was set."""
+    """Write the command or the call with the batch size; where it gets in elsewhere, say how it was set."""
+    if function := spec.get("function"):
+        module, _, name = function.partition(":")
+        return f"from {module} import {name.partition('.')[0]}\n\nstep = {name}({size})"
     line = shlex.join(part.replace(BATCH_SIZE, str(size)) for part in spec["command"])
     return line if spec["batch"] == "template" else f"# {BATCH_WAYS[spec['batch']]}: {size}\n{line}"
 

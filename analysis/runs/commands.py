@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -20,17 +19,21 @@ from django.conf import settings
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.spec import memory_limit_bytes
-from engine.tune.spec import TuneSpec, masked
+from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command, masked
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _FIXED = ("command", "batch", "name", "directory", "device")
 SETTABLE = tuple(each.name for each in fields(TuneSpec) if each.name not in _FIXED)
 SET_BY_DEFAULT = ("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds", "whole_run")
+SET_OF_FUNCTIONS = tuple(name for name in SET_BY_DEFAULT if name != "whole_run")  # they have no epoch to shorten
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCommand:
-    """A command with its name, and the settings that a person may choose when they start it."""
+    """A command with its name, and the settings that a person may choose when they start it.
+
+    A function is a command that the engine makes: a Python that calls it and runs its steps.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -45,12 +48,24 @@ class RegisteredCommand:
         for name in self.settings:
             if name not in SETTABLE:
                 raise SpecError("settings", f"{name!r} cannot be offered; one of {', '.join(SETTABLE)}")
+            if name == "whole_run" and self.batch == FUNCTION:
+                raise SpecError("settings", f"{name!r} cannot be offered: a function has no epoch to shorten")
         self.spec({})
 
     @property
     def shown(self) -> str:
-        """The command line, without what looks like a secret."""
-        return shlex.join(masked(self.command))
+        """The function, or the command line without what looks like a secret."""
+        return self.function or shlex.join(masked(self.command))
+
+    @property
+    def function(self) -> str | None:
+        """What is registered as `package.module:function`; None for a command."""
+        return self.spec({}).function
+
+    @property
+    def python(self) -> str | None:
+        """The Python that runs the function, where the administrator named one."""
+        return self.command[0] if self.function and self.command[0] != OWN_PYTHON else None
 
     def spec(self, given: Mapping[str, Any]) -> TuneSpec:
         """Return what is started with these settings. Raises SpecError, also for a setting that is not offered."""
@@ -106,9 +121,9 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     now = ([*masked(known.command)], known.directory, known.batch)
     if now != ([*stored["command"]], stored["directory"], stored["batch"]):
         raise SpecError("command", f"{stored['name']} was changed since this run was requested: start it again")
-    if shutil.which(known.command[0]) is None:
-        raise SpecError("command", f"{known.command[0]!r} is no program that can be found on this host")
-    return known.spec_with(given)
+    spec = known.spec_with(given)
+    spec.check_program()
+    return spec
 
 
 @lru_cache(maxsize=1)
@@ -135,17 +150,39 @@ def _read(path: Path, _: int) -> dict[str, RegisteredCommand]:
 
 
 def _command(table: Mapping[str, Any]) -> RegisteredCommand:
-    kinds = {"name": str, "command": list, "batch": str, "directory": str, "description": str, "settings": list}
+    kinds = {"name": str, "command": list, "function": str, "python": str, "batch": str, "directory": str}
+    kinds |= {"description": str, "settings": list}
     for name, value in table.items():
         if name not in kinds:
             raise SpecError(name, f"unknown key; allowed are {', '.join(kinds)}")
         if not isinstance(value, kinds[name]) or (kinds[name] is list and not all(isinstance(v, str) for v in value)):
             raise SpecError(name, "must be a list of texts" if kinds[name] is list else "must be text")
-    for name in ("name", "command"):
-        if name not in table:
-            raise SpecError(name, "is missing")
+    if "name" not in table:
+        raise SpecError("name", "is missing")
+    _check_one_kind(table)
     directory = table.get("directory")
     if directory is not None and not (Path(directory).is_absolute() and Path(directory).is_dir()):
         raise SpecError("directory", f"{directory} is no folder with an absolute path")
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
+    python = values.pop("python", None)
+    if (function := values.pop("function", None)) is not None:
+        values |= {"command": function_command(function, python), "batch": FUNCTION}
+        values.setdefault("settings", SET_OF_FUNCTIONS)
     return RegisteredCommand(**values)
+
+
+def _check_one_kind(table: Mapping[str, Any]) -> None:
+    """Raise SpecError unless it is a command or a function, with what belongs to it."""
+    if "function" in table and "command" in table:
+        raise SpecError("function", "stands beside a command: register exactly one of them")
+    if "function" not in table and "command" not in table:
+        raise SpecError("command", "is missing, and so is function: register exactly one of them")
+    if "function" in table and "batch" in table:
+        raise SpecError("batch", "a function is called with its batch size: leave it out")
+    if "function" not in table and table.get("batch") == FUNCTION:
+        raise SpecError("batch", "is of functions: name one as function, in place of the command")
+    python = table.get("python")
+    if python is not None and "function" not in table:
+        raise SpecError("python", "is for a function; a command begins with its own program")
+    if python is not None and not (Path(python).is_absolute() and Path(python).is_file()):
+        raise SpecError("python", f"{python} is no program with an absolute path")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import shutil
 import sys
 import time
 from functools import partial
@@ -17,7 +16,7 @@ from ..program import PROGRAM
 from ..result_file import write_result
 from ..spec import memory_limit_bytes
 from ..tune.run import TuneResult, device_held, tune
-from ..tune.spec import BATCH_SIZE, BATCH_WAYS, OUT, TuneSpec
+from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, function_command
 from .console import Console, details, summary
 from .exit_status import exit_status
 from .options import add_search_options
@@ -28,6 +27,7 @@ DESCRIPTION = f"""Find the exact largest batch size that a training command trai
   {PROGRAM} tune -- python train.py --lr 3e-4 --batch-size {BATCH_SIZE}
   {PROGRAM} tune --batch hf -- torchrun --nproc-per-node 2 run_clm.py config.yaml
   {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
+  {PROGRAM} tune --function package.module:make_step
 
 Each start trains a few optimizer steps, is watched from inside, and is ended. The script stays as it is. {OUT} in the
 command is a fresh folder of each start. Exit status: as a measurement has them, and 9 when the command cannot be tuned.
@@ -60,8 +60,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _tune(options: argparse.Namespace, command: list[str]) -> int:
     spec = _spec(options, command)
-    if shutil.which(spec.command[0]) is None:
-        raise SpecError("command", f"{spec.command[0]!r} is no program that can be found")
+    spec.check_program()
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
     with device_held(spec, wait_seconds=math.inf if options.wait_for_device else 0.0):
         result = tune(spec, emit, keep=partial(_keep, options.result_file))
@@ -73,13 +72,22 @@ def _tune(options: argparse.Namespace, command: list[str]) -> int:
 
 
 def _spec(options: argparse.Namespace, command: list[str]) -> TuneSpec:
-    names = TuneSpec.__dataclass_fields__.keys() - {"command", "memory_limit_bytes"}
+    names = [*(TuneSpec.__dataclass_fields__.keys() - {"command", "memory_limit_bytes"}), "function", "python"]
     given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if options.spec is not None:
         return _spec_of(options.spec, [*given, *command])
     if options.memory_limit is not None:
         given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
-    return TuneSpec(tuple(command), **given)
+    function, python = given.pop("function", None), given.pop("python", None)
+    if function is None and python is not None:
+        raise SpecError("python", "is for --function; a command begins with its own program")
+    if function is None:
+        return TuneSpec(tuple(command), **given)
+    if command:
+        raise SpecError("function", "is tuned in place of a command: leave out what stands behind --")
+    if "batch" in given:
+        raise SpecError("batch", "a function is called with its batch size: leave out --batch")
+    return TuneSpec(function_command(function, python), batch=FUNCTION, **given)
 
 
 def _spec_of(document: str, others: list[str]) -> TuneSpec:
@@ -99,13 +107,15 @@ def _keep(path: Path | None, result: TuneResult) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} tune",
-        usage=f"{PROGRAM} tune [options] -- COMMAND WITH {BATCH_SIZE}",
+        usage=f"{PROGRAM} tune [options] (-- COMMAND WITH {BATCH_SIZE} | --function TARGET)",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     ways = "; ".join(f"{way}: {text}" for way, text in BATCH_WAYS.items())
     add("--batch", help=f"how the batch size gets into the command. {ways}")
+    add("--function", metavar="TARGET", help="package.module:function to tune in place of a command; see make_step")
+    add("--python", metavar="PROGRAM", help="the Python that runs the function; left out, the one that runs this")
     whole = "train the largest rows of the data, then let the script evaluate and save: what a whole run needs"
     add("--whole-run", action="store_true", default=None, help=whole)
     add("--spec", metavar="JSON", help="the whole TuneSpec as JSON instead of options and command")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +18,8 @@ from ..errors import SpecError
 from .forked import MakeStep, begin_fork, check_fork
 from .launch import HOOK_VARIABLE, Begin
 from .run import Emit, TuneResult, device_held, tune
-from .spec import FunctionSpec
+from .spec import TARGET, FunctionSpec
 from .warm import WarmServer
-
-TARGET = re.compile(r"[\w.]+:[\w.]+")
 
 
 def tune_function(

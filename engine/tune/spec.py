@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import Field, asdict, dataclass, fields
@@ -16,7 +17,9 @@ from ..spec import RunSpec, check_device_name, check_settings, check_start
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
 """Placeholders of a command: the batch size of a start, and a fresh folder of that start."""
-VARIABLE = "MEMORYMARK_BATCH_SIZE"
+OWN_PYTHON, STEP_MODULE = "{python}", "memorymark_step"
+"""Of the command of a function: the Python that MemoryMark itself runs in, and the module of the hook that runs it."""
+VARIABLE, FUNCTION = "MEMORYMARK_BATCH_SIZE", "function"
 BATCH_WAYS = {
     "template": f"the command holds {BATCH_SIZE}",
     "hf": "per_device_train_batch_size of a Hugging Face Trainer is set",
@@ -24,6 +27,7 @@ BATCH_WAYS = {
     "steps": "the batch_size of the loader in memorymark.steps(loader) is set",
     "env": f"the command reads the environment variable {VARIABLE}",
 }
+TARGET = re.compile(r"[\w.]+:[\w.]+")
 _SECRET = re.compile(r"(token|secret|passw|api[-_]?key|credential)", re.IGNORECASE)
 _OPTION = re.compile(r"^(--?[\w.-]+=|[A-Za-z_]\w*=)")
 HIDDEN = "***"
@@ -33,6 +37,13 @@ _OF_RUN: dict[str, Field[Any]] = {each.name: each for each in fields(RunSpec)}
 def _shared(name: str) -> Any:
     """Declare a setting that a run of a catalogue's model has, too: the same default, label and bounds."""
     return dataclass_field(default=_OF_RUN[name].default, metadata=_OF_RUN[name].metadata)
+
+
+def function_command(function: str, python: str | None = None) -> tuple[str, ...]:
+    """Return the command that runs the steps of `package.module:function`; with MemoryMark's own Python by default."""
+    if not TARGET.fullmatch(function):
+        raise SpecError("function", f"{function[:80]!r} is no package.module:function")
+    return (python or OWN_PYTHON, "-m", STEP_MODULE, function, BATCH_SIZE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +93,9 @@ class TuneSpec(Limits):
             raise SpecError("whole_run", "must be true or false")
         if any("\0" in part for part in self.command):
             raise SpecError("command", "holds a NUL character, which no program can be given")
+        if self.batch == FUNCTION:
+            self._check_function()
+            return
         if self.batch not in BATCH_WAYS:
             raise SpecError("batch", f"{self.batch[:80]!r} is not offered; one of {', '.join(BATCH_WAYS)}")
         has_placeholder = any(BATCH_SIZE in part for part in self.command)
@@ -93,11 +107,34 @@ class TuneSpec(Limits):
         if self.batch != "template" and has_placeholder:
             raise SpecError("batch", f"is {self.batch}, and the command holds {BATCH_SIZE} too: one of them only")
 
+    def _check_function(self) -> None:
+        target = next((part for part in self.command[3:4] if TARGET.fullmatch(part)), None)
+        if target is None or self.command[1:] != function_command(target)[1:]:
+            raise SpecError("batch", "function is of --function package.module:function, not of a command")
+        if self.whole_run:
+            raise SpecError("whole_run", "a function has no epoch that could be shortened")
+
+    def check_program(self) -> None:
+        """Raise SpecError where the program to be started cannot be found here."""
+        if shutil.which(self.program) is None:
+            field = "python" if self.function else "command"
+            raise SpecError(field, f"{self.program!r} is no program that can be found on this host")
+
+    @property
+    def function(self) -> str | None:
+        """The function that the command runs, as `package.module:function`; None for a command of somebody's own."""
+        return self.command[3] if self.batch == FUNCTION else None
+
+    @property
+    def program(self) -> str:
+        """What is started: the command's first word."""
+        return sys.executable if self.function and self.command[0] == OWN_PYTHON else self.command[0]
+
     @property
     def model(self) -> str:
-        """What is tuned, in a word: its name, else that of the script, or of the module after `-m`."""
-        if self.name is not None:
-            return self.name
+        """What is tuned, in a word: its name, else the function, the script, or the module after `-m`."""
+        if self.name is not None or self.function is not None:
+            return self.name or self.function or ""
         parts = [part for part in self.command if BATCH_SIZE not in part]
         script = next((part for part in parts if part.endswith(".py")), None)
         if script is not None:
@@ -108,7 +145,10 @@ class TuneSpec(Limits):
     @property
     def files(self) -> tuple[str, ...]:
         """Where its script may be found."""
-        return self.command
+        if self.function is None:
+            return self.command
+        module = self.function.partition(":")[0].replace(".", "/")
+        return (f"{module}.py", f"{module}/__init__.py")
 
     @property
     def python_path(self) -> tuple[str, ...]:
@@ -117,11 +157,12 @@ class TuneSpec(Limits):
 
     def arguments(self, batch_size: int, out: str) -> list[str]:
         """Return the command of one start. Other braces stay as they are."""
-        return [part.replace(BATCH_SIZE, str(batch_size)).replace(OUT, out) for part in self.command]
+        parts = (self.program, *self.command[1:])
+        return [part.replace(BATCH_SIZE, str(batch_size)).replace(OUT, out) for part in parts]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document. What looks like a secret on the command line is hidden."""
-        return {**asdict(self), "model": self.model, "command": masked(self.command)}
+        return {**asdict(self), "model": self.model, "function": self.function, "command": masked(self.command)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TuneSpec:
@@ -155,7 +196,7 @@ class FunctionSpec(Limits):
     @property
     def batch(self) -> str:
         """How the batch size gets in: as the argument of the function."""
-        return "function"
+        return FUNCTION
 
     @property
     def whole_run(self) -> bool:
@@ -179,7 +220,7 @@ class FunctionSpec(Limits):
 
     def arguments(self, batch_size: int, _: str) -> list[str]:
         """Return the command of one start in a fresh process."""
-        return [sys.executable, "-m", "memorymark_step", self.function, str(batch_size)]
+        return [sys.executable, "-m", STEP_MODULE, self.function, str(batch_size)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document."""

@@ -42,10 +42,24 @@ def test_a_command_is_queued_by_its_name(alice_client: Client) -> None:
     assert (run.model, run.needs_bytes) == ("tagger", 512 * 2**20)
 
 
+def test_a_command_that_is_not_registered_is_not_found(alice_client: Client) -> None:
+    response = start(alice_client, "other")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+    assert not Run.objects.exists()
+
+
+def test_a_function_is_listed_as_one_and_started_like_a_command(alice_client: Client, settings) -> None:
+    settings.COMMANDS_FILE.write_text('[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n')
+    (command,) = alice_client.get(PATH).json()["results"]
+    assert (command["function"], command["batch"]) == ("lab.train:make_step", "function")
+    assert "whole_run" not in command["settings"]
+    assert start(alice_client).status_code == 202
+    assert Run.objects.get().spec["function"] == "lab.train:make_step"
+
+
 @pytest.mark.parametrize(
     ("name", "body", "field"),
     [
-        ("other", {}, "command"),
         ("tagger", {"command": ["sh"]}, "command"),
         ("tagger", {"max_batch_size": 0}, "max_batch_size"),
         ("tagger", {"nonsense": 1}, "nonsense"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from engine.errors import SpecError
 from tests.factories import make_device
 
 TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc", "{batch_size}"]\n'
+FUNCTION = '[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n'
 
 
 @pytest.fixture
@@ -60,7 +62,16 @@ def test_a_request_never_changes_the_command_itself(register, name: str) -> None
     ("text", "problem"),
     [
         ("[[command", "is no TOML file"),
-        ('[[command]]\nname = "a"\n', "command 1: command: is missing"),
+        ('[[command]]\nname = "a"\n', "command 1: command: is missing, and so is function"),
+        (TRAIN + 'function = "lab.train:make_step"\n', "function: stands beside a command"),
+        (FUNCTION.replace("lab.train:make_step", "train.py"), "function: 'train.py' is no package.module:function"),
+        (FUNCTION + "function = 1\n", "is no TOML file"),
+        (FUNCTION + 'batch = "env"\n', "batch: a function is called with its batch size"),
+        (FUNCTION + 'python = "python3"\n', "python: python3 is no program with an absolute path"),
+        (FUNCTION + 'python = "/no/such/python"\n', "is no program with an absolute path"),
+        (FUNCTION + 'settings = ["whole_run"]\n', "settings: 'whole_run' cannot be offered"),
+        (TRAIN + f'python = "{sys.executable}"\n', "python: is for a function"),
+        (TRAIN + 'batch = "function"\n', "batch: is of functions"),
         (TRAIN + TRAIN, "tagger is registered twice"),
         (TRAIN.replace("tagger", "Tag ger"), "must be small letters"),
         (TRAIN.replace("tagger", "bert"), "no model's id"),
@@ -91,6 +102,30 @@ def test_a_file_that_is_no_text_is_refused_and_no_page_breaks(register, settings
     os.utime(settings.COMMANDS_FILE, ns=(99, 99))
     (error,) = check_commands()
     assert "is no TOML file" in error.msg
+
+
+def test_a_registered_function_is_a_command_that_calls_it(register) -> None:
+    register(FUNCTION)
+    spec = command_spec("tagger", {"current_batch_size": 4})
+    assert (spec.model, spec.function, spec.program) == ("tagger", "lab.train:make_step", sys.executable)
+    assert spec.arguments(4, "")[1:] == ["-m", "memorymark_step", "lab.train:make_step", "4"]
+    with pytest.raises(SpecError, match="whole_run: cannot be set for tagger"):
+        command_spec("tagger", {"whole_run": True})
+
+
+def test_a_function_is_run_by_the_python_that_was_named(register) -> None:
+    register(FUNCTION + f'python = "{sys.executable}"\n')
+    assert command_spec("tagger", {}).command[0] == sys.executable
+
+
+@pytest.mark.django_db
+def test_a_function_that_was_changed_since_is_not_started(register) -> None:
+    register(FUNCTION)
+    run = made_run()
+    assert (run.spec["function"], spec_to_start(run.spec).function) == ("lab.train:make_step",) * 2
+    register(FUNCTION.replace("make_step", "make_other"))
+    with pytest.raises(SpecError, match="was changed since this run was requested"):
+        spec_to_start(run.spec)
 
 
 @pytest.mark.django_db

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import Http404
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -40,6 +41,9 @@ class CommandSerializer(serializers.Serializer[RegisteredCommand]):
     name = serializers.CharField()
     description = serializers.CharField()
     command = serializers.SerializerMethodField()
+    function = serializers.CharField(
+        allow_null=True, help_text="Of a registered function: package.module:function. The command is then made of it."
+    )
     batch = serializers.CharField(help_text="How the batch size gets into the command.")
     settings = serializers.ListField(child=serializers.CharField(), help_text="What a run of it may set.")
 
@@ -72,10 +76,12 @@ class CommandRuns(StrictView):
         operation_id="commands_run",
         parameters=openapi_parameters.ACCEPTED,
         request=_BODY,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(404, 409, 422)},
     )
     def post(self, request: Request, name: str) -> Response:
         """Queue a run that finds the command's largest batch size. Poll its Location until it is over."""
+        if name not in registered_commands():
+            raise Http404
         body, user = body_object(request), signed_in_user(request)
         run, is_replay = run_once(request, body, lambda: run_create(**command_submission(name, body, user)))
         return accepted(run, request, is_replay=is_replay)

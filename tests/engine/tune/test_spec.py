@@ -3,9 +3,10 @@
 import pytest
 
 from engine.errors import SpecError
-from engine.tune.spec import TuneSpec, masked
+from engine.tune.spec import TuneSpec, function_command, masked
 
 COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{out}")
+FUNCTION = function_command("lab.train:make_step")
 
 
 @pytest.mark.parametrize(
@@ -20,12 +21,28 @@ COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{o
         (COMMAND, {"start_batch_size": 8, "max_batch_size": 4}, "start_batch_size"),
         (COMMAND, {"current_batch_size": True}, "current_batch_size"),
         (COMMAND, {"whole_run": "no"}, "whole_run"),
+        (COMMAND, {"batch": "function"}, "batch"),
+        (FUNCTION, {"whole_run": True, "batch": "function"}, "whole_run"),
     ],
 )
 def test_what_is_not_allowed_is_refused_with_its_field(command: tuple[str, ...], changes: dict, field: str) -> None:
     with pytest.raises(SpecError) as refused:
         TuneSpec(command, **changes)
     assert refused.value.field == field
+
+
+def test_a_function_is_named_and_its_module_is_its_script() -> None:
+    spec = TuneSpec(FUNCTION, batch="function")
+    assert (spec.model, spec.to_dict()["function"]) == ("lab.train:make_step",) * 2
+    assert spec.files == ("lab/train.py", "lab/train/__init__.py")
+    assert TuneSpec.from_dict({"command": list(FUNCTION), "batch": "function"}) == spec
+
+
+def test_a_python_that_cannot_be_found_is_refused_by_its_name() -> None:
+    for spec, field in ((function_command("a:b", "/no/python"), "python"), (("/no/python", "{batch_size}"), "command")):
+        with pytest.raises(SpecError) as refused:
+            TuneSpec(spec, batch="function" if field == "python" else "template").check_program()
+        assert refused.value.field == field
 
 
 def test_the_placeholders_are_filled_in_and_other_braces_stay() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,27 @@ def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
 def test_a_loader_in_the_one_line_draws_the_size_to_be_tried() -> None:
     result = tuned(*ONE_START, "--batch", "steps", *script("one_line.py"), PYTHONPATH=str(ROOT))
     assert (result["boundary"], result["spec"]["batch"]) == (AT_THE_MAXIMUM, "steps")
+
+
+def test_a_function_of_a_module_is_tuned_by_its_name(tmp_path: Path) -> None:
+    shutil.copy(SCRIPTS / "module_with_step.py", tmp_path)
+    result = tuned(*ONE_START, "--function", "module_with_step:make_step", PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert (result["boundary"], result["spec"]["function"]) == (AT_THE_MAXIMUM, "module_with_step:make_step")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("--function", "a:b", "--", "python"), "function"),
+        (("--function", "train.py"), "function"),
+        (("--function", "a:b", "--batch", "env"), "batch"),
+        (("--function", "a:b", "--whole-run"), "whole_run"),
+        (("--function", "a:b", "--python", "/no/python"), "python"),
+        (("--python", sys.executable, "--", "train", "{batch_size}"), "python"),
+    ],
+)
+def test_what_does_not_belong_to_a_function_is_refused_by_its_name(arguments: tuple[str, ...], field: str) -> None:
+    assert tuned(*arguments, status=2)["error"]["field"] == field
 
 
 def test_a_gan_that_reads_the_environment_is_tuned() -> None:

@@ -35,6 +35,15 @@ def test_each_command_is_shown_with_the_fields_it_offers(device: Device, alice_c
         assert f'name="tagger-{name}"' in text
 
 
+def test_a_function_is_shown_as_one(device: Device, settings, alice_client: Client) -> None:
+    settings.COMMANDS_FILE.write_text('[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n')
+    text = alice_client.get("/commands/").content.decode()
+    assert '<pre tabindex="0">lab.train:make_step</pre>' in text
+    assert "Run by the portal’s own Python" in text
+    start(alice_client, device)
+    assert "function lab.train:make_step" in alice_client.get(Run.objects.get().get_absolute_url()).content.decode()
+
+
 def test_a_sent_form_queues_a_run_of_the_command(device: Device, alice_client: Client) -> None:
     response = start(alice_client, device, memory_limit_bytes="512MiB", whole_run="on")
     run = Run.objects.get()
