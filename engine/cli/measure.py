@@ -24,7 +24,7 @@ from ..runner import Emit, Hold, measure
 from ..spec import RunSpec, memory_limit_bytes
 from .console import Console, check_answer, details, summary
 from .exit_status import exit_status
-from .options import add_search_options, add_settings, settings_given, spec_of
+from .options import WAIT_REMEDY, add_search_options, add_settings, settings_given, spec_of
 from .output import print_json
 
 VALIDATED_MODELS = ("bert", "gpt2", "resnet")
@@ -42,7 +42,7 @@ def measure_command(arguments: list[str], *, description: str) -> int:
         if options.events:
             seconds = round(time.monotonic() - started, 3)
             print_json({"event": "error", "seconds": seconds, "error": error.to_dict()})
-        remedy = "; --wait-for-device waits until it is free" if isinstance(error, DeviceBusy) else ""
+        remedy = WAIT_REMEDY if isinstance(error, DeviceBusy) else ""
         sys.stderr.write(f"error: {error}{remedy}\n")
         return error.exit_status
 

@@ -10,6 +10,9 @@ from ..errors import SpecError
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS, RunSpec
 
+WAIT_REMEDY = "; --wait-for-device waits until it is free"
+"""What helps where the device is busy."""
+
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options of the training settings. Their default is the spec's."""

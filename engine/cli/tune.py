@@ -11,15 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import EngineError, SpecError
+from ..errors import DeviceBusy, EngineError, SpecError
 from ..program import PROGRAM
 from ..result_file import write_result
 from ..spec import memory_limit_bytes
-from ..tune.run import TuneResult, device_held, tune
+from ..tune.devices import devices_held
+from ..tune.run import TuneResult, tune
 from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, function_command
 from .console import Console, details, summary
 from .exit_status import exit_status
-from .options import add_search_options
+from .options import WAIT_REMEDY, add_search_options
 from .output import print_json
 
 DESCRIPTION = f"""Find the exact largest batch size that a training command trains, by starting it a few times.
@@ -47,7 +48,8 @@ def main(arguments: list[str]) -> int:
             print_json({"event": "error", "seconds": round(time.monotonic() - started, 3), **report})
         elif options.json:
             print_json(report)
-        sys.stderr.write(f"error: {error}\n")
+        remedy = WAIT_REMEDY if isinstance(error, DeviceBusy) else ""
+        sys.stderr.write(f"error: {error}{remedy}\n")
         return error.exit_status
 
 
@@ -62,7 +64,12 @@ def _tune(options: argparse.Namespace, command: list[str]) -> int:
     spec = _spec(options, command)
     spec.check_program()
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
-    with device_held(spec, wait_seconds=math.inf if options.wait_for_device else 0.0):
+
+    def on_wait(busy: str) -> None:
+        emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
+
+    wait_seconds = math.inf if options.wait_for_device else 0.0
+    with devices_held(spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=on_wait):
         result = tune(spec, emit, keep=partial(_keep, options.result_file))
     if options.json:
         print_json(result.to_dict())

@@ -162,6 +162,24 @@ def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[Devic
     return found
 
 
+def visible_uuids(nvml: Any, visible_devices: str | None, order: str | None) -> tuple[str, ...]:
+    """Return the uuids of the cards and instances that a process sees; empty without NVIDIA's driver.
+
+    `order` is CUDA_DEVICE_ORDER. Without it CUDA counts the fastest card first, the driver by the bus: where the cards
+    differ, a number may mean any of them, and all are returned.
+    """
+    listed: list[tuple[int, str, str]] = []
+    for index, card in _cards(nvml):
+        with suppress(nvml.NVMLError):  # a card that fell off the bus must not hide the others
+            name = nvml.nvmlDeviceGetName(card)
+            listed += [(index, name, nvml.nvmlDeviceGetUUID(each)) for each in _devices_of(nvml, card)]
+    names_given = None if visible_devices is None else _split_names(visible_devices)
+    is_counted_alike = order == "PCI_BUS_ID" or len({name for _, name, _ in listed}) == 1
+    if names_given is None or (not is_counted_alike and any(name.isdigit() for name in names_given)):
+        return tuple(uuid for _, _, uuid in listed)
+    return tuple(uuid for index, _, uuid in listed if _is_named(names_given, (str(index), uuid)))
+
+
 def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
     """Index and handle of every card that answers."""
     count = 0

@@ -2,6 +2,7 @@
 
 - `spec`: what is requested: the command or function, how the batch size gets in, the limits of the search.
 - `hook`: what runs inside the training and notes steps, batches and memory; it imports nothing of the engine.
+- `devices`: which devices a training may use, and their locks.
 - `launch`: starts the command under a guardian, collects what the hook noted, ends all of its processes.
 - `function`, `forked`: the same of a function, in fresh processes or in forks of the program that holds it.
 - `warm`, `server`: the same by forks of a process that has imported the function's module once.

@@ -15,9 +15,10 @@ from operator import attrgetter
 from typing import Any
 
 from ..errors import SpecError
+from .devices import devices_held
 from .forked import MakeStep, begin_fork, check_fork
 from .launch import HOOK_VARIABLE, Begin
-from .run import Emit, TuneResult, device_held, tune
+from .run import Emit, TuneResult, tune
 from .spec import TARGET, FunctionSpec
 from .warm import WarmServer
 
@@ -34,7 +35,7 @@ def tune_function(
     spec, begin = _spec_of(make_step, limits)
     if begin is None and is_warm:
         spec = replace(spec, starting="warm")
-    with device_held(spec, f"memorymark.tune({spec.function})"):
+    with devices_held(spec, f"memorymark.tune({spec.function})"):
         if spec.starting == "warm":
             with WarmServer(spec) as server:
                 return tune(spec, emit, begin=server.begin)

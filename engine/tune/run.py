@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,14 +12,13 @@ from typing import Any
 
 from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
-from ..machine import host
-from ..machine.device_lock import held_for_command
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from ..search.boundary import boundary_of_search, with_current_size_note, with_note
 from ..search.reserve import edge_size
 from ..search.unguided import Found
-from ..spec import CPU_DEFAULT_LIMIT_BYTES, SCHEMA
+from ..spec import SCHEMA
 from ..speed.comparison import Comparison
+from .devices import facts_of
 from .disk import changed_files
 from .evidence import Ended, Evidence, check_memory_rises, evidence_of
 from .launch import Begin, Watching, begin_command, start
@@ -79,13 +77,6 @@ def tune(
     `begin` makes a start; left out, the spec's command is started.
     """
     return _Tuning(spec, emit, keep, begin or partial(begin_command, spec)).run()
-
-
-def device_held(spec: Spec, work: str | None = None, *, wait_seconds: float = 0.0) -> AbstractContextManager[Any]:
-    """Hold the CPU during the run. Which card a training will use is not known before it has started."""
-    if spec.device != "cpu":
-        return nullcontext()
-    return held_for_command(cpu_facts(spec), work, wait_seconds=wait_seconds)
 
 
 @dataclass
@@ -263,7 +254,7 @@ class _Tuning:
         trained = next((r for r in readings if r.data["device"]), None)
         if trained is None or self.device is not None:
             return
-        self.device = _device_facts(self.spec, trained)
+        self.device = facts_of(self.spec, trained)
         wanted = self.spec.device.partition(":")[0]
         if wanted not in ("auto", self.device.kind):
             raise CommandUntunable("other_device", f"the training ran on {self.device.kind}, not on {wanted}")
@@ -294,25 +285,3 @@ class _Tuning:
             whole_run=of_largest.whole_run if of_largest else None,
         )
         return TuneResult(result, training)
-
-
-def _device_facts(spec: Spec, reading: Reading) -> DeviceFacts:
-    """Return what is known of the device that the command trained on."""
-    if card := reading.card:
-        return DeviceFacts(
-            device=str(reading.data["device"]),
-            kind="cuda",
-            name=card["name"],
-            capacity_bytes=card["total_bytes"],
-            limit_bytes=spec.memory_limit_bytes,
-            uuid=card["uuid"],
-            compute_capability=card["compute_capability"],
-        )
-    return cpu_facts(spec)
-
-
-def cpu_facts(spec: Spec) -> DeviceFacts:
-    """Return this host's CPU as the device of a training."""
-    capacity_bytes = host.memory_bytes()
-    limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
-    return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
+from engine.machine.device_lock import held, lock_path
 from engine.units import GIB
-from tests.cuda_stand_in.cards import ROOT, Cards
+from tests.cuda_stand_in.cards import ROOT, Cards, uuid
 
 SCRIPT = str(ROOT / "tests/engine/tune/scripts/on_card.py")
 LIMIT_BYTES = GIB
@@ -41,3 +43,17 @@ def test_a_whole_run_on_a_card_is_limited_by_its_longest_row(cards: Cards) -> No
     assert f"of a batch of {largest} with rows of 512" in note
     assert result["training"]["whole_run"]["checkpoints"] == 1
     assert result["training"]["whole_run"]["evaluation_batches"] > 0
+
+
+def test_a_card_that_another_run_holds_is_refused_before_the_training_is_started(cards: Cards) -> None:
+    cards.set(cards=2, memory=4 * GIB)
+    tune = [sys.executable, "-m", "engine", "tune", "--json", "--max", "8", "--current-batch-size", "8"]
+    command = ["--", sys.executable, SCRIPT, "--batch-size", "{batch_size}"]
+    path = lock_path(device="cuda:1", uuid=uuid(1), folder=Path(cards.environment["MEMORYMARK_LOCK_DIR"]))
+    with held(path, "cuda:1", work="another run"):
+        refused = cards.run(*tune, *command)
+        assert (refused.returncode, cards.contexts()) == (4, []), refused.stderr[-2_000:]
+        assert "another run" in refused.stderr
+        done = cards.run(*tune, "--device", "cuda:0", *command)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert json.loads(done.stdout)["device"]["uuid"] == uuid(0)

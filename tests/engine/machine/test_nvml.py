@@ -9,7 +9,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from engine.machine.nvml import devices_with_instances, driver_facts, full_uuid, mig_uuid, readings, settings
+from engine.machine.nvml import (
+    devices_with_instances,
+    driver_facts,
+    full_uuid,
+    mig_uuid,
+    readings,
+    settings,
+    visible_uuids,
+)
 from engine.measurement import device
 from engine.units import GIB
 
@@ -281,3 +289,30 @@ def test_the_devices_of_a_host_with_instances_end_with_its_cpu(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert [facts.uuid for facts in device.listed()] == ["GPU-old", "MIG-1", "MIG-2", "GPU-whole", None]
     assert device.listed()[-1].kind == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("visible", "seen"),
+    [
+        (None, ("GPU-a", "GPU-b", "MIG-1")),
+        ("", ()),
+        ("-1", ()),
+        ("1", ("GPU-b",)),
+        ("GPU-a, 1", ("GPU-a", "GPU-b")),
+        ("MIG-1", ("MIG-1",)),
+    ],
+)
+def test_a_process_sees_the_cards_that_it_is_confined_to(visible: str | None, seen: tuple[str, ...]) -> None:
+    host = FakeNvml(Card("GPU-a"), Card("GPU-b"), cut_up("GPU-cut", instance("MIG-1")), Card("GPU-lost", is_lost=True))
+    assert visible_uuids(host, visible, None) == seen
+
+
+def test_a_number_may_mean_any_of_unlike_cards_unless_they_are_counted_by_the_bus() -> None:
+    host = FakeNvml(Card("GPU-a", name="NVIDIA T4"), Card("GPU-b", name="NVIDIA A100"))
+    assert visible_uuids(host, "0", None) == ("GPU-a", "GPU-b")
+    assert visible_uuids(host, "0", "PCI_BUS_ID") == ("GPU-a",)
+    assert visible_uuids(host, "GPU-b", None) == ("GPU-b",)
+
+
+def test_without_a_driver_no_card_is_seen() -> None:
+    assert visible_uuids(FakeNvml(Card("GPU-a"), has_driver=False), None, None) == ()

@@ -1,0 +1,78 @@
+"""The devices of a training: their locks before it starts, and what is known of the one that it trained on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pynvml
+
+from ..machine import host, nvml
+from ..machine.device_lock import held_for_command, lock_path
+from ..result import DeviceFacts
+from ..spec import CPU_DEFAULT_LIMIT_BYTES
+from .launch import visible_devices
+from .reading import Reading
+from .spec import Limits
+
+
+@contextmanager
+def devices_held(
+    spec: Limits,
+    work: str | None = None,
+    *,
+    wait_seconds: float = 0.0,
+    on_wait: Callable[[str], None] = lambda _: None,
+) -> Iterator[None]:
+    """Hold every device that the training may use. Raises DeviceBusy, which names the holder.
+
+    Which one of several cards it will use is not known before it has started, so all that it sees are held. In one
+    order for everybody, so that two that wait do not wait for each other.
+    """
+    with ExitStack() as locks:
+        for facts in sorted(devices_seen(spec), key=lambda each: lock_path(device=each.device, uuid=each.uuid)):
+            locks.enter_context(held_for_command(facts, work, wait_seconds=wait_seconds, on_wait=on_wait))
+        yield
+
+
+def devices_seen(spec: Limits) -> list[DeviceFacts]:
+    """Return the devices that a training with this spec may use: the CPU, or all cards that it will see.
+
+    Cards of other makers have no UUID here; they are known by their name, as they are to a measurement.
+    """
+    if spec.device == "cpu":
+        return [cpu_facts(spec)]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    seen = visible_devices(spec.device, visible).get("CUDA_VISIBLE_DEVICES", visible)
+    uuids: tuple[str, ...] = ()
+    if spec.device.startswith(("auto", "cuda")):
+        uuids = nvml.visible_uuids(pynvml, seen, os.environ.get("CUDA_DEVICE_ORDER"))
+    if uuids:
+        return [DeviceFacts(f"cuda:{n}", "cuda", "", 0, uuid=uuid) for n, uuid in enumerate(uuids)]
+    if spec.device == "auto":
+        return [cpu_facts(spec)]
+    kind, _, index = spec.device.partition(":")
+    return [DeviceFacts(f"{kind}:{index or 0}", kind, "", 0)]
+
+
+def facts_of(spec: Limits, reading: Reading) -> DeviceFacts:
+    """Return what is known of the device that the training ran on."""
+    if card := reading.card:
+        return DeviceFacts(
+            device=str(reading.data["device"]),
+            kind="cuda",
+            name=card["name"],
+            capacity_bytes=card["total_bytes"],
+            limit_bytes=spec.memory_limit_bytes,
+            uuid=None if card["uuid"] is None else nvml.full_uuid(pynvml, card["uuid"]),
+            compute_capability=card["compute_capability"],
+        )
+    return cpu_facts(spec)
+
+
+def cpu_facts(spec: Limits) -> DeviceFacts:
+    """Return this host's CPU as the device of a training."""
+    capacity_bytes = host.memory_bytes()
+    limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
+    return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)
