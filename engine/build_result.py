@@ -41,7 +41,7 @@ def answer(
     points = {}
     for size in measured_points(probes, device, largest):
         probe, speed = decisive[size], comparison.speeds.get(size)
-        if not comparison.is_measurable:
+        if not comparison.is_measurable or not comparison.is_compared(size):
             probe = replace(probe, samples_per_second=None, step_seconds=None)
         points[size] = Point.of(probe, device, speed)
     limit_bytes = device.limit_bytes or device.capacity_bytes
@@ -80,7 +80,7 @@ def _speed(comparison: Comparison, by: RecommendedBy, reserve_fraction: float) -
         reason=comparison.reason,
         recommended_by=by,
         reserve_fraction=reserve_fraction,
-        method=METHOD if comparison.rounds else None,
+        method=comparison.method or (METHOD if comparison.rounds else None),
         rounds=comparison.rounds,
         quiet_rounds=comparison.quiet_rounds,
         seconds=comparison.seconds,

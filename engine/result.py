@@ -227,10 +227,13 @@ class Point:
         is_whole = device.limit_bytes in (None, device.capacity_bytes)
         if is_whole and device.others_bytes is not None and probe.device_used_bytes is not None:
             memory_bytes = max(probe.device_used_bytes - device.others_bytes, memory_bytes or 0)
+        samples = probe.batch_size  # of an optimizer step: of all ranks and micro-batches
+        if probe.samples_per_second and probe.step_seconds:
+            samples = round(probe.samples_per_second * probe.step_seconds)
         return cls(
             batch_size=probe.batch_size,
             samples_per_second=speed.value if speed else probe.samples_per_second,
-            step_seconds=probe.batch_size / speed.value if speed else probe.step_seconds,
+            step_seconds=samples / speed.value if speed else probe.step_seconds,
             peak_allocated_bytes=probe.peak_allocated_bytes,
             peak_reserved_bytes=probe.peak_reserved_bytes,
             memory_bytes=memory_bytes,

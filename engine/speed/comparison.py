@@ -67,6 +67,12 @@ class Comparison:
     others_cores: float | None = None
     cores: int | None = None
     left_out: tuple[int, ...] = ()
+    method: str | None = None
+    """How it was measured, where that is not in rounds of one process."""
+
+    def is_compared(self, batch_size: int) -> bool:
+        """Whether the size was timed beside the others."""
+        return batch_size in self.speeds or batch_size in self.rough
 
 
 APART = 1.3

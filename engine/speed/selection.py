@@ -307,12 +307,17 @@ def _ratio(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
 
 
 def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
-    """`_ratio`, widened to the middle half of the rounds where they contradict each other.
+    """`_ratio`, widened where the rounds contradict each other."""
+    return interval_of_rounds([speeds[size] - speeds[other] for speeds in rounds])
+
+
+def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
+    """Compute the interval of the rounds' ratios, widened to their middle half where they contradict each other.
 
     Rounds that fall in two groups have their centre of symmetry between the two, known well and true of neither.
     """
-    ratio = _ratio(size, other, rounds)
-    low, _, high = quantiles((speeds[size] - speeds[other] for speeds in rounds), n=4)
+    ratio = interval(logarithms)
+    low, _, high = quantiles(logarithms, n=4)
     if high - low <= math.log(AGREEING_SPREAD):
         return ratio
     return Interval(min(low, ratio.low), ratio.value, max(high, ratio.high))
