@@ -36,8 +36,10 @@ MEASURING_PHASES = ("estimating", "preparing", "searching", "soaking", "curve", 
 CHECKING_PHASES = ("preparing", "soaking")
 TIMING_PHASES = ("preparing", "timing")
 TUNING_PHASES = ("searching", "curve")
+COMPARING_PHASES = (*TUNING_PHASES, "timing")
 ESTIMATING_PHASES = ("tracing", "predicting")
-"""The phases of a search, a check of one size, a comparison of speeds alone, a command, and an estimate, in order."""
+"""The phases of a search, a check of one size, a comparison of speeds alone, a command without and with a
+comparison of speeds, and an estimate, in order."""
 
 Progress = Callable[[str, int], None]
 """Called with the stage ("memory", "timing" or "kinds") and its step, from 1 on, that is about to begin."""

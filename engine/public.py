@@ -60,6 +60,7 @@ def tune(
     time_budget_seconds: float = DEFAULTS["time_budget_seconds"],
     soak_steps: int | None = None,
     reserve_fraction: float = DEFAULTS["reserve_fraction"],
+    compare_speed: bool = False,
     warm: bool = False,
     emit: Emit | None = None,
 ) -> TuneResult:
@@ -67,7 +68,8 @@ def tune(
 
     `make_step(batch_size)` makes model, optimizer and data, and returns what runs one optimizer step. It may be given
     as text, `package.module:function`. `warm` imports the module of the function once instead of at each start; it must
-    use no card while it is imported. `emit` is called with each event; left out, they are printed as lines.
+    use no card while it is imported. `compare_speed` starts today's size and the recommended one in turns, to say how
+    many times as fast the second one is. `emit` is called with each event; left out, they are printed as lines.
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """
@@ -79,5 +81,6 @@ def tune(
         "time_budget_seconds": time_budget_seconds,
         "soak_steps": soak_steps,
         "reserve_fraction": reserve_fraction,
+        "compare_speed": compare_speed,
     }
     return tune_function(make_step, limits, emit or Console(sys.stdout), is_warm=warm)

@@ -54,7 +54,9 @@ class Evidence:
     ranks: tuple[int, ...] = ()
     """The peak of each rank in bytes, rank 0 first."""
     tokens_per_step: int | None = None
+    tokens_per_second: float | None = None
     waiting_fraction: float | None = None
+    """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
     peak_shape: tuple[int, ...] = ()
     """The first two dimensions of what the model was given at the peak of the worst rank."""
     whole_run: Mapping[str, Any] | None = None
@@ -173,7 +175,8 @@ def _measured(
         micro_batches=micro_batches,
         ranks=tuple(m.peak_bytes for m in memories),
         tokens_per_step=max(tokens, default=0) or None,
-        waiting_fraction=_waiting(steps[0]),
+        tokens_per_second=_tokens_per_second(steps),
+        waiting_fraction=max((w for each in steps if (w := _waiting(each)) is not None), default=None),
         peak_shape=worst.shape,
     )
 
@@ -305,10 +308,22 @@ def _timed(steps: Sequence[Step], batch_size: int, micro_batches: int) -> list[f
 
 
 def _waiting(steps: Sequence[Step]) -> float | None:
-    """Return the share of the timed steps that was spent waiting for data."""
-    timed = [(a, b) for a, b in zip(steps, steps[1:], strict=False) if a.is_timed]
+    """Return the share of the timed steps that was spent waiting for data; None where no loader gave any."""
+    timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
     whole = sum(b.ended_at - a.ended_at for a, b in timed)
-    return sum(b.waited_seconds for _, b in timed) / whole if whole > 0 else None
+    has_loader = any(b.batches for _, b in timed)
+    return sum(b.waited_seconds for _, b in timed) / whole if has_loader and whole > 0 else None
+
+
+def _tokens_per_second(ranks: Sequence[Sequence[Step]]) -> float | None:
+    """Return the tokens that all ranks were given in their timed steps, a second; None where there are none."""
+    found = 0.0
+    for steps in ranks:
+        timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
+        seconds = sum(b.ended_at - a.ended_at for a, b in timed)
+        tokens = sum(count for _, step in timed for _, _, count in step.forwards if count)
+        found += tokens / seconds if seconds > 0 else 0.0
+    return found or None
 
 
 def _used_bytes(trained: Sequence[Reading]) -> int | None:

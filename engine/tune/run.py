@@ -14,7 +14,7 @@ from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from ..search.boundary import boundary_of_search, with_current_size_note, with_note
-from ..search.reserve import edge_size
+from ..search.reserve import edge_size, sizes_with_reserve
 from ..search.unguided import Found
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison
@@ -26,10 +26,11 @@ from .next_size import Start, next_size
 from .reading import Reading
 from .script import script_facts
 from .spec import FunctionSpec, TuneSpec
-from .training import Training
+from .training import Throughput, Training
+from .turns import InTurns, mean_speed, steps_to_time
 from .whole_run import describe_peak, describe_whole_run
 
-MEMORY_STEPS = 5
+MEMORY_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take so many times as long as the longest before
 NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
 ALIVE_SECONDS = 5.0
@@ -96,6 +97,7 @@ class _Tuning:
     environment: dict[str, Any] = field(default_factory=dict)
     most_samples: int | None = None
     said_at: float = 0.0
+    in_turns: InTurns | None = None
     rows_folder: str | None = None
 
     def run(self) -> TuneResult:
@@ -108,10 +110,15 @@ class _Tuning:
         self.say("phase", phase="searching")
         boundary = self._search()
         searched = time.monotonic() - self.started
+        comparison = Comparison(is_measurable=False, reason=NOT_COMPARED)
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             self.say("phase", phase="curve")
             self._start_at_the_reserve(boundary.largest_batch_size)
-        result = self._result(with_current_size_note(boundary, self.spec), searched)
+            if self.spec.compare_speed:
+                self.say("phase", phase="timing")
+                comparison = self._compare_speed(boundary.largest_batch_size)
+                self.log(comparison.reason or f"compared in {comparison.rounds} pairs of starts")
+        result = self._result(with_current_size_note(boundary, self.spec), comparison, searched)
         try:
             self.keep(result)
         except OSError as exc:
@@ -194,11 +201,9 @@ class _Tuning:
         if self._seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
         self.say("probe_started", batch_size=batch_size, purpose=purpose)
-        longest = max((p.wall_seconds for p in self.probes), default=0.0)
-        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
-        seconds, steps = min(patience, self._seconds_left), max(self.spec.soak_steps or MEMORY_STEPS, 3)
+        seconds, steps = self._seconds_of_a_start, max(self.spec.soak_steps or MEMORY_STEPS, LEAST_STEPS)
         watching = Watching(steps, whole_run=self.spec.whole_run, rows_folder=self.rows_folder)
-        start_once = partial(start, self.begin, batch_size, watching, on_tick=lambda: self._alive(batch_size))
+        start_once = partial(start, self.begin, batch_size, watching, on_tick=lambda: self._alive(batch_size, purpose))
         readings, ended = start_once(seconds=seconds)
         if any(reading.is_ended_by_cut for reading in readings):
             self.log(
@@ -220,6 +225,48 @@ class _Tuning:
             self.starts.append(Start(batch_size, probe.fits, self._rising_bytes(evidence), evidence.resting_bytes))
         self.say("probe", probe=probe.to_dict())
         self.log(f"batch {batch_size}: one start, {ended.wall_seconds:.1f} s")
+
+    @property
+    def _seconds_of_a_start(self) -> float:
+        """How long the next start may take."""
+        longest = max((p.wall_seconds for p in self.probes), default=0.0)
+        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
+        return min(patience, self._seconds_left)
+
+    def _compare_speed(self, largest: int) -> Comparison:
+        """Time today's size and the largest with the reserve by starts in turns."""
+        today = self.spec.current_batch_size
+        try:
+            if today < largest and today not in self.evidence:
+                self._start(today, Purpose.CURVE)
+        except (TimeIsUp, WorkloadFailed) as error:
+            self.log(f"batch {today} was not measured: {error}", "warning")
+        assert self.device is not None
+        points = measured_points(self.probes, self.device, largest)
+        limit_bytes = self.device.limit_bytes or self.device.capacity_bytes
+        keeping = sizes_with_reserve(points, limit_bytes, self.spec.reserve_fraction)
+        other = max(keeping)
+        if today not in points:
+            return Comparison(is_measurable=False, reason=f"your {today} did not train here: no speed to compare with")
+        if today == other:
+            return Comparison(is_measurable=False, reason=f"your {today} is the recommended size: nothing to compare")
+        self.in_turns = InTurns(self._timed_start, self.say, lambda: self._seconds_left)
+        found = self.in_turns.compare(today, other, may_keep_today=today in keeping and today < other)
+        for probe in self.in_turns.probes(found):
+            self.probes.append(probe)
+            self.say("probe", probe=probe.to_dict())
+        return found
+
+    def _timed_start(self, batch_size: int) -> Probe:
+        """Start a size once more, to time it."""
+        if self._seconds_left <= 0:
+            raise TimeIsUp
+        watching = Watching(LEAST_STEPS, timed_steps=steps_to_time(self.evidence[batch_size].probe.step_seconds))
+        on_tick = partial(self._alive, batch_size, Purpose.TIMING)
+        readings, ended = start(self.begin, batch_size, watching, seconds=self._seconds_of_a_start, on_tick=on_tick)
+        if self._seconds_left <= 0:
+            raise TimeIsUp
+        return self._evidence(readings, ended, batch_size).probe
 
     def _evidence(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
         is_cpu = self.device is not None and self.device.kind == "cpu"
@@ -245,9 +292,9 @@ class _Tuning:
         is_known = probe.error_type == "BudgetExceeded" and (evidence.batch_peak_bytes or 0) > (limit_bytes or 0)
         return evidence.batch_peak_bytes if is_known else None
 
-    def _alive(self, batch_size: int) -> None:
+    def _alive(self, batch_size: int, purpose: Purpose) -> None:
         if time.monotonic() - self.said_at > ALIVE_SECONDS:
-            self.say("progress", batch_size=batch_size, purpose=Purpose.SEARCH, stage="memory", step=0)
+            self.say("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
 
     def _learn(self, readings: list[Reading]) -> None:
         """Take the device and the versions over from the first training that was seen."""
@@ -263,12 +310,20 @@ class _Tuning:
         self.environment = {**versions, **script_facts(self.spec.files, self.spec.directory), "batch": self.spec.batch}
         self.say("device", device=self.device.to_dict(), environment=self.environment)
 
-    def _result(self, boundary: Boundary, search_seconds: float) -> TuneResult:
+    def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
         total = time.monotonic() - self.started
-        timings = Timings(total_seconds=total, search_seconds=search_seconds, processes=len(self.probes))
+        starts = [
+            *(p for p in self.probes if p.purpose is not Purpose.TIMING),
+            *(self.in_turns.timed if self.in_turns else []),
+        ]
+        timings = Timings(
+            total_seconds=total,
+            search_seconds=search_seconds,
+            timing_seconds=comparison.seconds,
+            processes=len(starts),
+        )
         if self.device is None:
             raise WorkloadFailed("the time budget ended before the training had made a step")
-        comparison = Comparison(is_measurable=False, reason=NOT_COMPARED)
         result = answer(
             self.spec, self.device, boundary, self.probes, comparison, environment=self.environment, timings=timings
         )
@@ -279,9 +334,22 @@ class _Tuning:
             rank_peaks_bytes=of_largest.ranks if of_largest else (),
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
-            starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in self.probes),
+            starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
             changed_files=self._changed_files(),
             peak=self._peak(of_largest) if of_largest else None,
             whole_run=of_largest.whole_run if of_largest else None,
+            throughputs=tuple(_throughput(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
+            turns=asdict(self.in_turns.turns) if self.in_turns and self.in_turns.turns else None,
         )
         return TuneResult(result, training)
+
+
+def _throughput(evidence: Evidence) -> Throughput:
+    probe = evidence.probe
+    return Throughput(
+        probe.batch_size,
+        mean_speed(probe) if probe.timed_step_seconds else None,
+        tokens_per_second=evidence.tokens_per_second,
+        waiting_fraction=evidence.waiting_fraction,
+        is_steady=probe.timing_is_steady,
+    )

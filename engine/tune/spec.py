@@ -61,9 +61,13 @@ class Limits:
     price_per_hour_usd: float = _shared("price_per_hour_usd")
     hours_per_run: float = _shared("hours_per_run")
     runs_per_year: int = _shared("runs_per_year")
+    compare_speed: bool = False
+    """Start today's size and the recommended one in turns, to say how many times as fast the second one is."""
 
     def __post_init__(self) -> None:
         check_settings(self, [each.name for each in fields(self) if each.name in _OF_RUN])
+        if not isinstance(self.compare_speed, bool):
+            raise SpecError("compare_speed", "must be true or false")
         check_device_name(self.device)
         check_start(self.start_batch_size, self.max_batch_size)
 

@@ -1,10 +1,25 @@
-"""What a tuned training consumed: the part of a result that a model of the catalogue does not have."""
+"""PURE: what a tuned training consumed: the part of a result that a model of the catalogue does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+LOADER_LIMITS_FROM = 0.5
+"""Share of a step that is spent waiting for data, from which loading takes longer than all else. Then it is the limit
+whether the training overlaps the two or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """The mean speed of one size in a start of its own, over all ranks: not to be compared with another start's."""
+
+    batch_size: int
+    samples_per_second: float | None
+    tokens_per_second: float | None = None
+    waiting_fraction: float | None = None
+    is_steady: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +28,8 @@ class Training:
 
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
     with the seconds of each; `changed_files` is what they wrote below the folder they were started in. `peak` says what
-    the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script.
+    the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script. `throughputs` are
+    those of the sizes that trained; `turns` are the two sizes that were compared in turns, if any, with each pair.
     """
 
     micro_batches: int
@@ -25,3 +41,18 @@ class Training:
     changed_files: tuple[str, ...]
     peak: str | None = None
     whole_run: Mapping[str, Any] | None = None
+    throughputs: tuple[Throughput, ...] = ()
+    turns: Mapping[str, Any] | None = None
+
+
+def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None, device_kind: str) -> str | None:
+    """Say that the loader is the limit, where it is: of this size, or of the largest where it was not timed."""
+    waited = {each.batch_size: each.waiting_fraction for each in throughputs if each.waiting_fraction is not None}
+    size = batch_size if batch_size in waited else max(waited, default=0)
+    if waited.get(size, 0.0) < LOADER_LIMITS_FROM:
+        return None
+    what = "computation" if device_kind == "cpu" else "GPU"
+    return (
+        f"Your data loader, not your {what}, is the limit: {waited[size]:.0%} of each step with batch {size} was spent "
+        "waiting for data. A larger batch will hardly be faster; more workers or cheaper preprocessing will."
+    )

@@ -57,6 +57,19 @@ def test_a_training_with_the_wanted_size_is_a_probe_with_its_peak_and_speed() ->
     assert evidence.waiting_fraction == pytest.approx(0.25)
 
 
+def test_tokens_of_all_ranks_are_counted_by_the_second_and_the_slowest_fed_rank_waits() -> None:
+    marks = [[at, name, *([d[0], d[1], 640] if name == "forward" else d)] for at, name, *d in marks_of(steps(10))]
+    never_waits = [mark for mark in marks if mark[1] not in ("loading", "loaded")]
+    two = {"world_size": 2}
+    evidence = judged([reading([], marks=never_waits, **two), reading([], marks=marks, rank=1, **two)], 10)
+    assert (evidence.tokens_per_second, evidence.waiting_fraction) == (1_280.0, pytest.approx(0.25))
+
+
+def test_a_training_without_a_loader_has_no_share_of_waiting() -> None:
+    marks = [mark for mark in marks_of(steps(40)) if mark[1] not in ("loading", "loaded", "batch")]
+    assert judged([reading([], marks=marks)]).waiting_fraction is None
+
+
 def test_a_peak_above_the_budget_is_out_of_memory() -> None:
     probe = judged([reading(steps(40), peak=1_001)]).probe
     assert (probe.outcome, probe.error_type) == (Outcome.OUT_OF_MEMORY, "BudgetExceeded")
