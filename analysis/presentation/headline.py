@@ -66,6 +66,8 @@ def _comparison(result: StoredResult, savings: Savings) -> str:
     recommended = result.recommended.batch_size if result.recommended else None
     if not result.is_speed_measurable:
         return _by_memory(result)
+    if recommended == today and result.training is not None and result.training.turns is not None:
+        return f": {result.training.turns['batch_sizes'][1]:,} is not more than 3 % faster."
     if recommended == today:
         return f": no measured size{_with_reserve(result)} is more than 3 % faster."
     if result.current_is_refused:
@@ -101,7 +103,7 @@ def is_slower(result: StoredResult) -> bool:
 def _by_memory(result: StoredResult) -> str:
     """Explain a recommendation without a comparison of speeds, and why there is none."""
     why = (result.speed and result.speed.reason) or "its speed was not compared"
-    if result.training is not None:  # separate starts are never compared, which the page says elsewhere
+    if not result.compares_speeds:  # it was not requested, which the page says elsewhere
         why = ""
     if result.keeps_reserve:
         chosen = f", the largest measured size that leaves {_reserve(result)} of the memory free"

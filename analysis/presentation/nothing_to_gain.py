@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from analysis.presentation.formatting import bytes_text, rate, rate_range, round_percent
+from analysis.presentation.formatting import bytes_text, factor, factor_range, rate, rate_range, round_percent
 from analysis.presentation.stored_result import StoredResult
 from engine.catalog import WORKLOADS
 from engine.result import Point
@@ -32,12 +34,21 @@ def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
 
 def _evidence(result: StoredResult, kept: Point) -> str:
     size, fastest = kept.batch_size, result.fastest
+    if result.training is not None and result.training.turns is not None:
+        return _as_fast_as(size, result.training.turns)
     if fastest is None or kept.samples_per_second is None:
         return f"Your {size:,} is the recommended size."
     if fastest.batch_size == size:
         return f"Your {size:,} is the fastest size measured, with {_speed(kept)}."
     other = f"the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}"
     return f"Your {size:,} reaches {_speed(kept)}; {other}{_without_reserve(result, fastest)}."
+
+
+def _as_fast_as(size: int, turns: Mapping[str, Any]) -> str:
+    """Write "Batch 48 is 1.01x as fast as your 16 (0.99 to 1.02x)."."""
+    ratio, other = turns["ratio"], turns["batch_sizes"][1]
+    between = factor_range(ratio["low"], ratio["high"])
+    return f"Batch {other:,} is {factor(ratio['value'])} as fast as your {size:,} ({between})."
 
 
 def _without_reserve(result: StoredResult, point: Point) -> str:
@@ -58,6 +69,8 @@ def _others(result: StoredResult, kept: Point) -> list[str]:
     """Name what may make this training faster or larger; none of it was measured in this run."""
     free, workload = result.free_bytes or 0, WORKLOADS.get(result.spec["model"])
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
+    if "command" in result.spec:  # of a command nothing is known that could be set otherwise
+        return []
     if result.spec.get("gradient_checkpointing") and has_room:
         tries.append("Without gradient checkpointing: it computes activations twice to save memory that is free here.")
     if result.spec["precision"] == "fp32" and result.device.kind != "cpu":

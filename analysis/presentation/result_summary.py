@@ -31,6 +31,7 @@ from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 from engine.search import does_not_fit
 from engine.spec import PURE_BF16
 from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
+from engine.tune.training import describe_loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,9 @@ def describe_timing(result: StoredResult) -> str:
         return ""
     text = f"Compared side by side for {duration(speed.seconds)}"
     if speed.rounds:
-        text += f" in {speed.rounds} rounds, {speed.quiet_rounds} of them without other work"
+        text += f" in {speed.rounds} {'rounds' if result.training is None else 'pairs of starts'}"
+        # of starts it is not known
+        text += f", {speed.quiet_rounds} of them without other work" if result.training is None else ""
         text += f"; the intervals have a confidence of {round_percent(speed.confidence)}"
     if speed.others_cores is not None and speed.cores:
         text += f". Meanwhile other work used {speed.others_cores:.1f} of {speed.cores} cores"
@@ -281,6 +284,14 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+def loader_limit(result: StoredResult) -> str | None:
+    """Say that the data loader limits the training, where it does."""
+    if result.training is None:
+        return None
+    recommended = result.recommended.batch_size if result.recommended else None
+    return describe_loader(result.training.throughputs, recommended, result.device.kind)
 
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Evidence:

@@ -11,6 +11,7 @@ from analysis.presentation.stored_estimate import StoredEstimate
 from engine.plan import SoFar, share_of_phase
 from engine.progress import (
     CHECKING_PHASES,
+    COMPARING_PHASES,
     ESTIMATING_PHASES,
     MEASURING_PHASES,
     PHASE_NAMES,
@@ -69,7 +70,7 @@ def phases_of(run: Run) -> tuple[str, ...]:
     if run.is_estimate:
         return ESTIMATING_PHASES
     if run.is_command:
-        return TUNING_PHASES
+        return COMPARING_PHASES if run.spec.get("compare_speed") else TUNING_PHASES
     if run.spec.get("check_batch_size") is not None:
         return CHECKING_PHASES
     # a run that takes over another one searches after all where the device or the software changed

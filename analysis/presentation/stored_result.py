@@ -45,6 +45,11 @@ class StoredResult:
         return self.speed is None or self.speed.is_measurable
 
     @property
+    def compares_speeds(self) -> bool:
+        """Whether the run was to compare speeds: always, but of a command only where that was requested."""
+        return self.training is None or bool(self.spec.get("compare_speed"))
+
+    @property
     def is_check(self) -> bool:
         """Whether one size was run, and no limit searched."""
         return self.spec.get("check_batch_size") is not None

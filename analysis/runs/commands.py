@@ -24,7 +24,10 @@ from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command, m
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _FIXED = ("command", "batch", "name", "directory", "device")
 SETTABLE = tuple(each.name for each in fields(TuneSpec) if each.name not in _FIXED)
-SET_BY_DEFAULT = ("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds", "whole_run")
+SET_BY_DEFAULT = (
+    *("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds"),
+    *("whole_run", "compare_speed"),
+)
 SET_OF_FUNCTIONS = tuple(name for name in SET_BY_DEFAULT if name != "whole_run")  # they have no epoch to shorten
 
 

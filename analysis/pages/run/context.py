@@ -74,6 +74,7 @@ def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict
         "suggestions": result_summary.suggestions(result),
         "paste": result_summary.paste(result),
         "training_rows": result_summary.training_rows(result),
+        "loader_limit": result_summary.loader_limit(result),
         "paste_note": result_summary.paste_note(result),
         **_evidence(run, result),
     }
@@ -140,6 +141,6 @@ def result_plots(run: Run, result: StoredResult) -> list[Plot]:
     peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
     # where speeds could not be distinguished, their curve would show the load of other work
     speed = None
-    if result.is_speed_measurable:
+    if result.is_speed_measurable and result.training is None:  # only two sizes of a command are compared
         speed = speed_plot(result.probes, roles=result.roles, intervals=result.speed_intervals)
     return [plot for plot in (peak, speed) if plot is not None]
