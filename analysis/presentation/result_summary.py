@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,7 +192,7 @@ def _describe_refusal(result: StoredResult) -> str:
     return f"Batch {size:,}: {cause}{where}{fresh}."
 
 
-_FILES_SHOWN = 5
+_FILES_SHOWN, _STARTS_SHOWN = 5, 10
 _CAUSES = {Outcome.SIZE_LIMIT: "a limit of the library", Outcome.ERROR: "failed for another reason"}
 
 
@@ -280,10 +280,17 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ("Peak", training.peak or ""),
         ("Peak of each rank", ", ".join(map(bytes_text, training.rank_peaks_bytes)) if training.ranks > 1 else ""),
         ("Waiting for data", "" if waiting is None else percent(waiting)),
-        ("Starts", ", ".join(f"{size:,} in {duration(seconds)}" for size, seconds in training.starts)),
+        ("Starts", _describe_starts(training.starts)),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+def _describe_starts(starts: Sequence[tuple[int, float]]) -> str:
+    """Write "16 in 4 s, 48 in 5 s and 12 more"."""
+    shown = ", ".join(f"{size:,} in {duration(seconds)}" for size, seconds in starts[:_STARTS_SHOWN])
+    more = len(starts) - _STARTS_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def loader_limit(result: StoredResult) -> str | None:

@@ -53,6 +53,6 @@ def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None,
         return None
     what = "computation" if device_kind == "cpu" else "GPU"
     return (
-        f"Your data loader, not your {what}, is the limit: {waited[size]:.0%} of each step with batch {size} was spent "
-        "waiting for data. A larger batch will hardly be faster; more workers or cheaper preprocessing will."
+        f"Your data loader, not your {what}, is the limit: {waited[size] * 100:.0f} % of each step with batch {size} "
+        "was spent waiting for data. More loader workers or cheaper preprocessing help more than a larger batch."
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.presentation.headline import headline
 from analysis.presentation.nothing_to_gain import nothing_to_gain
-from analysis.presentation.result_summary import describe_timing, figures, loader_limit, paste
+from analysis.presentation.result_summary import describe_timing, figures, loader_limit, paste, training_rows
 from analysis.presentation.stored_result import StoredResult, read_result
 from engine.result import RunResult
 from engine.tune.spec import TuneSpec, function_command
@@ -47,9 +47,16 @@ def test_a_comparison_that_shows_nothing_says_why_where_it_was_requested() -> No
     assert "between" not in str(headline(tuned(make_unmeasurable_result(), not_requested)))
 
 
+def test_many_starts_are_counted_after_the_first_ones() -> None:
+    result = tuned(make_timed_result())
+    assert result.training is not None
+    many = replace(result, training=replace(result.training, starts=((4, 1.0),) * 12))
+    assert dict(training_rows(many))["Starts"].endswith("4 in 1.0 s and 2 more")
+
+
 def test_a_loader_that_is_the_limit_is_named() -> None:
     waits = (Throughput(8, 10.0, waiting_fraction=0.7),)
-    assert "70% of each step with batch 8" in (loader_limit(tuned(make_timed_result(), throughputs=waits)) or "")
+    assert "70 % of each step with batch 8" in (loader_limit(tuned(make_timed_result(), throughputs=waits)) or "")
     assert loader_limit(tuned(make_timed_result())) is None
 
 

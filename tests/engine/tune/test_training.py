@@ -12,7 +12,7 @@ def timed(size: int, waiting: float | None) -> Throughput:
 def test_a_loader_that_takes_longer_than_all_else_is_the_limit() -> None:
     throughputs = (timed(16, 0.1), timed(48, 0.62))
     assert (describe_loader(throughputs, 48, "cuda") or "").startswith(
-        "Your data loader, not your GPU, is the limit: 62% of each step with batch 48"
+        "Your data loader, not your GPU, is the limit: 62 % of each step with batch 48"
     )
     assert "not your computation" in (describe_loader(throughputs, 48, "cpu") or "")
 
