@@ -75,9 +75,11 @@ def limit_of_run(run: Run) -> int | None:
 
 
 def _describe_setting(name: str, value: Any) -> str:
-    """Write "gradient checkpointing", "eval mode"."""
-    label = SETTINGS[name].label.lower()
-    return label if value is True else f"{value} {label}"
+    """Write "gradient checkpointing", "eval mode", "LoRA rank 16"."""
+    label = SETTINGS[name].label
+    if isinstance(value, int) and value is not True:
+        return f"{label} {value}"
+    return label.lower() if value is True else f"{value} {label.lower()}"
 
 
 def describe_input(spec: Mapping[str, Any]) -> str:

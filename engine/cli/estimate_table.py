@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..estimate.types import Estimate, EstimateAt
 from ..program import PROGRAM
+from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from ..units import format_bytes
 
 _HEADINGS = ("card", "memory", "largest", "safe", "at batch", "allocated", "reserved", "device used", "peak in")
@@ -29,9 +30,15 @@ def table(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
 def _title(made: Estimate) -> str:
     spec = made.spec
     unit = "tokens" if spec.workload.is_text else "pixels a side"
-    extra = ", gradient checkpointing" if spec.gradient_checkpointing else ""
-    how = f"{spec.precision}, optimizer {spec.optimizer}, {spec.mode} mode{extra}"
-    return f"ESTIMATE, nothing was measured: {spec.workload.name}, {spec.input_size} {unit}, {how}"
+    how = [spec.precision, f"optimizer {spec.optimizer}", f"{spec.mode} mode", *_rarer_settings(spec)]
+    return f"ESTIMATE, nothing was measured: {spec.workload.name}, {spec.input_size} {unit}, {', '.join(how)}"
+
+
+def _rarer_settings(spec: RunSpec) -> list[str]:
+    """Name the other settings of the training that are not their default."""
+    values = {name: getattr(spec, name) for name in TRAINING_SETTINGS if name not in ("precision", "optimizer", "mode")}
+    changed = {SETTINGS[name].label: value for name, value in values.items() if value != DEFAULTS[name]}
+    return [label.lower() if value is True else f"{label} {value}" for label, value in changed.items()]
 
 
 def _row(made: Estimate, batch_size: int) -> tuple[str, ...]:

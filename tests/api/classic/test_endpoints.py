@@ -14,7 +14,10 @@ from analysis.api.classic import views as classic
 from analysis.models import Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS
+from engine.spec import PRECISIONS
 from tests.factories import make_card, make_device, make_result
+
+NOT_OFFERED = f"precision: 'fp8' is not offered; one of {', '.join(PRECISIONS)}"
 
 pytestmark = pytest.mark.django_db
 
@@ -93,7 +96,7 @@ def test_a_limit_above_the_device_is_a_400_and_stores_nothing(alice_client):
         ({"model_name": None}, "model_name is required"),
         ({"model_name": "bart"}, f"Invalid model_name. Must be one of: {', '.join(WORKLOADS)}"),
         ({"model_name": ["bert"]}, f"Invalid model_name. Must be one of: {', '.join(WORKLOADS)}"),
-        ({"model_name": "bert", "precision": "fp8"}, "precision: 'fp8' is not offered; one of fp32, tf32, bf16, fp16"),
+        ({"model_name": "bert", "precision": "fp8"}, NOT_OFFERED),
         ({"model_name": "bert", "current_batch_size": 0}, "current_batch_size: 0 is out of range; from 1 to 1,048,576"),
         ({"model_name": "bert", "current_batch_size": "16"}, "current_batch_size: must be a whole number"),
         ({"model_name": "bert", "device": "cuda"}, "device: no enabled device cuda; available: cpu"),

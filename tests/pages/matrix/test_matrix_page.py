@@ -135,7 +135,7 @@ def test_models_without_a_figure_are_listed_with_an_offer(alice_client: Client) 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("?precision=fp7", "<code>precision</code>: must be one of fp32, tf32, bf16, fp16."),
+        ("?precision=fp7", "<code>precision</code>: must be one of fp32, tf32, bf16, fp16, bf16-pure."),
         ("?precison=fp32", "<code>precison</code>: there is no such parameter here; known parameters: precision, "),
     ],
 )
