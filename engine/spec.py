@@ -121,7 +121,7 @@ class RunSpec:
         "Gradient checkpointing",
         "Keep fewer activations and compute them again in the backward pass.",
         default=False,
-        hint="Trades speed for memory; text models have it.",
+        hint="Trades speed for memory; most transformers have it.",
     )
     mode: str = setting(
         Role.TRAINING,
