@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from ..errors import WorkloadFailed
 from ..optimizers import OPTIMIZERS
+from ..phases import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..spec import RunSpec
 from .workloads import Built
 
 PhaseMarker = Callable[[str], AbstractContextManager[Any]]
 
-FORWARD, BACKWARD, OPTIMIZER_STEP = "forward", "backward", "optimizer_step"
 LEARNING_RATE = 1e-5
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

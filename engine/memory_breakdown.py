@@ -1,0 +1,251 @@
+"""PURE: what fills the memory at one moment, by module, kind and phase.
+
+The moment is that of the allocation that was refused; where nothing was refused, the peak. The bytes of the entries add
+up to `total_bytes` exactly: what nobody can attribute is an entry of its own, of kind "unattributed".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from .from_json import from_json
+from .units import format_bytes
+
+PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer_state"
+ACTIVATIONS, TEMPORARIES, INPUTS = "activations", "temporaries", "inputs"
+WORKSPACES, UNATTRIBUTED = "workspaces", "unattributed"
+KINDS: dict[str, str] = {
+    PARAMETERS: "weights",
+    GRADIENTS: "gradients",
+    STATE: "optimizer state",
+    ACTIVATIONS: "activations",
+    TEMPORARIES: "temporary",
+    INPUTS: "inputs",
+    WORKSPACES: "libraries",
+    UNATTRIBUTED: "not attributed",
+}
+"""Every kind, with its name. Activations are what is kept for the backward pass, and what the model returned; temporary
+is the rest of what forward and backward pass and optimizer make: the gradients of activations above all."""
+
+BATCH, LOSS, OPTIMIZER = "batch", "loss", "optimizer"
+"""In place of a module: the making of the batch, the loss outside of the model, the optimizer."""
+
+MOST_ENTRIES = 120
+"""Beyond it the smallest entries are joined, one for each kind. A model of distinct modules would have thousands."""
+SMALLER = "smaller entries"
+
+Moment = Literal["refusal", "peak"]
+Method = Literal["measured", "estimated"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBlock:
+    """One live allocation. `module` is its path in the model; None where it is not known, as for `phase`."""
+
+    size_bytes: int
+    kind: str
+    module: str | None = None
+    phase: str | None = None
+    operator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The allocation that was refused, or that reached the peak.
+
+    `size_bytes` is None where it is not known, and 0 where the limit was reached before anything was requested. `kind`
+    is None where a device refused: the tensor was never made.
+    """
+
+    size_bytes: int | None
+    module: str | None
+    phase: str | None
+    operator: str | None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Live bytes of one kind, module and phase.
+
+    Modules that differ only in the number of their layer are one entry: `module` has a * there, and `modules` counts
+    them. `operator` is the one that allocated the largest block.
+    """
+
+    kind: str
+    module: str | None
+    phase: str | None
+    size_bytes: int
+    blocks: int
+    modules: int = 1
+    operator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBreakdown:
+    """What filled the memory of one batch size at one moment.
+
+    `total_bytes` is live at the moment: of a refusal before the refused request, of a peak with its last one.
+    `cached_bytes` is reserved beside it and of no use to the request: fragmentation. None where nothing is reserved.
+    `step` counts from 1, and is 0 before the first. `seconds` is what the breakdown cost; None for an estimate, which
+    makes it as it goes.
+    """
+
+    batch_size: int
+    moment: Moment
+    method: Method
+    total_bytes: int
+    limit_bytes: int | None
+    request: Request
+    entries: tuple[Entry, ...]
+    cached_bytes: int | None = None
+    step: int = 0
+    seconds: float | None = None
+
+    def taking(self, seconds: float) -> MemoryBreakdown:
+        """Return the same, with the seconds it took."""
+        return replace(self, seconds=round(seconds, 3))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MemoryBreakdown:
+        return from_json(cls, data)
+
+
+def entries_of(blocks: Iterable[LiveBlock], total_bytes: int) -> tuple[Entry, ...]:
+    """Join blocks of the same kind, layer and phase, largest first; what they lack of the total is not attributed.
+
+    Raises ValueError where they hold more than the total: then one of them was not live.
+    """
+    found: dict[tuple[str, str | None, str | None], _Sum] = {}
+    for block in blocks:
+        if block.size_bytes:
+            key = (block.kind, layer_pattern(block.module), block.phase)
+            found.setdefault(key, _Sum()).add(block)
+    entries = [group.entry(key) for key, group in found.items()]
+    missing = total_bytes - sum(entry.size_bytes for entry in entries)
+    if missing < 0:
+        raise ValueError(f"the blocks hold {-missing} bytes more than the {total_bytes} that were live")
+    if missing:
+        entries.append(Entry(UNATTRIBUTED, None, None, missing, blocks=0))
+    return _shortened(sorted(entries, key=lambda entry: (-entry.size_bytes, entry.kind, entry.module or "")))
+
+
+class _Sum:
+    """The blocks of one entry while they are added up."""
+
+    def __init__(self) -> None:
+        self.size_bytes = self.blocks = 0
+        self.largest: LiveBlock | None = None
+        self.modules: set[str | None] = set()
+
+    def add(self, block: LiveBlock) -> None:
+        self.size_bytes += block.size_bytes
+        self.blocks += 1
+        self.modules.add(block.module)
+        if self.largest is None or block.size_bytes > self.largest.size_bytes:
+            self.largest = block
+
+    def entry(self, key: tuple[str, str | None, str | None]) -> Entry:
+        assert self.largest is not None
+        kind, pattern, phase = key
+        module = next(iter(self.modules)) if len(self.modules) == 1 else pattern
+        return Entry(kind, module, phase, self.size_bytes, self.blocks, len(self.modules), self.largest.operator)
+
+
+def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Keep the largest; the rest as one entry for each kind, at the end."""
+    kept, rest = list(entries[:MOST_ENTRIES]), entries[MOST_ENTRIES:]
+    for kind in KINDS:
+        joined = [entry for entry in rest if entry.kind == kind]
+        if joined:
+            size_bytes, blocks = sum(e.size_bytes for e in joined), sum(e.blocks for e in joined)
+            modules = sum(e.modules for e in joined)
+            kept.append(Entry(kind, SMALLER, None, size_bytes, blocks, modules))
+    return tuple(kept)
+
+
+def layer_pattern(module: str | None) -> str | None:
+    """Write the numbers of layers as *: "h.3.mlp" as "h.*.mlp". Of several in a path the first one stays.
+
+    "stages.0.layers.2.conv" is "stages.0.layers.*.conv": layers of a stage are alike, stages are not.
+    """
+    if module is None:
+        return None
+    parts = module.split(".")
+    numbered = [place for place, part in enumerate(parts) if _NUMBER.search(part)]
+    for place in numbered[1:] or numbered:
+        parts[place] = _NUMBER.sub("*", parts[place])
+    return ".".join(parts)
+
+
+_NUMBER = re.compile(r"(?:(?<=_)|^)\d+$")
+
+
+def by_kind(breakdown: MemoryBreakdown) -> dict[str, int]:
+    """Return the bytes of each kind that is there, in the order of `KINDS`."""
+    totals = {kind: sum(e.size_bytes for e in breakdown.entries if e.kind == kind) for kind in KINDS}
+    return {kind: size for kind, size in totals.items() if size}
+
+
+def by_phase(breakdown: MemoryBreakdown) -> dict[str | None, int]:
+    """Return the bytes by the phase that allocated them, largest first. None: before the first step, or not known."""
+    return _added((entry.phase, entry.size_bytes) for entry in breakdown.entries)
+
+
+def by_module(breakdown: MemoryBreakdown) -> dict[str | None, int]:
+    """Return the bytes of each module, largest first; None is what is not attributed to any."""
+    return _added((entry.module, entry.size_bytes) for entry in breakdown.entries)
+
+
+def _added(pairs: Iterable[tuple[str | None, int]]) -> dict[str | None, int]:
+    totals: dict[str | None, int] = {}
+    for name, size in pairs:
+        totals[name] = totals.get(name, 0) + size
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+
+def describe(breakdown: MemoryBreakdown) -> str:
+    """Say in one sentence when this was, and what held most of the memory."""
+    kinds = sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
+    parts = [f"{KINDS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
+    return f"{describe_moment(breakdown)} Most of it: {', '.join(parts)}."
+
+
+def describe_moment(breakdown: MemoryBreakdown) -> str:
+    """Write "Batch 33 was refused 12.0 MiB at lm_head in backward, with 3.9 GiB of 4.0 GiB live."."""
+    request, live = breakdown.request, format_bytes(breakdown.total_bytes)
+    size, where = f"{breakdown.batch_size:,}", describe_place(request)
+    if breakdown.moment == "peak":
+        return f"The peak of batch {size} is {live}{where}."
+    limit = "" if breakdown.limit_bytes is None else format_bytes(breakdown.limit_bytes)
+    if request.size_bytes == 0:
+        return f"Batch {size} cannot begin: {live} are live before its first step, and the limit is {limit}."
+    requested = "memory" if request.size_bytes is None else format_bytes(request.size_bytes)
+    return f"Batch {size} was refused {requested}{where}, with {live}{f' of {limit}' if limit else ''} live."
+
+
+def describe_place(request: Request) -> str:
+    """Write " at lm_head in backward (mm)"; empty where nothing is known."""
+    at = f" at {request.module}" if request.module else ""
+    phase = f" in {request.phase.replace('_', ' ')}" if request.phase else ""
+    operator = f" ({request.operator})" if request.operator else ""
+    return f"{at}{phase}{operator}"
+
+
+def describe_entry(entry: Entry, breakdown: MemoryBreakdown) -> str:
+    """Write "41 %  1.6 GiB  activations at h.*.mlp (12 modules), from forward"."""
+    where = f" at {entry.module}" if entry.module else ""
+    modules = f" ({entry.modules} modules)" if entry.modules > 1 else ""
+    phase = f", from {entry.phase.replace('_', ' ')}" if entry.phase else ""
+    size = format_bytes(entry.size_bytes)
+    return f"{_share(entry.size_bytes, breakdown)}  {size}  {KINDS[entry.kind]}{where}{modules}{phase}"
+
+
+def _share(size_bytes: int, breakdown: MemoryBreakdown) -> str:
+    return f"{size_bytes / breakdown.total_bytes:.0%}" if breakdown.total_bytes else "0%"

@@ -1,0 +1,144 @@
+"""What filled the memory: entries that add up to the total, and sentences about them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.memory_breakdown import (
+    ACTIVATIONS,
+    KINDS,
+    MOST_ENTRIES,
+    PARAMETERS,
+    SMALLER,
+    TEMPORARIES,
+    UNATTRIBUTED,
+    LiveBlock,
+    MemoryBreakdown,
+    Request,
+    by_kind,
+    by_module,
+    by_phase,
+    describe,
+    describe_entry,
+    describe_moment,
+    entries_of,
+    layer_pattern,
+)
+from engine.units import GIB, MIB
+
+REQUEST = Request(12 * MIB, "lm_head", "backward", "MmBackward0")
+blocks_of_any_kind = st.lists(
+    st.builds(
+        LiveBlock,
+        st.integers(0, GIB),
+        st.sampled_from(list(KINDS)),
+        st.sampled_from([None, "batch", "h.0.mlp", "h.1.mlp", "stages.0.layers.1", "stages.1.layers.1"]),
+        st.sampled_from([None, "forward", "backward"]),
+    ),
+    max_size=40,
+)
+
+
+def breakdown(*blocks, moment="refusal", total=None, limit=4 * GIB, request=REQUEST, **others):
+    total = sum(block.size_bytes for block in blocks) if total is None else total
+    return MemoryBreakdown(33, moment, "measured", total, limit, request, entries_of(blocks, total), **others)
+
+
+LOGITS = LiveBlock(2 * GIB, TEMPORARIES, "loss", "backward", "LogSoftmaxBackward0")
+LAYERS = [LiveBlock(256 * MIB, ACTIVATIONS, f"h.{i}.mlp", "forward", "gelu") for i in range(4)]
+WEIGHTS = LiveBlock(512 * MIB, PARAMETERS, "wte")
+
+
+@given(blocks_of_any_kind, st.integers(0, GIB))
+def test_the_entries_add_up_to_the_total_whatever_is_live(blocks, unknown):
+    total = sum(block.size_bytes for block in blocks) + unknown
+    found = breakdown(*blocks, total=total)
+    assert sum(entry.size_bytes for entry in found.entries) == total
+    for sums in (by_kind(found), by_module(found), by_phase(found)):
+        assert sum(sums.values()) == total
+
+
+def test_what_no_block_explains_is_not_attributed():
+    (known, unknown) = entries_of([WEIGHTS], WEIGHTS.size_bytes + 7)
+    assert (known.module, unknown.kind, unknown.module, unknown.size_bytes) == ("wte", UNATTRIBUTED, None, 7)
+
+
+def test_blocks_above_the_total_are_refused():
+    with pytest.raises(ValueError, match="1 bytes more"):
+        entries_of([LiveBlock(8, ACTIVATIONS)], 7)
+
+
+def test_the_same_layers_are_one_entry_with_their_count():
+    (entry,) = entries_of(LAYERS, GIB)
+    assert (entry.module, entry.modules, entry.blocks, entry.operator) == ("h.*.mlp", 4, 4, "gelu")
+
+
+def test_a_single_layer_keeps_its_number():
+    (entry,) = entries_of(LAYERS[2:3], 256 * MIB)
+    assert (entry.module, entry.modules) == ("h.2.mlp", 1)
+
+
+@pytest.mark.parametrize(
+    ("module", "pattern"),
+    [
+        ("bert.encoder.layer.11.output", "bert.encoder.layer.*.output"),
+        ("encoder.layers.encoder_layer_3.mlp.0", "encoder.layers.encoder_layer_3.mlp.*"),
+        ("encoder.layers.encoder_layer_3.ln_1", "encoder.layers.encoder_layer_3.ln_*"),
+        ("encoder.stages.0.layers.2.layer.1.conv", "encoder.stages.0.layers.*.layer.*.conv"),
+        ("layer1.0.conv2", "layer1.*.conv2"),
+        ("lm_head", "lm_head"),
+        (None, None),
+    ],
+)
+def test_layers_of_one_stage_are_alike(module, pattern):
+    assert layer_pattern(module) == pattern
+
+
+def test_the_largest_entry_is_first():
+    assert [entry.size_bytes for entry in breakdown(WEIGHTS, *LAYERS, LOGITS).entries] == [2 * GIB, GIB, 512 * MIB]
+
+
+def test_many_small_entries_are_joined_by_kind():
+    blocks = [LiveBlock(1000 - i, (ACTIVATIONS, PARAMETERS)[i % 2], f"part{i}") for i in range(MOST_ENTRIES + 10)]
+    found = breakdown(*blocks)
+    assert len(found.entries) == MOST_ENTRIES + 2
+    assert {(entry.kind, entry.module, entry.blocks) for entry in found.entries[MOST_ENTRIES:]} == {
+        (PARAMETERS, SMALLER, 5),
+        (ACTIVATIONS, SMALLER, 5),
+    }
+    assert sum(by_kind(found).values()) == found.total_bytes
+
+
+def test_a_refusal_says_what_was_requested_where():
+    assert describe_moment(breakdown(LOGITS, WEIGHTS)) == (
+        "Batch 33 was refused 12.0 MiB at lm_head in backward (MmBackward0), with 2.5 GiB of 4.0 GiB live."
+    )
+    assert describe(breakdown(LOGITS, WEIGHTS)).endswith(" Most of it: temporary 80%, weights 20%.")
+
+
+def test_a_peak_is_no_refusal():
+    text = describe_moment(breakdown(LOGITS, moment="peak"))
+    assert text == "The peak of batch 33 is 2.0 GiB at lm_head in backward (MmBackward0)."
+
+
+def test_weights_above_the_limit_refuse_before_the_first_step():
+    found = breakdown(WEIGHTS, limit=100 * MIB, request=Request(0, None, None, None))
+    text = "Batch 33 cannot begin: 512.0 MiB are live before its first step, and the limit is 100.0 MiB."
+    assert describe_moment(found) == text
+
+
+def test_an_unknown_size_is_not_written_as_zero():
+    assert "was refused memory," in describe_moment(breakdown(LOGITS, request=Request(None, None, None, None)))
+
+
+def test_an_entry_is_one_line():
+    found = breakdown(LOGITS, *LAYERS)
+    first, second = (describe_entry(entry, found) for entry in found.entries)
+    assert first == "67%  2.0 GiB  temporary at loss, from backward"
+    assert second == "33%  1.0 GiB  activations at h.*.mlp (4 modules), from forward"
+
+
+def test_a_breakdown_survives_json():
+    found = breakdown(LOGITS, *LAYERS, cached_bytes=5, step=2).taking(1.23456)
+    assert MemoryBreakdown.from_dict(found.to_dict()) == found
+    assert found.seconds == 1.235
