@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TORCH_SIDE = {
     f"measurement.{name}" for name in ("batches", "device", "environment", "probe", "step", "timing", "workloads")
 }
-TORCH_SIDE |= {"measurement.torchvision_schemas", "cli.validate", "estimate.measure_calibration"}
+TORCH_SIDE |= {"measurement.attribution", "measurement.module_scopes", "measurement.torchvision_schemas"}
+TORCH_SIDE |= {"cli.validate", "estimate.measure_calibration"}
 TORCH_SIDE |= {f"estimate.{name}" for name in ("attention", "fake_cuda", "onednn", "recorder", "trace")}
 HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody else
 OWN_FILES = [path for path in (ROOT / "engine").rglob("*.py") if path.parent != HOOK]

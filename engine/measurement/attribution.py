@@ -1,0 +1,225 @@
+"""Runs a batch size once more and tells what filled the memory when it was refused. Needs torch.
+
+For a process of its own: hooks and names in the profiler's trace cost time, so no figure of a probe comes from here.
+The events are those that the probe on a CPU counts, and the bytes are the same.
+
+Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB`; the lines after the certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from ..memory_breakdown import ACTIVATIONS, PARAMETERS, STATE, LiveBlock, MemoryBreakdown, Request, entries_of
+from ..phases import FORWARD, OPTIMIZER_STEP
+from ..progress import Progress, no_progress
+from ..result import Outcome
+from .device import Device
+from .live_blocks import Found, TracedEvent, TracedStep, after, explain, place_of
+from .module_scopes import ModuleScopes, gradients_of, state_of, weights_of
+from .probe import Bench, outcome_of
+from .step import TrainingStep
+
+_PHASE, _MODULE, _SAVED = "memorymark.phase:", "memorymark.module:", "memorymark.saved:"
+_BACKWARD_NODE = "autograd::engine::evaluate_function: "
+
+
+def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress = no_progress) -> MemoryBreakdown | None:
+    """Train `batch_size` until it is refused, and return what was live then; else what was live at the peak.
+
+    None where the device reports no events. What a step raises beside an out-of-memory is raised.
+    """
+    started = time.perf_counter()
+    bench.device.start_from_clean()
+    run = _AttributedRun(bench, TrainingStep(bench.spec, bench.built, bench.device.torch_device))
+    best: tuple[int, Found] | None = None
+    for number in range(1, steps + 1):
+        progress("attribution", number)
+        found, is_over = run.step_once(batch_size)
+        if found is None:
+            return None
+        if best is None or found.moment == "refusal" or found.total_bytes > best[1].total_bytes:
+            best = number, found
+        if is_over or found.moment == "refusal":
+            break
+    assert best is not None
+    return _breakdown(best[1], best[0], run, batch_size).taking(time.perf_counter() - started)
+
+
+def _breakdown(found: Found, number: int, run: _AttributedRun, batch_size: int) -> MemoryBreakdown:
+    is_refusal = found.moment == "refusal"
+    return MemoryBreakdown(
+        batch_size=batch_size,
+        moment=found.moment,
+        method="measured",
+        total_bytes=found.total_bytes,
+        limit_bytes=run.bench.device.limit_bytes or None,
+        request=found.request,
+        entries=entries_of(found.blocks, found.total_bytes),
+        cached_bytes=run.refusals.cached_bytes if is_refusal else None,
+        step=number,
+    )
+
+
+class _Refusals:
+    """What the CUDA allocator says at the instant of a refusal: the last one counts, libraries catch earlier ones."""
+
+    def __init__(self, device: Device) -> None:
+        self.requested_bytes: int | None = None
+        self.cached_bytes: int | None = None
+        self._device = device.torch_device
+        if self._device.type == "cuda":
+            torch._C._cuda_attach_out_of_memory_observer(self._note)  # type: ignore[attr-defined]
+
+    def _note(self, device: int, requested_bytes: int, *_: int) -> None:
+        stats = torch.cuda.memory_stats(device)
+        self.requested_bytes = requested_bytes
+        self.cached_bytes = stats["reserved_bytes.all.current"] - stats["allocated_bytes.all.current"]
+
+
+@dataclass
+class _AttributedRun:
+    """The steps of one batch size, with what the step before left to the next."""
+
+    bench: Bench
+    step: TrainingStep
+    left: Mapping[int, LiveBlock] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.refusals = _Refusals(self.bench.device)
+        self.scopes = ModuleScopes(self.bench.built.model, lambda path: record_function(_MODULE + path))
+
+    def step_once(self, batch_size: int) -> tuple[Found | None, bool]:
+        """Run one step; what it holds at its moment, and whether no further one can be run. None: no events."""
+        step, device = self.step, self.bench.device
+        step.clear_gradients()
+        self.scopes.begin_step()
+        begun = self._at_beginning()
+        refused = None
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+            try:
+                with self.scopes.followed(), saved_tensors_hooks(_saved, _as_it_is):
+                    step(batch_size, _phase)
+            except Exception as exc:
+                if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
+                    raise
+                refused = exc
+        events, refusals = _read(trace, device.torch_device.type, self.scopes)
+        if not events:
+            return None, True
+        traced = self._with_ending(begun, events)
+        if refused is not None and refusals:
+            traced = replace(traced, **self._refused(events, refusals[-1]))
+        found = explain(traced, None if device.has_caching_allocator else device.limit_bytes)
+        self.left = after(traced)
+        return found, refused is not None
+
+    def _refused(self, events: list[TracedEvent], refusal: TracedEvent) -> dict[str, Any]:
+        """Return the request that was refused, and how many events were before it."""
+        request = Request(self.refusals.requested_bytes, place_of(refusal), refusal.phase, refusal.operator)
+        return {"refused": request, "refused_at": sum(event.at_ns <= refusal.at_ns for event in events)}
+
+    def _at_beginning(self) -> TracedStep:
+        """Return what is live before a step: weights, state, and what the step before returned."""
+        model, optimizer = self.bench.built.model, self.step.optimizer
+        fixed = [LiveBlock(t.nbytes, PARAMETERS, path) for path, t in weights_of(model)]
+        fixed += [LiveBlock(t.nbytes, STATE, path, OPTIMIZER_STEP) for path, t in state_of(model, optimizer)]
+        storages = (tensor.untyped_storage() for tensor in self.step.carried_tensors())
+        carried = {
+            storage.data_ptr(): self.left.get(storage.data_ptr())
+            or LiveBlock(storage.nbytes(), ACTIVATIONS, None, FORWARD)
+            for storage in storages
+        }
+        known = sum(block.size_bytes for block in (*fixed, *carried.values()))
+        counted = _allocated_bytes(self.bench.device)
+        return TracedStep((), max(known, counted or 0), fixed, carried)
+
+    def _with_ending(self, begun: TracedStep, events: list[TracedEvent]) -> TracedStep:
+        """Add the events, and the addresses of what is there after the step."""
+        had_state = any(block.kind == STATE for block in begun.fixed)
+        state = [] if had_state else state_of(self.bench.built.model, self.step.optimizer)
+        return replace(
+            begun,
+            events=events,
+            gradients=_by_address(gradients_of(self.bench.built.model)),
+            state=_by_address(state),
+            outputs=frozenset(t.untyped_storage().data_ptr() for t in self.step.carried_tensors()),
+        )
+
+
+def _by_address(tensors: Iterable[tuple[str, Tensor]]) -> dict[int, str | None]:
+    return {tensor.untyped_storage().data_ptr(): path for path, tensor in tensors}
+
+
+def _allocated_bytes(device: Device) -> int | None:
+    """Return the bytes that the device's own allocator counts now; None where it has no such count."""
+    module = getattr(device, "module", None)
+    return None if module is None else int(module.memory_allocated(device.torch_device))
+
+
+def _phase(name: str) -> AbstractContextManager[Any]:
+    return record_function(_PHASE + name)
+
+
+def _saved(tensor: Tensor) -> Tensor:
+    """Note in the trace that autograd keeps this tensor's block, and keep it as it would."""
+    if tensor.layout is torch.strided:
+        with record_function(f"{_SAVED}{tensor.untyped_storage().data_ptr()}"):
+            pass
+    return tensor
+
+
+def _as_it_is(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _read(trace: profile, device_type: str, scopes: ModuleScopes) -> tuple[list[TracedEvent], list[TracedEvent]]:
+    """Flatten the profiler's tree: the events in their order, each with module, operator and phase; and the refusals.
+
+    The operator is the outermost within its module: what the model's code calls. Autograd may work in a thread of its
+    own, with a tree of its own, so the phase is found by the time.
+    """
+    assert trace.profiler is not None
+    assert trace.profiler.kineto_results is not None
+    events: list[TracedEvent] = []
+    refusals: list[TracedEvent] = []
+    phases: list[tuple[int, int, str]] = []
+    roots = trace.profiler.kineto_results.experimental_event_tree()
+    waiting: list[tuple[Any, str | None, str | None]] = [(node, None, None) for node in reversed(roots)]
+    while waiting:
+        node, module, operator = waiting.pop()
+        tag, name, at_ns = node.tag.name, node.name, node.start_time_ns
+        if tag == "Allocation":
+            fields = node.extra_fields
+            if fields.device.type == device_type:
+                events.append(TracedEvent(at_ns, fields.ptr, fields.alloc_size, None, module, operator))
+        elif tag == "OutOfMemory":
+            refusals.append(TracedEvent(at_ns, 0, 0, None, module, operator))
+        elif name.startswith(_SAVED):
+            events.append(TracedEvent(at_ns, int(name.removeprefix(_SAVED)), 0))
+        elif name.startswith(_PHASE):
+            phases.append((at_ns, node.end_time_ns, name.removeprefix(_PHASE)))
+        elif name.startswith(_MODULE):
+            module, operator = name.removeprefix(_MODULE), None
+        elif name.startswith(_BACKWARD_NODE):
+            number = node.extra_fields.sequence_number
+            module, operator = scopes.of_node(number), name.removeprefix(_BACKWARD_NODE)
+        elif operator is None and "::" in name:
+            operator = name.removeprefix("aten::")
+        waiting.extend((child, module, operator) for child in reversed(node.children))
+    ordered = sorted(events, key=lambda event: event.at_ns)
+    return [_in_phase(event, phases) for event in ordered], [_in_phase(event, phases) for event in refusals]
+
+
+def _in_phase(event: TracedEvent, phases: list[tuple[int, int, str]]) -> TracedEvent:
+    phase = next((name for start, end, name in phases if start <= event.at_ns <= end), None)
+    return replace(event, phase=phase)
