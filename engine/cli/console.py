@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
+from ..memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
 from ..progress import PHASE_LABELS
 from ..result import CPU_COUNTS_TENSORS, Point, Probe, Purpose, Reason, RecommendedBy, RunResult
 from ..search.does_not_fit import describe_need, refusing_probe, suggestions
@@ -12,6 +13,7 @@ from ..spec import RunSpec
 from ..units import GIB, format_bytes
 
 RULE = "=" * 60
+ENTRIES_SHOWN = 3
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -178,15 +180,27 @@ def details(result: RunResult) -> str:
     spent = (
         f"imports {timings.import_seconds:.1f} s, model {timings.model_seconds:.1f} s, "
         f"estimate {timings.estimate_seconds:.1f} s, search {timings.search_seconds:.1f} s, "
-        f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s, timing {timings.timing_seconds:.1f} s"
+        f"soak {timings.soak_seconds:.1f} s, curve {timings.curve_seconds:.1f} s, "
+        f"timing {timings.timing_seconds:.1f} s, what filled it {timings.explaining_seconds:.1f} s"
     )
-    lines = [certificate(result), *_certificate_limits(result), *_ways_to_fit(result), *_estimated(result)]
+    lines = [certificate(result), *_certificate_limits(result), *filled_lines(result.memory_breakdown)]
+    lines += [*_ways_to_fit(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
     lines += [_point_line(name, point) for name, point in points if point is not None]
     lines += _speed_lines(result)
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
+
+
+def filled_lines(breakdown: MemoryBreakdown | None) -> list[str]:
+    """Return what filled the memory: the moment, the largest entries, and what is lost to fragmentation."""
+    if breakdown is None:
+        return []
+    largest = [f"  {describe_entry(entry, breakdown)}" for entry in breakdown.entries[:ENTRIES_SHOWN]]
+    cached = breakdown.cached_bytes
+    lost = [f"  {format_bytes(cached)} more are reserved and in pieces too small for it."] if cached else []
+    return [describe_moment(breakdown), *largest, *lost]
 
 
 def _certificate_limits(result: RunResult) -> list[str]:

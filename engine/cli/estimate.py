@@ -25,6 +25,7 @@ from ..estimate.hidden_devices import devices_hidden
 from ..program import PROGRAM, with_program
 from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
 from ..units import parse_bytes
+from .console import filled_lines
 from .estimate_table import table
 from .options import add_settings, settings_given, spec_of
 from .output import print_json
@@ -58,6 +59,7 @@ def _estimate(options: argparse.Namespace) -> int:
         print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
     elif not options.events:
         sys.stdout.write(table(estimates, options.batch_size))
+        sys.stdout.writelines(f"{line}\n" for made in estimates for line in filled_lines(made.breakdown))
     return 0
 
 

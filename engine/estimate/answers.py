@@ -48,7 +48,9 @@ class Answers:
             self._replays_for(gpu)
         self._emit_event("phase", phase="predicting", cards=len(able))
         traced_seconds = time.monotonic() - self._started
-        estimates = [self._estimate(gpu, batch_sizes, traced_seconds) for gpu in able]
+        # of one card the result says what would fill it; of many, each would have as long a list
+        explains = len(able) == 1
+        estimates = [self._estimate(gpu, batch_sizes, traced_seconds, explains=explains) for gpu in able]
         self._emit_event("phase", phase="finished")
         self._emit_event("result", result={"estimates": [made.to_dict() for made in estimates]})
         return estimates
@@ -81,7 +83,9 @@ class Answers:
             self._replays |= {replace(conditions, family=family): traced for family in (*alike, conditions.family)}
         return self._replays[conditions]
 
-    def _estimate(self, gpu: Gpu | None, batch_sizes: tuple[int, ...], traced_seconds: float) -> Estimate:
+    def _estimate(
+        self, gpu: Gpu | None, batch_sizes: tuple[int, ...], traced_seconds: float, *, explains: bool
+    ) -> Estimate:
         before = time.monotonic()
         replays = self._replays_for(gpu)
         made = estimate(
@@ -92,6 +96,7 @@ class Answers:
             versions=versions(),
             batch_sizes=batch_sizes,
             replays=replays,
+            explains=explains,
         )
         made = made.taking(traced_seconds + time.monotonic() - before)
         self._emit_event("estimate", estimate=made.to_dict())

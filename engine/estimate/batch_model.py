@@ -25,11 +25,15 @@ TOLERANCE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One allocation, without its size: what it is for and who requested it. Phase None: making the batch."""
+    """One allocation, without its size: what it is for and who requested it. Phase None: making the batch.
+
+    `module` is its path in the model; None where it is of no module, or not known.
+    """
 
     kind: str
     phase: str | None
     operator: str
+    module: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +128,11 @@ class BatchModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to compact JSON: the names in blocks are indexes into one list."""
-        names = sorted({str(name) for b in self.skeleton.blocks for name in (b.kind, b.phase or "", b.operator)})
+        names = sorted({name for block in self.skeleton.blocks for name in _names(block)})
         number = {name: index for index, name in enumerate(names)}
         return {
             "words": names,
-            "blocks": [[number[b.kind], number[b.phase or ""], number[b.operator]] for b in self.skeleton.blocks],
+            "blocks": [[number[name] for name in _names(block)] for block in self.skeleton.blocks],
             "events": list(self.skeleton.events),
             "step_starts": list(self.skeleton.step_starts),
             "base_bytes": list(self.base_bytes),
@@ -144,7 +148,10 @@ class BatchModel:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BatchModel:
         names = data["words"]
-        blocks = tuple(Block(names[kind], names[phase] or None, names[op]) for kind, phase, op in data["blocks"])
+        blocks = tuple(
+            Block(names[kind], names[phase] or None, names[operator], names[module] or None)
+            for kind, phase, operator, module in data["blocks"]
+        )
         sum_buffers = tuple(SumBuffer(*fields) for fields in data["sum_buffers"])
         base_counts, per_sample_counts = (
             tuple((results, inputs) for results, inputs in data[name]) for name in ("base_counts", "per_sample_counts")
@@ -159,6 +166,10 @@ class BatchModel:
             base_counts=base_counts,
             per_sample_counts=per_sample_counts,
         )
+
+
+def _names(block: Block) -> tuple[str, str, str, str]:
+    return block.kind, block.phase or "", block.operator, block.module or ""
 
 
 class RetracedModel:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..errors import SpecError
+from ..memory_breakdown import MemoryBreakdown
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec, check_precision
 from ..units import format_bytes
 from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryModel
+from .explain import what_fills
 from .gpus import Gpu
 from .known_errors import known_error, margin_fraction
 from .replay import Card, Memory, PlainMemory, play, play_and_explain
@@ -208,8 +210,12 @@ def estimate(
     batch_sizes: tuple[int, ...] = (),
     cpu_name: str = "CPU",
     replays: Replays | None = None,
+    explains: bool = False,
 ) -> Estimate:
-    """Return the answer for one card: `at` has the current, the safe and the largest size, and the requested ones."""
+    """Return the answer for one card: `at` has the current, the safe and the largest size, and the requested ones.
+
+    `explains`: also what would fill the memory of the first size that does not fit, or of the largest allowed.
+    """
     check(spec, gpu)
     replays = replays or Replays(model)
     limit_bytes, margin = limit_bytes_of(spec, gpu), margin_fraction(spec, gpu)
@@ -231,7 +237,13 @@ def estimate(
         versions=versions,
         expandable_segments=replays.expandable_segments,
         approximate_because=model.approximate_because,
+        breakdown=_explained(replays, gpu, limit_bytes, min(largest + 1, spec.max_batch_size)) if explains else None,
     )
+
+
+def _explained(replays: Replays, gpu: Gpu | None, limit_bytes: int, batch_size: int) -> MemoryBreakdown:
+    memory = replays.memory(gpu, limit_bytes)
+    return what_fills(replays.model.at(batch_size), memory, card_of(gpu), limit_bytes)
 
 
 def _facts(gpu: Gpu | None, limit_bytes: int, cpu_name: str) -> EstimatedGpu:

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..measurement.step import BACKWARD, FORWARD
+from ..measurement.live_blocks import OUTSIDE
+from ..measurement.module_scopes import ModuleScopes, paths_of
+from ..phases import BACKWARD, FORWARD
 from . import onednn
 from .batch_model import (
     ACTIVATIONS,
@@ -41,11 +43,15 @@ _READ_A_VALUE = torch.ops.aten._local_scalar_dense.default
 
 
 class Recorder(TorchDispatchMode):
-    """Records one device's blocks. Enter it around the steps, and `phase(name)` around each of their phases."""
+    """Records one device's blocks. Enter it around the steps, and `phase(name)` around each of their phases.
 
-    def __init__(self, device_type: str) -> None:
+    `scopes` tells the module of each block.
+    """
+
+    def __init__(self, device_type: str, scopes: ModuleScopes | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._device_type = device_type
+        self._scopes = scopes
         self._phase: str | None = None
         self._blocks: list[Block] = []
         self._sizes_bytes: list[int] = []
@@ -61,16 +67,21 @@ class Recorder(TorchDispatchMode):
         skeleton = Skeleton(tuple(self._blocks), tuple(events), tuple(self._step_starts), tuple(self._sum_buffers))
         return Recording(batch_size, skeleton, tuple(self._sizes_bytes), tuple(self._counts))
 
-    def load(self, module: nn.Module) -> None:
-        """Record the model's own blocks, in the order in which `module.to(device)` would make them."""
+    def load(self, model: nn.Module) -> None:
+        """Record the model's own blocks, in the order in which `model.to(device)` would make them."""
+        self._load(model, paths_of(model))
+
+    def _load(self, module: nn.Module, paths: dict[nn.Module, str]) -> None:
         for child in module.children():
-            self.load(child)
+            self._load(child, paths)
         for tensors, kind in ((module.parameters, PARAMETERS), (module.buffers, BUFFERS)):
             for tensor in tensors(recurse=False):
-                self._track(tensor, "load", kind)
+                self._track(tensor, "load", kind, paths[module])
 
     def begin_step(self) -> None:
         self._step_starts.append(len(self._events))
+        if self._scopes is not None:
+            self._scopes.begin_step()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -78,13 +89,13 @@ class Recorder(TorchDispatchMode):
         yield
         self._phase = None
 
-    def mark(self, kind: str, tensors: Iterable[Tensor]) -> None:
-        """Assign kinds to blocks, now that the tensors are known."""
-        for tensor in tensors:
+    def mark(self, kind: str, tensors: Iterable[tuple[str, Tensor]]) -> None:
+        """Assign kinds and the modules of their parameters to blocks, now that the tensors are known."""
+        for module, tensor in tensors:
             known = self._live.get(tensor.untyped_storage()._cdata)
             if known is not None:
                 block = self._blocks[known[0]]
-                self._blocks[known[0]] = Block(kind, block.phase, block.operator)
+                self._blocks[known[0]] = Block(kind, block.phase, block.operator, module)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _READ_A_VALUE:
@@ -139,22 +150,32 @@ class Recorder(TorchDispatchMode):
             if isinstance(tensor, Tensor):
                 self._track(tensor, operator)
 
-    def _track(self, tensor: Tensor, operator: str, kind: str | None = None) -> None:
+    def _track(self, tensor: Tensor, operator: str, kind: str | None = None, module: str | None = None) -> None:
         if tensor.device.type != self._device_type:
             return
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._live:
             return
-        index = self._add(kind or (ACTIVATIONS if self._phase == FORWARD else TEMPORARIES), storage.nbytes(), operator)
+        kind = kind or (ACTIVATIONS if self._phase == FORWARD else TEMPORARIES)
+        index = self._add(kind, storage.nbytes(), operator, module)
         self._live[key] = (index, weakref.ref(storage, lambda _: self._free(key, index)))
 
-    def _add(self, kind: str, size_bytes: int, operator: str) -> int:
+    def _add(self, kind: str, size_bytes: int, operator: str, module: str | None = None) -> int:
         index = len(self._blocks)
-        self._blocks.append(Block(kind, self._phase, operator.removeprefix("aten::")))
+        module = module or self._current_module()
+        self._blocks.append(Block(kind, self._phase, operator.removeprefix("aten::"), module))
         self._sizes_bytes.append(size_bytes)
         self._events.append(index)
         return index
+
+    def _current_module(self) -> str | None:
+        """Return the module whose forward pass is running, or whose part of the backward pass is."""
+        if self._scopes is None or self._phase is None:
+            return None
+        if self._phase == BACKWARD:
+            return self._scopes.current or self._scopes.of_current_node()
+        return self._scopes.current or OUTSIDE.get(self._phase)
 
     def _free(self, key: int, index: int) -> None:
         del self._live[key]

@@ -23,6 +23,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..errors import EngineError, EstimateImpossible
+from ..measurement.module_scopes import ModuleScopes, gradients_of, state_of
 from ..measurement.step import TrainingStep, apply_precision
 from ..measurement.workloads import build
 from ..spec import MEMORY_STEPS, PURE_BF16, RunSpec
@@ -121,15 +122,17 @@ def _recorded(make_step: MakeStep, batch_size: int, device: torch.device) -> Rec
     with FakeTensorMode(allow_non_fake_inputs=True):
         with device:
             step = make_step(device)
-        recorder = Recorder(device.type)
-        recorder.load(step.built.model)
-        with recorder:
+        model = step.built.model
+        scopes = ModuleScopes(model)
+        recorder = Recorder(device.type, scopes)
+        recorder.load(model)
+        with recorder, scopes.followed():
             for _ in range(MEMORY_STEPS):
                 recorder.begin_step()
                 step.clear_gradients()
                 step(batch_size, recorder.phase)
-                recorder.mark(GRADIENTS, step.gradients())
-                recorder.mark(STATE, step.state_tensors())
+                recorder.mark(GRADIENTS, gradients_of(model))
+                recorder.mark(STATE, state_of(model, step.optimizer))
         return recorder.recording(batch_size)
 
 

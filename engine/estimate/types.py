@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from ..memory_breakdown import MemoryBreakdown
 from ..spec import RunSpec
 
 SCHEMA = 1
@@ -80,7 +81,8 @@ class Estimate:
 
     `largest_batch_size` is the largest predicted to fit, 0 where not even one sample does; `safe_batch_size` the
     largest that still would if everything took `margin_fraction` more than predicted. `limits` is what ends it.
-    `approximate_because` is why the method is the approximate one, and None where it is not.
+    `approximate_because` is why the method is the approximate one, and None where it is not. `breakdown` is what would
+    fill the memory one size above the largest; None where it was not requested.
     """
 
     spec: RunSpec
@@ -97,6 +99,7 @@ class Estimate:
     versions: dict[str, str | None]
     expandable_segments: bool = False
     approximate_because: str | None = None
+    breakdown: MemoryBreakdown | None = None
     schema: int = SCHEMA
 
     def at_batch_size(self, batch_size: int) -> EstimateAt | None:

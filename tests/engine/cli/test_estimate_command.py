@@ -96,7 +96,7 @@ def test_why_an_estimate_is_approximate_stands_in_its_document_and_its_table(mon
 def test_no_card_can_be_found_while_it_estimates(traces, capsys, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     seen = []
-    monkeypatch.setattr(answers.Answers, "_estimate", lambda *_: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    monkeypatch.setattr(answers.Answers, "_estimate", lambda *_, **__: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     with pytest.raises(AttributeError):  # it made no estimate
         run(capsys, "bert-tiny", "--gpu", "a10")
     assert seen == [""]

@@ -1,0 +1,148 @@
+"""PURE: what would fill the memory of a batch size that does not fit: a recording, replayed up to the refusal.
+
+A block of the forward pass counts as an activation if it outlives it, that is if the backward pass allocates before it
+is freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..memory_breakdown import (
+    ACTIVATIONS,
+    BATCH,
+    GRADIENTS,
+    INPUTS,
+    PARAMETERS,
+    STATE,
+    TEMPORARIES,
+    WORKSPACES,
+    LiveBlock,
+    MemoryBreakdown,
+    Moment,
+    Request,
+    entries_of,
+)
+from ..phases import BACKWARD, FORWARD
+from . import batch_model
+from .allocator import Allocator, OutOfMemory
+from .batch_model import Block, Recording, Skeleton
+from .replay import Card, Memory, sizes_on
+
+_KINDS = {
+    batch_model.PARAMETERS: PARAMETERS,
+    batch_model.BUFFERS: PARAMETERS,
+    batch_model.GRADIENTS: GRADIENTS,
+    batch_model.STATE: STATE,
+    batch_model.WORKSPACES: WORKSPACES,
+}
+
+
+def what_fills(recording: Recording, memory: Memory, card: Card, limit_bytes: int) -> MemoryBreakdown:
+    """Return what is live when `memory` refuses, or first holds more than the limit; else at the peak."""
+    replay = _Replay(recording, sizes_on(card, recording), memory)
+    moment, position = replay.to_refusal(limit_bytes)
+    is_refusal = moment == "refusal"
+    # of a refusal the request is not among the live blocks, of a peak it is
+    live, total_bytes = replay.live_before(position if is_refusal else position + 1)
+    requested = recording.skeleton.events[position]
+    block = recording.skeleton.blocks[requested]
+    kind = _kind(block, is_kept=requested in _kept_for_backward(recording.skeleton))
+    request = Request(replay.sizes_bytes[requested], _module(block), block.phase, block.operator, kind)
+    is_caching = is_refusal and isinstance(memory, Allocator)
+    return MemoryBreakdown(
+        batch_size=recording.batch_size,
+        moment=moment,
+        method="estimated",
+        total_bytes=total_bytes,
+        limit_bytes=limit_bytes,
+        request=request,
+        entries=entries_of(live, total_bytes),
+        cached_bytes=memory.reserved_bytes - memory.allocated_bytes if is_caching else None,  # type: ignore[attr-defined]
+        step=sum(start <= position for start in recording.skeleton.step_starts),
+    )
+
+
+@dataclass
+class _Replay:
+    """One replay, with what each block took of the memory, rounding and all."""
+
+    recording: Recording
+    sizes_bytes: Sequence[int]
+    memory: Memory
+
+    def __post_init__(self) -> None:
+        self.taken_bytes = [0] * len(self.sizes_bytes)
+
+    def to_refusal(self, limit_bytes: int) -> tuple[Moment, int]:
+        """Play until a request is refused, or more than the limit is live; return the position of that request.
+
+        Where that does not happen, the position at which most was allocated.
+        """
+        memory, skeleton = self.memory, self.recording.skeleton
+        start = skeleton.step_starts[0] if skeleton.step_starts else 0
+        highest, at_peak = -1, 0
+        for position, event in enumerate(skeleton.events):
+            if position == start:
+                memory.empty_cache()
+            if event < 0:
+                memory.free(~event)
+                continue
+            before = memory.allocated_bytes
+            try:
+                memory.allocate(event, self.sizes_bytes[event])
+            except OutOfMemory:
+                return "refusal", position
+            self.taken_bytes[event] = memory.allocated_bytes - before
+            if memory.allocated_bytes > limit_bytes:
+                return "refusal", position
+            if memory.allocated_bytes > highest:
+                highest, at_peak = memory.allocated_bytes, position
+        return "peak", at_peak
+
+    def live_before(self, position: int) -> tuple[list[LiveBlock], int]:
+        """Return the blocks that are live before the event at `position`, and their bytes."""
+        skeleton = self.recording.skeleton
+        live: dict[int, None] = {}
+        for event in skeleton.events[:position]:
+            if event >= 0:
+                live[event] = None
+            else:
+                del live[~event]
+        kept = _kept_for_backward(skeleton)
+        blocks = [_live_block(skeleton.blocks[i], self.taken_bytes[i], is_kept=i in kept) for i in live]
+        return blocks, sum(block.size_bytes for block in blocks)
+
+
+def _live_block(block: Block, size_bytes: int, *, is_kept: bool) -> LiveBlock:
+    phase = None if block.kind in (batch_model.PARAMETERS, batch_model.BUFFERS) else block.phase
+    return LiveBlock(size_bytes, _kind(block, is_kept=is_kept), _module(block), phase, block.operator)
+
+
+def _kind(block: Block, *, is_kept: bool) -> str:
+    if (known := _KINDS.get(block.kind)) is not None:
+        return known
+    return INPUTS if block.phase is None else ACTIVATIONS if is_kept else TEMPORARIES
+
+
+def _module(block: Block) -> str | None:
+    """Return the module; workspaces are the library's, whoever was the first to multiply."""
+    if block.kind == batch_model.WORKSPACES:
+        return None
+    return BATCH if block.module is None and block.phase is None and block.kind not in _KINDS else block.module
+
+
+def _kept_for_backward(skeleton: Skeleton) -> set[int]:
+    """Blocks of the forward pass that are still live when the backward pass first allocates, or are never freed."""
+    kept: set[int] = set()
+    live: set[int] = set()
+    for event in skeleton.events:
+        if event < 0:
+            live.discard(~event)
+        elif skeleton.blocks[event].phase == FORWARD:
+            live.add(event)
+        elif skeleton.blocks[event].phase == BACKWARD and live:
+            kept |= live
+            live = set()
+    return kept | live
