@@ -23,6 +23,7 @@ KINDS: dict[str, str] = {
     "savings.runs_per_year": ASSUMED,
     "speed.reserve_fraction": ASSUMED,
     "spec.current_batch_size": ASSUMED,
+    "memory_breakdown": MEASURED,
     "estimate": ESTIMATED,
     "estimate_error": DERIVED,
 }

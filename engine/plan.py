@@ -25,7 +25,7 @@ NEAR_SHARE = 0.9  # of the estimate: a size so near that fitted shows that the e
 EVALUATED_MOST = 3  # today's size, the recommended and the fastest
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
-_LATER = ("soaking", "curve", "timing")
+_LATER = ("soaking", "curve", "timing", "explaining")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,9 @@ def _later_part(phase: str, so_far: SoFar, aim: _Aim, steps: _StepSeconds) -> Se
     if phase == "curve":
         planned = MEMORY_STEPS * sum(map(steps.at, left))
         return SecondsLeft(planned, planned + EDGE_PROBES * MEMORY_STEPS * steps.at(aim.high))
-    return _timing_left(_apart({*sizes, *left, aim.high}), steps) + SecondsLeft(0.0, so_far.open_seconds)
+    if phase == "timing":
+        return _timing_left(_apart({*sizes, *left, aim.high}), steps) + SecondsLeft(0.0, so_far.open_seconds)
+    return SecondsLeft(0.0, MEMORY_STEPS * steps.at(aim.high) + so_far.open_seconds)
 
 
 def _curve_left(so_far: SoFar, largest: int) -> list[int]:

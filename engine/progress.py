@@ -14,6 +14,7 @@ PHASE_LABELS = {
     "soaking": "running the largest batch size for more steps in a fresh process",
     "curve": "measuring smaller batch sizes",
     "timing": "comparing speeds",
+    "explaining": "finding out what fills the memory",
     "tracing": "tracing training steps on tensors without data: no device is used",
     "predicting": "predicting memory for each card",
     "finished": "finished",
@@ -27,22 +28,32 @@ PHASE_NAMES = {
     "soaking": "Long run",
     "curve": "Smaller sizes",
     "timing": "Speeds",
+    "explaining": "What fills it",
     "tracing": "Trace",
     "predicting": "Predict",
 }
 """The same in a word or two, as the steps of a list."""
 
-MEASURING_PHASES = ("estimating", "preparing", "searching", "soaking", "curve", "timing")
-CHECKING_PHASES = ("preparing", "soaking")
-TIMING_PHASES = ("preparing", "timing")
+MEASURING_PHASES = ("estimating", "preparing", "searching", "soaking", "curve", "timing", "explaining")
+CHECKING_PHASES = ("preparing", "soaking", "explaining")
+TIMING_PHASES = ("preparing", "timing", "explaining")
 TUNING_PHASES = ("searching", "curve")
 COMPARING_PHASES = (*TUNING_PHASES, "timing")
 ESTIMATING_PHASES = ("tracing", "predicting")
 """The phases of a search, a check of one size, a comparison of speeds alone, a command without and with a
 comparison of speeds, and an estimate, in order."""
 
+SECONDS_OF_PHASES = {
+    "searching": "search_seconds",
+    "soaking": "soak_seconds",
+    "curve": "curve_seconds",
+    "timing": "timing_seconds",
+    "explaining": "explaining_seconds",
+}
+"""The phases that take their time one after the other, and their fields of `Timings`."""
+
 Progress = Callable[[str, int], None]
-"""Called with the stage ("memory", "timing" or "kinds") and its step, from 1 on, that is about to begin."""
+"""Called with the stage ("memory", "timing", "kinds" or "attribution") and its step, from 1 on, that begins."""
 
 
 def no_progress(stage: str, step: int) -> None:

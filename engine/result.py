@@ -12,6 +12,7 @@ from typing import Any
 from .from_json import from_json
 from .intervals import CONFIDENCE, Interval
 from .kinds import KINDS
+from .memory_breakdown import MemoryBreakdown
 from .spec import SCHEMA, SearchSpec
 from .units import GIB, MIB
 
@@ -324,7 +325,7 @@ class Timings:
     `model_seconds` is the sum over those processes; all but the first were made within the search, the soak
     and the curve, whose seconds hold them too. All of it is this attempt's; `carried_seconds` is what the probes
     carried over from an earlier one took there. `estimate_seconds` went into the estimate before the search,
-    `timing_seconds` into the comparison of speeds after the curve.
+    `timing_seconds` into the comparison of speeds after the curve, `explaining_seconds` into what filled the memory.
     """
 
     total_seconds: float = 0.0
@@ -337,6 +338,7 @@ class Timings:
     carried_seconds: float = 0.0
     estimate_seconds: float = 0.0
     timing_seconds: float = 0.0
+    explaining_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +346,8 @@ class RunResult:
     """The answer of a run: what `--json` prints and what the portal stores.
 
     `estimate` is what was predicted before anything was measured (`Estimate.to_dict()`), with its figures for each
-    measured size; None where there was none.
+    measured size; None where there was none. `memory_breakdown` is what filled the memory of the size that was refused,
+    or of the largest one where none was; None where that was not found out.
     """
 
     spec: SearchSpec
@@ -366,6 +369,7 @@ class RunResult:
     speed: Speed | None = None
     speedup_low: float | None = None
     speedup_high: float | None = None
+    memory_breakdown: MemoryBreakdown | None = None
 
     @property
     def fits(self) -> bool | None:

@@ -18,7 +18,9 @@ from .errors import TimeIsUp, WorkerFailed, WorkloadFailed
 from .estimate.calibration import Calibration
 from .estimate.guide import EstimateGuide
 from .machine.watch import usable_cores
+from .memory_breakdown import MemoryBreakdown
 from .plan import EDGE_PROBES, SOAK_STEPS, SOAK_STEPS_CPU
+from .progress import SECONDS_OF_PHASES
 from .result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
 from .search.boundary import (
@@ -29,12 +31,13 @@ from .search.boundary import (
     boundary_of_soak_cut_short,
     with_current_size_note,
 )
-from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others
+from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others, without_overhead
 from .search.reserve import edge_size, sizes_with_reserve
 from .search.unguided import Found, Limits, Trial, curve_sizes, next_soak_size
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .units import format_bytes
+from .what_filled import explain, size_to_explain
 from .worker.handle import WorkerHandle
 from .worker.prober import Prober
 
@@ -56,6 +59,7 @@ def measure(
     earlier: EarlierAttempt | None = None,
     keep: Keep = lambda _: None,
     estimates: bool = True,
+    explains: bool = True,
     calibration: Calibration | None = None,
     hold: Hold | None = None,
 ) -> RunResult:
@@ -65,22 +69,24 @@ def measure(
     boundary of a finished run only the speeds are compared again.
     `keep` stores the result before its event is emitted; an OSError of it is logged, and the run continues.
     `estimates`: begin with an estimate, so that the search starts near the boundary. A failed estimate is logged.
+    `explains`: end with one more process, which finds out what filled the memory.
     `calibration`: the calibration of this class of card, for the estimate.
     `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
     """
+    sweep = partial(_Sweep, spec, emit, earlier, keep, estimates, explains, calibration)
     if worker is not None:
-        return _Sweep(spec, worker, emit, earlier, keep, estimates, calibration).run()
+        return sweep(worker).run()
     with WorkerHandle(spec) as own:
         started = time.monotonic()
         own.report = partial(_emit_stage, emit, started)
         if hold is None:
-            return _Sweep(spec, own, emit, earlier, keep, estimates, calibration, started=started).run()
+            return sweep(own, started=started).run()
         facts = own.facts()
         spent_seconds = time.monotonic() - started
         with hold(facts):  # to wait for the device costs the run nothing of its time
             started = time.monotonic() - spent_seconds
             own.report = partial(_emit_stage, emit, started)
-            return _Sweep(spec, own, emit, earlier, keep, estimates, calibration, started=started).run()
+            return sweep(own, started=started).run()
 
 
 def _emit_stage(emit: Emit, started: float, stage: str) -> None:
@@ -92,12 +98,13 @@ class _Sweep:
     """One run in progress: its probes so far, of which the first `carried` are an earlier attempt's, and its clock."""
 
     spec: RunSpec
-    worker: Prober
     emit: Emit
     earlier: EarlierAttempt | None
     keep: Keep
     estimates: bool
+    explains: bool
     calibration: Calibration | None
+    worker: Prober
     carried: int = 0
     known_boundary: Boundary | None = None
     tolerated_beside_bytes: int = 0
@@ -117,7 +124,9 @@ class _Sweep:
         if (estimate := self.guide.estimate(self._device, self.worker.environment)) is not None:
             self._emit_event("estimate", estimate=estimate.to_dict())
         boundary, comparison = self._measure() if is_search else self._check()
+        breakdown = self._timed("explaining", lambda: self._explained(boundary)) if self.explains else None
         result = self.guide.graded(self._answer(with_current_size_note(boundary, self.spec), comparison))
+        result = replace(result, memory_breakdown=breakdown)
         try:
             self.keep(result)
         except OSError as exc:
@@ -148,6 +157,12 @@ class _Sweep:
         except TimeIsUp:
             return Boundary(None, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET), comparison
         return boundary_of_check(probe, steps, self.probes, self._device), comparison
+
+    def _explained(self, boundary: Boundary) -> MemoryBreakdown | None:
+        """Find out what filled the memory, after everything else: it has no part in what is measured."""
+        size = size_to_explain(boundary, self.probes, is_search=self.spec.check_batch_size is None)
+        progress = partial(self._say_step, size or 0, "explain")
+        return explain(self.worker, size, seconds_left=self._seconds_left, progress=progress, log=self.log)
 
     @property
     def _soak_steps(self) -> int:
@@ -216,11 +231,13 @@ class _Sweep:
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
             maximum=self.spec.max_batch_size,
         )
+        is_whole = self.spec.memory_limit_bytes is None
         self.guide.start()
         try:
-            while not isinstance(
-                step := self.guide.decide(_trials(self._searched), self._with_overhead(limits)), Found
-            ):
+            while True:
+                room = without_overhead(limits, self._searched) if is_whole else limits
+                if isinstance(step := self.guide.decide(_trials(self._searched), room), Found):
+                    break
                 if step.fresh_process and not self.worker.is_fresh:
                     self.log(f"batch {step.batch_size} is tested in a fresh process, to certify the limit")
                     self.worker.close()
@@ -230,14 +247,6 @@ class _Sweep:
             largest = max((p.batch_size for p in self._searched if p.fits), default=None)
             return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
         return boundary_of_search(step, self._searched, self._device)
-
-    def _with_overhead(self, limits: Limits) -> Limits:
-        """Return the limit less what the device holds beside the allocator's reserve (context, other processes)."""
-        last = next((p for p in reversed(self._searched) if p.fits and p.device_used_bytes is not None), None)
-        if last is None or last.device_used_bytes is None or self.spec.memory_limit_bytes is not None:
-            return limits
-        overhead = max(last.device_used_bytes - (last.peak_reserved_bytes or 0), 0)
-        return replace(limits, memory_bytes=limits.memory_bytes - overhead)
 
     def _soak(self, boundary: Boundary) -> Boundary:
         """Run many steps at the boundary in a fresh process; if that fails, go down to a size that succeeds."""
@@ -305,7 +314,7 @@ class _Sweep:
         progress = partial(self._say_step, batch_size, Purpose.TIMING)
         return self.worker.time(batch_size, block_seconds=block_seconds, seconds=self._seconds_left, progress=progress)
 
-    def _say_step(self, batch_size: int, purpose: Purpose, stage: str, step: int) -> None:
+    def _say_step(self, batch_size: int, purpose: str, stage: str, step: int) -> None:
         self._emit_event("progress", batch_size=batch_size, purpose=purpose, stage=stage, step=step)
 
     def _probe_again_if_spoiled(self, batch_size: int, purpose: Purpose, largest: int) -> None:
@@ -378,13 +387,10 @@ class _Sweep:
             total_seconds=time.monotonic() - self.started,
             import_seconds=self.worker.import_seconds,
             model_seconds=self.worker.model_seconds,
-            search_seconds=self.seconds.get("searching", 0.0),
-            soak_seconds=self.seconds.get("soaking", 0.0),
-            curve_seconds=self.seconds.get("curve", 0.0),
-            timing_seconds=self.seconds.get("timing", 0.0),
             processes=self.worker.sessions,
             carried_seconds=sum(p.wall_seconds for p in self.probes[: self.carried]),
             estimate_seconds=self.guide.seconds,
+            **{name: self.seconds.get(phase, 0.0) for phase, name in SECONDS_OF_PHASES.items()},
         )
 
 

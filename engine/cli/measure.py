@@ -22,7 +22,7 @@ from ..result_file import write_result
 from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
 from ..spec import RunSpec, memory_limit_bytes
-from .console import Console, check_answer, details, summary
+from .console import Console, check_answer, details, filled_lines, summary
 from .exit_status import exit_status
 from .options import WAIT_REMEDY, add_search_options, add_settings, settings_given, spec_of
 from .output import print_json
@@ -58,13 +58,17 @@ def _measure(options: argparse.Namespace) -> int:
     else:
         _refuse_tools_options(options)
         result = _measured(spec, options, Console(sys.stdout))
-        print(f"\n{details(result)}\n\n{summary(result)}" if spec.check_batch_size is None else check_answer(result))
+        if spec.check_batch_size is None:
+            print(f"\n{details(result)}\n\n{summary(result)}")
+        else:
+            print("\n".join([check_answer(result), *filled_lines(result.memory_breakdown)]))
     return exit_status(result)
 
 
 def _measured(spec: RunSpec, options: argparse.Namespace, emit: Emit, **others: Any) -> RunResult:
     calibration, hold = _calibration(options), _hold(options, emit)
-    return measure(spec, emit, estimates=options.estimates, calibration=calibration, hold=hold, **others)
+    parts = {"estimates": options.estimates, "explains": options.explains}
+    return measure(spec, emit, calibration=calibration, hold=hold, **parts, **others)
 
 
 def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
@@ -153,6 +157,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--resume", metavar="-", help="read an interrupted attempt's probes from standard input")
     add("--result-file", type=Path, metavar="PATH", help="also write the exit status and the result to this file")
     add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
+    add("--no-breakdown", action="store_false", dest="explains", help="do not find out what filled the memory")
     add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
     add("--calibration", type=Path, metavar="FILE", help="output of `calibrate --json`, for the estimate")
     checks = parser.add_mutually_exclusive_group()

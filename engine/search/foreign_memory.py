@@ -11,14 +11,25 @@ Known limit: where a GPU shares the host's memory, whatever the host does counts
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
 from ..units import GIB, MIB
+from .unguided import Limits
 
 GROWTH_BYTES = 256 * MIB
 """More than this above a size that fitted belongs to others: kernels that are loaded later take less."""
 GROWTH_BEFORE_FIT_BYTES = GIB
 """The same above what was held when the device was opened, when hardly any kernel was loaded."""
+
+
+def without_overhead(limits: Limits, probes: Sequence[Probe]) -> Limits:
+    """Return the limit of a whole device less what it holds beside the allocator's reserve (context, others)."""
+    last = next((p for p in reversed(probes) if p.fits and p.device_used_bytes is not None), None)
+    if last is None or last.device_used_bytes is None:
+        return limits
+    overhead = max(last.device_used_bytes - (last.peak_reserved_bytes or 0), 0)
+    return replace(limits, memory_bytes=limits.memory_bytes - overhead)
 
 
 def bytes_taken_by_others(refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> int:

@@ -25,6 +25,7 @@ from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
+from ..memory_breakdown import MemoryBreakdown
 from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
 from ..result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
@@ -156,6 +157,17 @@ class WorkerHandle:
         if block.outcome is not Outcome.FITS:
             self.close()
         return block
+
+    def explain(
+        self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress
+    ) -> MemoryBreakdown | None:
+        """Return what fills the memory at this size, from a session of its own; None where the device cannot tell."""
+        self.close()
+        self.open()
+        request = {"do": "explain", "batch_size": batch_size, "steps": steps}
+        found = self._ask(request, "explained", seconds, progress)["breakdown"]
+        self.close()
+        return None if found is None else MemoryBreakdown.from_dict(found)
 
     def close(self) -> None:
         """End the session, so that the next probe runs in a process that has run nothing."""

@@ -11,9 +11,10 @@ and ends.
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
          {"do": "probe", "batch_size": 16, "steps": 3, "with_kinds": true} -> probe | error
          {"do": "time", "batch_size": 16, "block_seconds": 0.4}          -> block | error
+         {"do": "explain", "batch_size": 17, "steps": 3}                 -> explained | error
          {"do": "close"}                                           -> (the session ends)
-    out  ready, tracing, traced, opened, progress, probe, block, error, and {"event": "ended", "status": ...} when
-         a session's or a trace's process is gone
+    out  ready, tracing, traced, opened, progress, probe, block, explained, error, and
+         {"event": "ended", "status": ...} when a session's or a trace's process is gone
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from ..units import format_bytes
 if TYPE_CHECKING:
     from ..measurement.device import Device
     from ..measurement.timing import BlockTimer
+    from ..memory_breakdown import MemoryBreakdown
 
 Requests = dict[str, Callable[..., dict[str, Any]]]
 """By the word after "do": what runs it, and answers with the message to send."""
@@ -177,6 +179,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
     """Open the device; return the handlers of its requests, and its description."""
     import torch
 
+    from ..measurement.attribution import attribute
     from ..measurement.environment import check_environment, environment
     from ..measurement.probe import Bench, BudgetExceeded, outcome_of, run_probe
     from ..measurement.step import apply_precision
@@ -199,14 +202,16 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
         name, text = type(exc).__name__, str(exc)[:1_000]
         if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
             raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
-        served = _requests(partial(_model_does_not_fit, name, text, device), None)
+        served = _requests(partial(_model_does_not_fit, name, text, device), None, None)
     else:
-        served = _requests(partial(run_probe, bench), BlockTimer(bench))
+        served = _requests(partial(run_probe, bench), BlockTimer(bench), partial(attribute, bench))
     return served, {**facts, "model_seconds": time.perf_counter() - started}
 
 
-def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requests:
-    """Return the handlers of a session's requests; there are no blocks if the model did not fit."""
+def _requests(
+    run_probe: Callable[..., Probe], timer: BlockTimer | None, attribute: Callable[..., MemoryBreakdown | None] | None
+) -> Requests:
+    """Return the handlers of a session's requests; there is nothing to time or explain if the model did not fit."""
 
     def probe(**request: Any) -> dict[str, Any]:
         return {"event": "probe", "probe": run_probe(**request).to_dict()}
@@ -214,7 +219,11 @@ def _requests(run_probe: Callable[..., Probe], timer: BlockTimer | None) -> Requ
     def block(timer: BlockTimer, batch_size: int, block_seconds: float, progress: Progress) -> dict[str, Any]:
         return {"event": "block", "block": asdict(timer.run(batch_size, block_seconds, progress))}
 
-    return {"probe": probe, **({} if timer is None else {"time": partial(block, timer)})}
+    def explain(**request: Any) -> dict[str, Any]:
+        found = None if attribute is None else attribute(**request)
+        return {"event": "explained", "breakdown": None if found is None else found.to_dict()}
+
+    return {"probe": probe, "explain": explain, **({} if timer is None else {"time": partial(block, timer)})}
 
 
 def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:

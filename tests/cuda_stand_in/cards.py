@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from engine.errors import WorkloadFailed
+from engine.memory_breakdown import MemoryBreakdown
 from engine.result import Probe, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
@@ -191,7 +192,7 @@ class WarmEngine:
         worker = self.fresh(spec, **knobs)
         is_patient = mock.patch("engine.runner.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
         with self.cards.in_force(), is_patient:
-            return measure(spec, emit, worker=Untimed(worker), estimates=estimates)
+            return measure(spec, emit, worker=Untimed(worker), estimates=estimates, explains=False)
 
     def probe(self, knobs: dict[str, object], batch_size: int, seconds: float = 60, **fields: object) -> Probe:
         """One size in a fresh session, on cards with these knobs."""
@@ -199,6 +200,14 @@ class WarmEngine:
         worker = self.fresh(spec, **knobs)
         with self.cards.in_force():
             return worker.probe(batch_size, steps=3, with_kinds=False, seconds=seconds)
+
+    def explain(self, knobs: dict[str, object], batch_size: int, **fields: object) -> MemoryBreakdown:
+        """What fills the memory at one size."""
+        worker = self.fresh(RunSpec(**{"model": self.model, "device": "cuda", **fields}), **knobs)
+        with self.cards.in_force():
+            found = worker.explain(batch_size, steps=3, seconds=60)
+        assert found is not None
+        return found
 
     def stop(self) -> None:
         self.worker.stop()

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.errors import EstimateImpossible, TimeIsUp
 from engine.estimate.batch_model import BatchModel, Block, Skeleton
+from engine.memory_breakdown import MemoryBreakdown
 from engine.progress import Progress
 from engine.result import DeviceFacts, Outcome, Probe
 from engine.speed.comparison import TimedBlock
@@ -19,7 +20,8 @@ class FakeWorker:
 
     Other work uses `others_cores` while steps are timed, and sizes in `not_together` are refused then. A size in
     `refuses_when_used` that has fitted is refused by a process that has run others. `curve` replaces the straight
-    line. `traced` is what a trace gives: a model of the memory, or what is raised instead.
+    line. `traced` is what a trace gives: a model of the memory, or what is raised instead; `breakdown` the same of what
+    fills the memory, and `explained` the sizes for which it was requested.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class FakeWorker:
         not_together: frozenset[int] = frozenset(),
         refuses_when_used: frozenset[int] = frozenset(),
         traced: BatchModel | Exception | None = None,
+        breakdown: MemoryBreakdown | Exception | None = None,
     ) -> None:
         limit = 1000 + 10 * boundary + 5
         self.curve = curve or Device(lambda size: 1000 + 10 * size, lambda size: size <= boundary, limit, boundary)
@@ -50,6 +53,8 @@ class FakeWorker:
         self.others_cores = others_cores
         self.not_together = not_together
         self.timed: list[int] = []
+        self.breakdown = breakdown
+        self.explained: list[int] = []
         self.refuses_when_used = refuses_when_used
         self.traced = traced or EstimateImpossible("nothing to trace")
         self.sizes: list[int] = []
@@ -103,6 +108,13 @@ class FakeWorker:
             return TimedBlock(batch_size, self.refusal, error_message="made up")
         steps = (self.step_seconds(batch_size),) * 3
         return TimedBlock(batch_size, Outcome.FITS, steps, sum(steps), {"others_cores": self.others_cores})
+
+    def explain(self, batch_size: int, *, steps: int, seconds: float, progress: Progress) -> MemoryBreakdown | None:
+        if isinstance(self.breakdown, Exception):
+            raise self.breakdown
+        self.explained.append(batch_size)
+        progress("attribution", 1)
+        return self.breakdown
 
     def _fits(self, batch_size: int, *, is_soak: bool) -> bool:
         if is_soak and self.soak_boundary is not None:

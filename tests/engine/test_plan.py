@@ -88,7 +88,8 @@ def test_a_size_that_was_measured_is_no_longer_planned():
 
 def test_a_new_process_takes_its_time():
     quick, slow = (left("soaking", ONE, SIXTY, refused(61), open_seconds=seconds) for seconds in (0.0, 10.0))
-    assert slow.most == pytest.approx(quick.most + 20)  # the long run and the comparison have one each
+    # the long run, the comparison and the finding out of what filled the memory have one each
+    assert slow.most == pytest.approx(quick.most + 30)
     assert slow.least == quick.least
 
 

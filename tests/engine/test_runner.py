@@ -218,7 +218,7 @@ def test_every_probe_is_told_the_moment_it_ends():
     told = [event["probe"] for event in events if event["event"] == "probe"]
     assert told == [p.to_dict() for p in result.probes]
     phases = [event["phase"] for event in events if event["event"] == "phase"]
-    assert phases == ["preparing", "searching", "soaking", "curve", "timing", "finished"]
+    assert phases == ["preparing", "searching", "soaking", "curve", "timing", "explaining", "finished"]
 
 
 class FailingWorker(FakeWorker):
