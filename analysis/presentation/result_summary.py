@@ -319,6 +319,7 @@ def timings(result: StoredResult) -> list[tuple[str, float]]:
         ("Long run of the largest size", parts.soak_seconds),
         ("Smaller sizes for the curve", parts.curve_seconds),
         ("Comparing speed", parts.timing_seconds),
+        ("Finding out what filled the memory", parts.explaining_seconds),
     ]
     shown = [(name, seconds) for name, seconds in took if duration(seconds) != duration(0)]
     return [*shown, ("Whole run", parts.total_seconds)]

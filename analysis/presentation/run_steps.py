@@ -111,6 +111,8 @@ def _going_on(phase: str, known: SoFar, trying: int | None, step: str, progress:
         return f"{trying:,}{step} of {known.soak_steps}" if step else f"{trying:,} for {known.soak_steps} steps"
     if phase == "curve" and trying:
         return f"{trying:,} next{step}"
+    if phase == "explaining" and trying:
+        return f"{trying:,} once more{step}"
     if phase == "timing" and progress.get("round"):
         return f"round {progress['round']}"
     return ""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.memory_breakdown import MemoryBreakdown
 from engine.result import Probe
 
 KINDS = (
@@ -69,6 +70,7 @@ class StoredEstimate:
     seconds: float | None
     versions: Mapping[str, str]
     approximate_because: str = ""
+    breakdown: MemoryBreakdown | None = None
 
     def at(self, batch_size: int | None) -> EstimatedPoint | None:
         return next((point for point in self.points if point.batch_size == batch_size), None)
@@ -117,6 +119,7 @@ def read_estimate(data: Mapping[str, Any]) -> StoredEstimate:
         seconds=data.get("seconds"),
         versions=data.get("versions") or {},
         approximate_because=data.get("approximate_because") or "",
+        breakdown=MemoryBreakdown.from_dict(breakdown) if (breakdown := data.get("breakdown")) else None,
     )
 
 

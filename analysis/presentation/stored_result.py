@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.from_json import from_json
+from engine.memory_breakdown import MemoryBreakdown
 from engine.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, Savings, Speed, Timings, Waste
 from engine.stats import decisive_probes
 from engine.tune.training import Training
@@ -38,6 +39,8 @@ class StoredResult:
     speedup_high: float | None = None
     training: Training | None = None
     """None for a model of the catalogue."""
+    memory_breakdown: MemoryBreakdown | None = None
+    """What filled the memory; None where it is not known, as in results of versions before 0.5."""
 
     @property
     def is_speed_measurable(self) -> bool:

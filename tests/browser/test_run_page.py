@@ -101,11 +101,11 @@ def test_the_live_page_turns_into_the_result_by_itself(window: Visitor) -> None:
 def test_the_tab_tells_step_and_time_and_at_the_end_what_was_found(window: Visitor) -> None:
     run = make_claimed_run(make_device())
     window.open(run.get_absolute_url())
-    expect(window.page).to_have_title("1 of 6 · BERT tiny · MemoryMark")
+    expect(window.page).to_have_title("1 of 7 · BERT tiny · MemoryMark")
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="timing")
     progress = {"round": 4, "timing_seconds_left": 400.0}
     services.progress_set(run_id=run.pk, token=run.token, progress=progress)
-    expect(window.page).to_have_title("6 of 6 · 3 min left · BERT tiny · MemoryMark")
+    expect(window.page).to_have_title("6 of 7 · 3 min left · BERT tiny · MemoryMark")
     expect(window.page.locator("[aria-current=step]")).to_contain_text("round 4")
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
     expect(window.page).to_have_title("✓ 8 · BERT tiny · MemoryMark")

@@ -10,6 +10,7 @@ from analysis.pages.run.live import LOG_LINES_SHOWN, chart_so_far, estimate_befo
 from analysis.presentation import labels, memory_breakdown, result_summary, run_state
 from analysis.presentation.assumptions import Assumptions
 from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plot, speed_plot
+from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.headline import headline
 from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import ProbeKey, probe_key, probe_lines
@@ -87,6 +88,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "stack": memory_breakdown.stack(result),
         "stacks": memory_breakdown.stacks(result),
         "levels": memory_breakdown.levels(result),
+        "filled": filled_memory(result.memory_breakdown),
         "certificate": _certificate(run, result),
         "refusal": result.boundary.refusal,
         "beside": beside_measurement(run.result or {}, result),

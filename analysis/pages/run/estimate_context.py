@@ -10,6 +10,7 @@ from analysis.models import Device, Run, RunLog
 from analysis.pages.run.estimate_cards import cards_shown
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_error import compare_to_estimate
+from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate, read_estimates
 from analysis.presentation.stored_result import StoredResult
 from analysis.runs.gpu_catalog import prices
@@ -49,6 +50,7 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int) -> dict[str, Any
         "bars": summary.estimate_bars(estimate, current),
         "stack": summary.estimate_stack(estimate, current),
         "kind_rows": summary.kind_rows(estimate.points),
+        "filled": filled_memory(estimate.breakdown),
         "how": summary.how_rows(estimate, price),
     }
 

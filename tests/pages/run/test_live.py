@@ -316,10 +316,10 @@ def test_the_time_left_comes_from_two_probes_of_this_run(alice_client: Client) -
 
 def test_the_title_of_the_tab_tells_step_time_and_model_and_moves_with_the_poll(alice_client: Client) -> None:
     run = make_claimed_run()
-    assert "<title>1 of 6 · BERT tiny · MemoryMark</title>" in page(alice_client, run)
+    assert "<title>1 of 7 · BERT tiny · MemoryMark</title>" in page(alice_client, run)
     at_phase(run, "timing", round=4, timing_seconds_left=110.0)
     text = poll(alice_client, run).content.decode()
-    title = "<title>6 of 6 · 1 min left · BERT tiny · MemoryMark</title>"
+    title = "<title>6 of 7 · 1 min left · BERT tiny · MemoryMark</title>"
     assert text.lstrip().startswith(title)
     say(run, "a line, and nothing else", 1)
     assert poll(alice_client, run, seen_on(text)).content.decode().lstrip().startswith(title)

@@ -1,0 +1,184 @@
+"""What filled the memory, as a result page shows it: a treemap, a table and the sentences beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.presentation.charts.treemap import tiles
+from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from engine.memory_breakdown import (
+    ACTIVATIONS,
+    GRADIENTS,
+    INPUTS,
+    KINDS,
+    PARAMETERS,
+    STATE,
+    TEMPORARIES,
+    UNATTRIBUTED,
+    WORKSPACES,
+    Entry,
+    MemoryBreakdown,
+    by_kind,
+    describe_place,
+)
+
+_CSS = {
+    PARAMETERS: "kind-parameters",
+    GRADIENTS: "kind-gradients",
+    STATE: "kind-optimizer_state",
+    ACTIVATIONS: "kind-activations",
+    TEMPORARIES: "kind-temporaries",
+    INPUTS: "kind-buffers",
+    WORKSPACES: "kind-workspaces",
+    UNATTRIBUTED: "kind-other",
+}
+SHOWN = 12
+"""Rows of the table that are open at once; the rest is folded."""
+WIDE_PERCENT, NARROW_PERCENT = 12.0, 30.0
+"""From this width of a tile its text has room: on a wide screen, and on a phone."""
+LINE_PERCENT = 14.0
+"""From this height one line of text has room, from twice of it two."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTile:
+    """One rectangle of the treemap. `room` is always, wide (hidden on a phone) or empty where no text has room."""
+
+    x: str
+    y: str
+    width: str
+    height: str
+    css_class: str
+    room: str
+    has_second_line: bool
+    row: FilledRow
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRow:
+    """One entry: a line of the table and a tile. `name` is short, for the tile."""
+
+    kind: str
+    css_class: str
+    name: str
+    module: str
+    phase: str
+    operator: str
+    size_bytes: int
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilledMemory:
+    """The whole: sentences, tiles, the legend and the table, whose rows after the first ones are folded."""
+
+    title: str
+    sentence: str
+    place: str
+    is_estimate: bool
+    is_refusal: bool
+    total_bytes: int
+    tiles: tuple[FilledTile, ...]
+    legend: tuple[tuple[str, str, int, str], ...]
+    rows: tuple[FilledRow, ...]
+    more_rows: tuple[FilledRow, ...]
+    fragmentation: str
+    cost_seconds: float | None
+
+
+def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
+    """Return what the page shows; None where nothing is known or nothing was live."""
+    if breakdown is None or not breakdown.total_bytes:
+        return None
+    rows = tuple(_row(entry, breakdown) for entry in breakdown.entries)
+    return FilledMemory(
+        title=_title(breakdown),
+        sentence=_sentence(breakdown),
+        place=_place(breakdown),
+        is_estimate=breakdown.method == "estimated",
+        is_refusal=breakdown.moment == "refusal",
+        total_bytes=breakdown.total_bytes,
+        tiles=_tiles(rows),
+        legend=tuple(
+            (_CSS[kind], KINDS[kind], size, percent(size / breakdown.total_bytes))
+            for kind, size in sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
+        ),
+        rows=rows[:SHOWN],
+        more_rows=rows[SHOWN:],
+        fragmentation=_fragmentation(breakdown),
+        cost_seconds=breakdown.seconds,
+    )
+
+
+def _title(breakdown: MemoryBreakdown) -> str:
+    size = f"{breakdown.batch_size:,}"
+    if breakdown.moment == "refusal":
+        return f"What filled the memory at batch {size}"
+    return f"What held the memory at the peak of batch {size}"
+
+
+def _sentence(breakdown: MemoryBreakdown) -> str:
+    """Write the largest entries: "Activations at h.*.mlp (12 modules) 41 %, ..."."""
+    largest = breakdown.entries[:3]
+    parts = [f"{percent(entry.size_bytes / breakdown.total_bytes)} {_named(entry)}" for entry in largest]
+    return f"{'; '.join(parts)}."
+
+
+def _named(entry: Entry) -> str:
+    at = f" at {entry.module}" if entry.module else ""
+    return f"{KINDS[entry.kind]}{at}{_modules(entry)}"
+
+
+def _modules(entry: Entry) -> str:
+    return f" ({entry.modules:,} modules)" if entry.modules > 1 else ""
+
+
+def _place(breakdown: MemoryBreakdown) -> str:
+    """Say what was refused and where, or where the peak was reached."""
+    request, live = breakdown.request, bytes_text(breakdown.total_bytes)
+    where = describe_place(request)
+    if breakdown.moment == "peak":
+        return f"{live} live at the peak, reached{where or ' before the first step'}."
+    of_limit = f" of {round_bytes(breakdown.limit_bytes)}" if breakdown.limit_bytes else ""
+    if request.size_bytes == 0:
+        return f"{live} were live before the first step, more than the limit{of_limit}."
+    requested = "A request" if request.size_bytes is None else f"A request for {bytes_text(request.size_bytes)}"
+    step = f", step {breakdown.step}," if breakdown.step else ""
+    return f"{requested}{where}{step} was refused while {live}{of_limit} were live."
+
+
+def _fragmentation(breakdown: MemoryBreakdown) -> str:
+    """Say what the allocator reserved beside the live bytes; empty where it reserves nothing or that is unknown."""
+    if breakdown.cached_bytes is None:
+        return ""
+    if not breakdown.cached_bytes:
+        return "Fragmentation: none, everything reserved was in use."
+    return (
+        f"Fragmentation: {bytes_text(breakdown.cached_bytes)} more were reserved, in pieces too small for the request."
+    )
+
+
+def _row(entry: Entry, breakdown: MemoryBreakdown) -> FilledRow:
+    module = entry.module or ""
+    return FilledRow(
+        kind=KINDS[entry.kind],
+        css_class=_CSS[entry.kind],
+        name=".".join(module.split(".")[-2:]) or KINDS[entry.kind],
+        module=f"{module}{_modules(entry)}" if module else "–",
+        phase=(entry.phase or "–").replace("_", " "),
+        operator=entry.operator or "–",
+        size_bytes=entry.size_bytes,
+        share=percent(entry.size_bytes / breakdown.total_bytes),
+    )
+
+
+def _tiles(rows: tuple[FilledRow, ...]) -> tuple[FilledTile, ...]:
+    drawn = []
+    for tile in tiles([row.size_bytes for row in rows]):
+        room = "" if tile.height < LINE_PERCENT or tile.width < WIDE_PERCENT else "wide"
+        if room and tile.width >= NARROW_PERCENT:
+            room = "always"
+        x, y, width, height = (f"{value:.3f}%" for value in (tile.x, tile.y, tile.width, tile.height))
+        row = rows[tile.index]
+        drawn.append(FilledTile(x, y, width, height, row.css_class, room, tile.height >= 2 * LINE_PERCENT, row))
+    return tuple(drawn)
