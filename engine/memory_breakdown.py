@@ -36,6 +36,8 @@ BATCH, LOSS, OPTIMIZER = "batch", "loss", "optimizer"
 MOST_ENTRIES = 120
 """Beyond it the smallest entries are joined, one for each kind. A model of distinct modules would have thousands."""
 SMALLER = "smaller entries"
+ALONE_SHARE = 2 / 3
+"""A layer that holds more than this of what all of its kind hold is an entry of its own."""
 
 Moment = Literal["refusal", "peak"]
 Method = Literal["measured", "estimated"]
@@ -122,12 +124,7 @@ def entries_of(blocks: Iterable[LiveBlock], total_bytes: int) -> tuple[Entry, ..
 
     Raises ValueError where they hold more than the total: then one of them was not live.
     """
-    found: dict[tuple[str, str | None, str | None], _Sum] = {}
-    for block in blocks:
-        if block.size_bytes:
-            key = (block.kind, layer_pattern(block.module), block.phase)
-            found.setdefault(key, _Sum()).add(block)
-    entries = [group.entry(key) for key, group in found.items()]
+    entries = _joined(_of_modules(blocks))
     missing = total_bytes - sum(entry.size_bytes for entry in entries)
     if missing < 0:
         raise ValueError(f"the blocks hold {-missing} bytes more than the {total_bytes} that were live")
@@ -136,26 +133,35 @@ def entries_of(blocks: Iterable[LiveBlock], total_bytes: int) -> tuple[Entry, ..
     return _shortened(sorted(entries, key=lambda entry: (-entry.size_bytes, entry.kind, entry.module or "")))
 
 
-class _Sum:
-    """The blocks of one entry while they are added up."""
+def _of_modules(blocks: Iterable[LiveBlock]) -> list[Entry]:
+    """Add up the blocks of the same kind, module and phase."""
+    groups: dict[tuple[str, str | None, str | None], list[LiveBlock]] = {}
+    for block in blocks:
+        if block.size_bytes:
+            groups.setdefault((block.kind, block.module, block.phase), []).append(block)
+    entries = []
+    for (kind, module, phase), group in groups.items():
+        largest = max(group, key=lambda block: block.size_bytes)
+        size_bytes = sum(block.size_bytes for block in group)
+        entries.append(Entry(kind, module, phase, size_bytes, len(group), operator=largest.operator))
+    return entries
 
-    def __init__(self) -> None:
-        self.size_bytes = self.blocks = 0
-        self.largest: LiveBlock | None = None
-        self.modules: set[str | None] = set()
 
-    def add(self, block: LiveBlock) -> None:
-        self.size_bytes += block.size_bytes
-        self.blocks += 1
-        self.modules.add(block.module)
-        if self.largest is None or block.size_bytes > self.largest.size_bytes:
-            self.largest = block
-
-    def entry(self, key: tuple[str, str | None, str | None]) -> Entry:
-        assert self.largest is not None
-        kind, pattern, phase = key
-        module = next(iter(self.modules)) if len(self.modules) == 1 else pattern
-        return Entry(kind, module, phase, self.size_bytes, self.blocks, len(self.modules), self.largest.operator)
+def _joined(entries: Iterable[Entry]) -> list[Entry]:
+    """Join the layers that differ only in their number, but not one that is unlike the others."""
+    groups: dict[tuple[str, str | None, str | None], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.kind, layer_pattern(entry.module), entry.phase), []).append(entry)
+    joined = []
+    for (_, pattern, _), group in groups.items():
+        group.sort(key=lambda entry: -entry.size_bytes)
+        if group[0].size_bytes > ALONE_SHARE * sum(entry.size_bytes for entry in group):
+            joined.append(group.pop(0))
+        if len(group) > 1:
+            size_bytes, blocks = sum(e.size_bytes for e in group), sum(e.blocks for e in group)
+            group = [replace(group[0], module=pattern, size_bytes=size_bytes, blocks=blocks, modules=len(group))]
+        joined += group
+    return joined
 
 
 def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -78,6 +78,12 @@ def test_a_single_layer_keeps_its_number():
     assert (entry.module, entry.modules) == ("h.2.mlp", 1)
 
 
+def test_a_layer_unlike_the_others_is_an_entry_of_its_own():
+    unlike, others = entries_of([LiveBlock(3 * GIB, ACTIVATIONS, "h.4.mlp", "forward"), *LAYERS], 4 * GIB)
+    assert (unlike.module, unlike.modules, unlike.size_bytes) == ("h.4.mlp", 1, 3 * GIB)
+    assert (others.module, others.modules, others.size_bytes) == ("h.*.mlp", 4, GIB)
+
+
 @pytest.mark.parametrize(
     ("module", "pattern"),
     [
