@@ -34,7 +34,7 @@ _CSS = {
 }
 SHOWN = 12
 """Rows of the table that are open at once; the rest is folded."""
-WIDE_PERCENT, NARROW_PERCENT = 12.0, 30.0
+WIDE_PERCENT, NARROW_PERCENT = 12.0, 45.0
 """From this width of a tile its text has room: on a wide screen, and on a phone."""
 LINE_PERCENT = 14.0
 """From this height one line of text has room, from twice of it two."""

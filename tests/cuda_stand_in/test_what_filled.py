@@ -9,7 +9,7 @@ from engine.units import GIB, MIB
 from tests.cuda_stand_in.cards import WarmEngine
 
 CARD = {"memory": 4 * GIB}
-LIMIT_BYTES = 256 * MIB
+LIMIT_BYTES = 112 * MIB
 SHORT = {"sequence_length": 64, "memory_limit_bytes": LIMIT_BYTES}
 
 
@@ -45,8 +45,8 @@ def test_the_backward_pass_in_its_own_thread_is_attributed_too(warm: WarmEngine)
     assert found.moment == "peak"
     assert found.request.phase == "backward"
     temporaries = [entry for entry in found.entries if (entry.kind, entry.phase) == ("temporaries", "backward")]
-    assert temporaries
-    assert all(entry.module for entry in temporaries)
+    of_layers = sum(entry.size_bytes for entry in temporaries if (entry.module or "").startswith("bert."))
+    assert of_layers >= 0.99 * sum(entry.size_bytes for entry in temporaries) > 0
 
 
 def test_fragmentation_of_a_peak_is_not_known(warm: WarmEngine) -> None:
