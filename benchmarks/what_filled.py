@@ -3,11 +3,11 @@
 Each case takes a model of the catalogue and plants one large thing in a module drawn by chance: weights, a gradient,
 optimizer state, activations, temporaries of the forward or the backward pass, or a loss. Then it sets a limit that all
 else fits below and the planted thing does not. Right is a breakdown that names its module, its kind and its phase: of
-a gradient and of state as the refused request, of weights as the largest entry, and of all others as the largest
-entry, with the refused request at the same module in the same phase. Both ways are judged: the measured one, by the
-allocator's events on the CPU, and the estimate, by the trace.
+a gradient and of state as the refused request, of weights as that (an estimate refuses them while they are loaded) or
+as the largest entry, and of all others as the largest entry, with the refused request at the same module in the same
+phase. Both ways are judged: the measured one, by the allocator's events on the CPU, and the estimate, by the trace.
 
-    python benchmarks/what_filled.py [--cases 30] [--seed 16] [--out benchmarks/results/what_filled.json]
+    python benchmarks/what_filled.py [--cases 30] [--first 0] [--seed 16] [--out benchmarks/results/what_filled.json]
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engine.estimate.explain import what_fills
 from engine.estimate.replay import Card, PlainMemory
-from engine.estimate.trace import conditions_for, model_of_steps
+from engine.estimate.trace import record
 from engine.measurement.attribution import attribute
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
@@ -41,10 +41,10 @@ from engine.units import GIB, MIB
 
 CHUNKS = 10
 MODELS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("bert-tiny", {"sequence_length": 32}),
-    ("bert-tiny", {"sequence_length": 32, "precision": "bf16"}),
-    ("bert-tiny", {"sequence_length": 32, "optimizer": "sgd"}),
-    ("bert-tiny", {"sequence_length": 32, "gradient_checkpointing": True}),
+    ("bert-tiny", {"sequence_length": 16}),
+    ("bert-tiny", {"sequence_length": 16, "precision": "bf16"}),
+    ("bert-tiny", {"sequence_length": 16, "optimizer": "sgd"}),
+    ("bert-tiny", {"sequence_length": 16, "gradient_checkpointing": True}),
     ("resnet18", {"image_size": 48}),
     ("resnet18", {"image_size": 48, "optimizer": "momentum"}),
 )
@@ -53,12 +53,11 @@ BATCH_SIZE = 4
 
 @dataclass(frozen=True)
 class Truth:
-    """What a breakdown must say. `requested` and `largest`: which of the two says it."""
+    """What a breakdown must say: of its largest entry, or where that is not `largest` of the refused request."""
 
     kind: str
     module: str
     phase: str | None
-    requested: bool = True
     largest: bool = True
 
 
@@ -116,7 +115,7 @@ def plant(built: Built, cause: str, path: str, size: int) -> Built:
 
 def truth_of(cause: str, path: str) -> Truth:
     if cause == "weights":
-        return Truth("parameters", path, None, requested=False)
+        return Truth("parameters", path, None)
     if cause == "gradient":
         return Truth("gradients", path, "backward", largest=False)
     if cause == "optimizer state":
@@ -148,16 +147,19 @@ def is_right(found: MemoryBreakdown, truth: Truth) -> bool:
     if found.moment != "refusal" or not found.entries:
         return False
     request, largest = found.request, found.entries[0]
-    is_placed = not truth.requested or (request.module, request.phase) == (truth.module, truth.phase)
-    if truth.largest:
-        return is_placed and (largest.kind, largest.module, largest.phase) == (truth.kind, truth.module, truth.phase)
-    return is_placed and request.kind == truth.kind
+    expected = (truth.kind, truth.module, truth.phase)
+    is_requested = (request.kind, request.module, request.phase) == expected
+    is_largest = (largest.kind, largest.module, largest.phase) == expected
+    if truth.kind == "parameters":
+        return is_requested or is_largest
+    if not truth.largest:
+        return is_requested
+    return is_largest and (request.module, request.phase) == (truth.module, truth.phase)
 
 
 def candidates(built: Built) -> list[str]:
-    """Modules whose forward pass returns one tensor, as far as their kind tells: leaves with weights."""
+    """Return the paths of the leaves with weights: they take one tensor and return one."""
     chosen = (nn.Linear, nn.LayerNorm, nn.Conv2d, nn.BatchNorm2d)
-    # what is compared with an identity or read as an attribute cannot stand in for itself
     return [path for path, module in built.model.named_modules() if isinstance(module, chosen)]
 
 
@@ -183,11 +185,10 @@ def run_case(number: int, cause: str, rng: random.Random) -> dict[str, Any]:
     measured = attribute(Bench(spec, device, built), BATCH_SIZE, steps=3)
     assert measured is not None
     before = time.perf_counter()
-    traced = model_of_steps(
-        lambda on: TrainingStep(spec, plant(build(spec, on), cause, path, size), on),
-        conditions_for(None, spec.precision),
+    recording = record(
+        lambda on: TrainingStep(spec, plant(build(spec, on), cause, path, size), on), BATCH_SIZE, conditions
     )
-    estimated = what_fills(traced.at(BATCH_SIZE), PlainMemory(), Card(), limit)
+    estimated = what_fills(recording, PlainMemory(), Card(), limit)
     return {
         "case": number,
         "cause": cause,
@@ -217,20 +218,19 @@ def judged(found: MemoryBreakdown, truth: Truth) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case, to run them in parts")
     parser.add_argument("--seed", type=int, default=16)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rng = random.Random(options.seed)
     cases: list[dict[str, Any]] = []
-    for number in range(options.cases):
-        case = run_case(number, CAUSES[number % len(CAUSES)], rng)
+    for number in range(options.first, options.first + options.cases):
+        case = run_case(number, CAUSES[number % len(CAUSES)], random.Random(f"{options.seed} {number}"))
         cases.append(case)
         marks = ["right" if case[way]["is_right"] else "WRONG" for way in ("measured", "estimated")]
         print(f"{number:2} {case['cause']:<18} {case['model']:<10} {case['planted_at']:<50} {marks}", flush=True)
         if options.out:
-            options.out.write_text(
-                json.dumps({"summary": summary_of(cases, options.seed), "cases": cases}, indent=1) + "\n"
-            )
+            document = {"summary": summary_of(cases, options.seed), "cases": cases}
+            options.out.write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(summary_of(cases, options.seed)))
 
 

@@ -59,7 +59,8 @@ class Request:
     """The allocation that was refused, or that reached the peak.
 
     `size_bytes` is None where it is not known, and 0 where the limit was reached before anything was requested. `kind`
-    is None where a device refused: the tensor was never made.
+    is None where a device refused: the tensor was never made, and the size is that of the segment that the allocator
+    requested of the driver.
     """
 
     size_bytes: int | None

@@ -30,6 +30,7 @@ from .probe import Bench, outcome_of
 from .step import TrainingStep
 
 _PHASE, _MODULE, _SAVED = "memorymark.phase:", "memorymark.module:", "memorymark.saved:"
+_REFUSAL = "[OutOfMemory]"
 _BACKWARD_NODE = "autograd::engine::evaluate_function: "
 
 
@@ -202,7 +203,7 @@ def _read(trace: profile, device_type: str, scopes: ModuleScopes) -> tuple[list[
             fields = node.extra_fields
             if fields.device.type == device_type:
                 events.append(TracedEvent(at_ns, fields.ptr, fields.alloc_size, None, module, operator))
-        elif tag == "OutOfMemory":
+        elif name == _REFUSAL:  # the only event whose tag this torch does not name
             refusals.append(TracedEvent(at_ns, 0, 0, None, module, operator))
         elif name.startswith(_SAVED):
             events.append(TracedEvent(at_ns, int(name.removeprefix(_SAVED)), 0))
