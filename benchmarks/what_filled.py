@@ -185,9 +185,8 @@ def run_case(number: int, cause: str, rng: random.Random) -> dict[str, Any]:
     measured = attribute(Bench(spec, device, built), BATCH_SIZE, steps=3)
     assert measured is not None
     before = time.perf_counter()
-    recording = record(
-        lambda on: TrainingStep(spec, plant(build(spec, on), cause, path, size), on), BATCH_SIZE, conditions
-    )
+    at = conditions_for(None, spec.precision)
+    recording = record(lambda on: TrainingStep(spec, plant(build(spec, on), cause, path, size), on), BATCH_SIZE, at)
     estimated = what_fills(recording, PlainMemory(), Card(), limit)
     return {
         "case": number,
