@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engine.estimate.explain import what_fills
 from engine.estimate.replay import Card, PlainMemory
-from engine.estimate.trace import record
+from engine.estimate.trace import conditions_for, record
 from engine.measurement.attribution import attribute
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
