@@ -67,7 +67,7 @@ class _LargeBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, size: int) -> Tensor:
         ctx.size = size
-        return value.view_as(value)
+        return value.clone()  # a view would not stand what changes it in place
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
