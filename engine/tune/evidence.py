@@ -3,7 +3,7 @@
 hook_not_loaded       no Python process with torch was seen: nothing could be watched
 batch_size_not_set    the hook was to set the batch size and found nowhere to set it
 batch_size_ignored    the training was given batches of another size than it was started with
-ranks_disagree        the processes of one training did not consume the same
+ranks_disagree        the processes of one training did not consume the same, or one ended before the others
 ended_early           the command ended in order before enough optimizer steps
 no_memory_seen        steps were counted, but nothing of their memory
 memory_varies         a smaller batch took clearly more memory than a larger one: no boundary is to be trusted
@@ -90,6 +90,9 @@ def evidence_of(
         if readings and honoured:
             return Evidence(_out_of_data(batch_size, str(untunable), ended))
         raise untunable
+    world_size, finished = trained[0].world_size, len({r.rank for r in trained})
+    if finished < world_size:
+        raise CommandUntunable("ranks_disagree", f"{finished} of {world_size} ranks made enough optimizer steps")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one")
     steps = [r.steps() for r in trained]
@@ -113,9 +116,8 @@ def evidence_of(
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
-    return replace(
-        evidence, batch_axis=axis, whole_run=whole_run, caveat=_caveat(lengths, growth, kept, whole_run is not None)
-    )
+    caveat = _caveat(lengths, growth, kept, whole_run is not None, max(r.idle_optimizers for r in trained))
+    return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=caveat)
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
@@ -249,7 +251,9 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
     return None
 
 
-def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: int, is_whole: bool) -> str | None:
+def _caveat(
+    lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: int, is_whole: bool, idle_optimizers: int
+) -> str | None:
     """Say why later steps may take more than those watched. One length of several modules is no difference."""
     parts = []
     longest = [max(each) for each in lengths if each]
@@ -267,6 +271,10 @@ def _caveat(lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: i
         parts.append(
             f"each batch of the evaluation left about {format_bytes(kept_bytes)} behind: "
             "an evaluation of many batches takes more than the few that were watched"
+        )
+    if idle_optimizers:
+        parts.append(
+            f"{idle_optimizers} of the optimizers had made no step yet: once all do, the training may take more memory"
         )
     return "; ".join(parts) or None
 

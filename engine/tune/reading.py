@@ -127,6 +127,11 @@ class Reading:
         seen: dict[str, Any] | None = self.data.get("whole_run")
         return seen
 
+    @property
+    def idle_optimizers(self) -> int:
+        """How many optimizers were made and have made no step."""
+        return int(self.data.get("idle_optimizers", 0))
+
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
         counts: dict[int, int] = {}

@@ -30,14 +30,24 @@ def card_memory(torch: Any) -> dict[str, Any]:
 
 def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     """Return bytes by address of what modules and `optimizers` hold; an averaged copy of the model is a module, too."""
-    objects = [each for each in gc.get_objects() if issubclass(type(each), (torch.nn.Module, torch.optim.Optimizer))]
-    modules = [each for each in objects if issubclass(type(each), torch.nn.Module)]
+    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
+    own = [each for each in _optimizers(torch) if id(each) in optimizers]
     tensors = [t for each in modules for t in (*each._parameters.values(), *each._buffers.values()) if t is not None]
     tensors += [t.grad for t in tensors if t.is_leaf]
-    states = [state for each in objects if id(each) in optimizers for state in each.state.values()]
+    states = [state for each in own for state in each.state.values()]
     tensors += [t for state in states for t in state.values()]
     storages = [t.untyped_storage() for t in _on_cpu(torch, tensors)]
     return {storage.data_ptr(): storage.nbytes() for storage in storages}
+
+
+def idle_optimizers(torch: Any, made: set[int], stepped: Any) -> int:
+    """Return how many of the optimizers that were made, and are still there, have made no step."""
+    return len(({id(each) for each in _optimizers(torch)} & made) - set(stepped))
+
+
+def _optimizers(torch: Any) -> list[Any]:
+    """Return the optimizers that are there. Another object may have the address of one that was freed."""
+    return [each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)]
 
 
 def _on_cpu(torch: Any, tensors: Any) -> list[Any]:

@@ -141,8 +141,25 @@ class Watch:
             self.memory, self.first_timed, self.timed_from = self.read_memory(), fewest, time.monotonic()
             self.mark("memory_read")
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
-        if is_late or fewest >= self.first_timed + self.settings["timed_steps"]:
+        if fewest >= min(self.first_timed + self.settings["timed_steps"], self.last_step(fewest, is_late)):
             self.end("done")
+
+    def last_step(self, now: int, is_late: bool) -> int:
+        """Return the step after which this process ends, the same in all ranks: else one would wait for another.
+
+        The first rank that is late makes one more step, and tells the others by a file beside the notes.
+        """
+        if os.environ.get("WORLD_SIZE", "1") == "1":
+            return now if is_late else sys.maxsize
+        path = os.path.join(self.settings["folder"], "last-step")
+        if is_late and not os.path.exists(path):
+            with open(f"{path}.{os.getpid()}", "w") as file:
+                file.write(str(now + 1))
+            os.replace(file.name, path)
+        if not os.path.exists(path):
+            return sys.maxsize
+        with open(path) as file:
+            return int(file.read())
 
     def least_steps(self) -> int:
         return min(self.steps.values(), default=0)
@@ -166,6 +183,7 @@ class Watch:
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
         noted["whole_run"] = self.epoch and self.epoch.noted
+        noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
             json.dump(noted, file)

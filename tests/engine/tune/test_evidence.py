@@ -137,6 +137,14 @@ def test_ranks_that_consume_differently_are_no_answer() -> None:
     assert why_not([reading(steps(40), **two), reading(steps(40, 2), rank=1, **two)]) == "ranks_disagree"
 
 
+def test_a_rank_that_ended_before_its_steps_is_no_answer_though_the_other_trained() -> None:
+    first = reading(steps(40), world_size=2)
+    ended_early = reading(steps(40)[:1], world_size=2, rank=1, ended="exit")
+    assert why_not([first]) == "ranks_disagree"
+    assert why_not([first, ended_early]) == "ranks_disagree"
+    assert judged([first, reading(steps(40), world_size=2, rank=1)]).probe.fits
+
+
 def test_the_worst_rank_decides_and_all_are_kept() -> None:
     two = {"world_size": 2}
     evidence = judged([reading(steps(40), rank=1, peak=950, **two), reading(steps(40), **two)])
@@ -240,6 +248,13 @@ def test_batches_of_different_lengths_are_said_to_be_so() -> None:
     for length, mark in enumerate(forwards, 90):
         mark[3] = [40, length]
     assert "90 to 94 long" in (judged([reading([], marks=marks)]).caveat or "")
+
+
+def test_an_optimizer_that_has_made_no_step_yet_is_said_to_be_there() -> None:
+    assert judged([reading(steps(40))]).caveat is None
+    caveat = judged([reading(steps(40), idle_optimizers=1)]).caveat
+    assert caveat is not None
+    assert caveat.startswith("1 of the optimizers had made no step yet")
 
 
 def test_the_optimizer_s_own_peak_is_told_from_what_grows_with_the_batch() -> None:

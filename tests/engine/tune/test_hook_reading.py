@@ -1,0 +1,16 @@
+"""What the hook reads of a training's objects in its process."""
+
+import torch
+
+from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers
+
+
+def test_a_module_at_the_address_of_an_optimizer_that_was_freed_is_no_optimizer() -> None:
+    module = torch.nn.Linear(8, 8)
+    addresses = held_bytes(torch, {id(module)})
+    assert module.weight.data_ptr() in addresses
+
+
+def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
+    first, second = (torch.optim.SGD(torch.nn.Linear(8, 8).parameters()) for _ in range(2))
+    assert idle_optimizers(torch, {id(first), id(second), 1}, {id(first): 3}) == 1
