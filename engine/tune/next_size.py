@@ -4,8 +4,9 @@ A start costs the command's whole way to its first step: imports, model, data. S
 which many scripts cannot even train, but at a size the user knows. From there it goes at once to where a straight line
 meets the limit: the line from what the training holds between its steps, which is about what batch 0 would take. Where
 the curve bends upwards that aims low, and never far beyond: a size above the limit costs a start, too. From then on the
-search is that of `search.unguided`. On a CPU a refused size has run to its end and its memory is known: then the line
-goes through both sides of the limit. Each start is a fresh process, so each refusal counts for the certificate.
+search is that of `search.unguided`. On a CPU a refused size has run to its end and its memory is known, so a size that
+is too large tells as much as one that fits: the line is followed all the way, and then goes through both sides of the
+limit. Each start is a fresh process, so each refusal counts for the certificate.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from ..search.unguided import FAR, GROWTH, Found, Limits, Trial, decide
 
 FLAT = 0.05  # a rise over the resting memory below this share tells little of the slope
+STRAIGHT_ON = 3  # starts after which a line is followed at once; a curve that has misled so many is none to follow
 STEP_DOWN = 4  # where the very first size is refused, and nothing is known of its memory
 
 
@@ -33,11 +35,17 @@ class Start:
     resting_bytes: int | None = None
 
 
-def next_size(starts: Sequence[Start], *, memory_bytes: int, first: int, maximum: int) -> int | Found:
-    """Return the batch size to start next, or where the search has ended. Sizes are in 1..`maximum`."""
+def next_size(
+    starts: Sequence[Start], *, memory_bytes: int, first: int, maximum: int, measures_refused: bool = False
+) -> int | Found:
+    """Return the batch size to start next, or where the search has ended. Sizes are in 1..`maximum`.
+
+    `measures_refused`: a refused size runs to its end, and its memory will be known.
+    """
     if not starts:
         return min(first, maximum)
-    low = max((s for s in starts if s.fits), key=lambda s: s.batch_size, default=None)
+    fitted = sorted((s for s in starts if s.fits), key=lambda s: s.batch_size)
+    low = fitted[-1] if fitted else None
     lowest = low.batch_size if low else 0
     high = min((s for s in starts if not s.fits and s.batch_size > lowest), key=lambda s: s.batch_size, default=None)
     if high is not None and high.batch_size == lowest + 1:
@@ -46,10 +54,10 @@ def next_size(starts: Sequence[Start], *, memory_bytes: int, first: int, maximum
         assert high is not None
         aim = _meets(_at_rest(high), high, memory_bytes)
         return max(1, min(aim or high.batch_size // STEP_DOWN, high.batch_size - 1))
-    if high is None and lowest < maximum and len(starts) == 1:
-        aim = _meets(_at_rest(low), low, memory_bytes)
+    if high is None and lowest < maximum and len(starts) <= (STRAIGHT_ON if measures_refused else 1):
+        aim = _meets(fitted[-2] if len(fitted) > 1 else _at_rest(low), low, memory_bytes)
         if aim is not None:
-            furthest = lowest * (GROWTH if _is_flat(low) else FAR)
+            furthest = lowest * (GROWTH if _is_flat(low) and not measures_refused else FAR)
             return min(max(aim, lowest + 1), furthest, maximum)
     if high is not None and (aim := _meets(low, high, memory_bytes)) is not None and starts[-1] is high:
         return max(lowest + 1, min(aim, high.batch_size - 1))

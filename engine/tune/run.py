@@ -138,13 +138,25 @@ class _Tuning:
     def _seconds_left(self) -> float:
         return self.spec.time_budget_seconds - (time.monotonic() - self.started)
 
+    @property
+    def _measures_refused(self) -> bool:
+        """Whether a size beyond the limit runs to its end: on a CPU that has memory to spare for it."""
+        device = self.device
+        return device is not None and device.kind == "cpu" and 2 * (device.limit_bytes or 0) <= device.capacity_bytes
+
     def _search(self) -> Boundary:
         first = self.spec.start_batch_size or self.spec.current_batch_size
         try:
             while True:
                 limit_bytes = 0 if self.device is None else self.device.limit_bytes or self.device.capacity_bytes
                 maximum = min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size)
-                step = next_size(self.starts, memory_bytes=limit_bytes, first=first, maximum=maximum)
+                step = next_size(
+                    self.starts,
+                    memory_bytes=limit_bytes,
+                    first=first,
+                    maximum=maximum,
+                    measures_refused=self._measures_refused,
+                )
                 if isinstance(step, Found):
                     return self._boundary(step)
                 self._start(step, Purpose.SEARCH)
