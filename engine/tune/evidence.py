@@ -200,7 +200,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     elif failed:
         outcome, error_type, message = Outcome.ERROR, failed[0].data["error_type"], failed[0].data["error_message"]
     elif ended.timed_out_after_seconds is not None:
-        text = f"not {LEAST_FULL_STEPS} steps within {ended.timed_out_after_seconds:.0f} s{ended.last_lines}"
+        text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_lines}"
         outcome, error_type, message = Outcome.ERROR, "Timeout", text
     elif ended.exit_status:
         text = f"the command ended with status {ended.exit_status}{ended.last_lines}"

@@ -185,6 +185,12 @@ def test_a_command_that_ends_with_an_error_is_an_error_with_its_last_lines() -> 
     )
 
 
+def test_a_command_that_hangs_after_some_steps_is_an_error_that_says_after_what_time() -> None:
+    probe = judged([], ended=Ended(timed_out_after_seconds=120.0, last_lines="; its last lines: step 7")).probe
+    assert (probe.outcome, probe.error_type) == (Outcome.ERROR, "Timeout")
+    assert probe.error_message == "its steps were not done within 120 s; its last lines: step 7"
+
+
 def test_a_size_that_was_to_be_set_and_found_no_place_is_no_answer() -> None:
     assert why_not([reading(steps(40))], batch="dataloader") == "batch_size_not_set"
 
