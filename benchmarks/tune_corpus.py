@@ -1,9 +1,14 @@
-"""Tunes the scripts of `tune_scripts/`, written as people write them, and starts each answer's two sizes once more.
+"""Tunes training scripts written as people write them, and starts each answer's two sizes once more.
 
 Each must be exact, or refused with the expected code:
 
-    python benchmarks/tune_corpus.py             # all of them
-    python benchmarks/tune_corpus.py padded ema  # some
+    pip install -r requirements.txt -r benchmarks/requirements.txt
+    python benchmarks/tune_corpus.py                  # all of them, written to a new file of results
+    python benchmarks/tune_corpus.py padded averaged  # some, added to it
+    python benchmarks/tune_corpus.py --summary        # counts of the results that are there
+
+An answer is exact where a start of its largest size stays within the limit and one of the next size does not, each
+measured once more after the search had ended.
 """
 
 from __future__ import annotations
@@ -14,8 +19,10 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +32,7 @@ from engine.tune.launch import Watching, begin_command, start  # noqa: E402 - th
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.units import MIB  # noqa: E402
 
-SCRIPTS = ROOT / "benchmarks" / "tune_scripts"
+SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "tune" / "scripts"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_corpus.cpu.jsonl"
 EXACT, NOT_HONOURED, VARIES = "exact", "batch_size_ignored", "memory_varies"
 TORCHRUN = "-m torch.distributed.run --nproc-per-node 2"
@@ -33,85 +40,151 @@ JSON_CONFIG = (
     """sh -c 'echo "{\\"train\\": {\\"batch_size\\": {batch_size}}}" > {out}/c.json """
     """&& PYTHON DIR/json_config.py {out}/c.json'"""
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command to be tuned, how the batch size gets in, and what must come out."""
+
+    command: str
+    expected: str = EXACT
+    limit_mib: int = 16
+    batch: str | None = None
+    """The value of `--batch`; left out where the command holds the batch size."""
+
+    def arguments(self) -> list[str]:
+        names = {"PYTHON": sys.executable, "DIR": str(SCRIPTS), "TESTED": str(TESTED)}
+        parts = shlex.split(self.command)
+        for name, value in names.items():
+            parts = [part.replace(name, value) for part in parts]
+        return parts
+
+
 CORPUS = {
-    "json_config": (16, JSON_CONFIG, EXACT),
-    "accelerate": (16, "PYTHON DIR/accelerate_loop.py {batch_size}", EXACT),
-    "iterable": (16, "PYTHON DIR/iterable.py {batch_size}", EXACT),
-    "packed": (16, "PYTHON DIR/packed.py {batch_size}", NOT_HONOURED),
-    "skips_first_steps": (16, "PYTHON DIR/mixed_precision.py {batch_size} 30", EXACT),
-    "warms_up_3": (16, "PYTHON DIR/warm_up.py {batch_size} 3", EXACT),
-    "warms_up_5": (16, "PYTHON DIR/warm_up.py {batch_size} 5", NOT_HONOURED),
-    "halves_once": (16, "PYTHON DIR/halving.py {batch_size} keep", NOT_HONOURED),
-    "halves_each": (16, "PYTHON DIR/halving.py {batch_size} again", NOT_HONOURED),
-    "ignores": (16, "PYTHON DIR/ignores.py {batch_size}", NOT_HONOURED),
-    "sharded": (8, f"PYTHON {TORCHRUN} DIR/sharded.py {{batch_size}}", VARIES),
-    "evaluates_before": (16, "PYTHON DIR/evaluates.py {batch_size} before", EXACT),
-    "evaluates_within": (16, "PYTHON DIR/evaluates.py {batch_size} within", EXACT),
-    "recurrent": (16, "PYTHON DIR/recurrent.py {batch_size}", EXACT),
-    "no_workers": (16, "PYTHON DIR/workers.py {batch_size} 0", EXACT),
-    "forked_workers": (16, "PYTHON DIR/workers.py {batch_size} 2", EXACT),
-    "spawned_workers": (16, "PYTHON DIR/workers.py {batch_size} 2 spawn", EXACT),
-    "closure": (32, "PYTHON DIR/closure.py {batch_size}", VARIES),
-    "gathered": (16, "PYTHON DIR/whole_data.py {batch_size} gather", EXACT),
-    "sliced": (16, "PYTHON DIR/whole_data.py {batch_size} slice", EXACT),
-    "one_batch": (16, "PYTHON DIR/whole_data.py {batch_size} once", EXACT),
-    "averaged": (16, "PYTHON DIR/averaged.py {batch_size} ema", EXACT),
-    "not_averaged": (16, "PYTHON DIR/averaged.py {batch_size}", EXACT),
-    "compiled": (16, "PYTHON DIR/compiled.py {batch_size}", EXACT),
-    "compiled_in_place": (16, "PYTHON DIR/compiled.py {batch_size} in_place", EXACT),
-    "grows": (16, "PYTHON DIR/grows.py {batch_size}", EXACT),
-    "padded": (16, "PYTHON DIR/padded.py {batch_size}", EXACT),
+    "argparse": Case("PYTHON TESTED/plain.py --batch-size {batch_size}", limit_mib=24),
+    "readme": Case("PYTHON TESTED/ten_lines.py {batch_size}", limit_mib=96),
+    "hard_coded": Case("PYTHON TESTED/hard_coded.py", limit_mib=4, batch="dataloader"),
+    "one_line": Case("PYTHON TESTED/one_line.py", limit_mib=8, batch="steps"),
+    "json_config": Case(JSON_CONFIG),
+    "hf_trainer": Case("PYTHON TESTED/trainer.py {out}", batch="hf"),
+    "accelerate": Case("PYTHON DIR/accelerate_loop.py {batch_size}"),
+    "lightning": Case("PYTHON DIR/lightning_module.py {batch_size}"),
+    "gan": Case("PYTHON TESTED/gan.py", batch="env"),
+    "data_parallel": Case(f"PYTHON {TORCHRUN} TESTED/ranks.py --batch-size {{batch_size}}", limit_mib=8),
+    "sharded": Case(f"PYTHON {TORCHRUN} DIR/sharded.py {{batch_size}}", VARIES, limit_mib=8),
+    "iterable": Case("PYTHON DIR/iterable.py {batch_size}"),
+    "padded": Case("PYTHON DIR/padded.py {batch_size}"),
+    "packed": Case("PYTHON DIR/packed.py {batch_size}", NOT_HONOURED),
+    "skips_first_steps": Case("PYTHON DIR/mixed_precision.py {batch_size} 30"),
+    "warms_up_3": Case("PYTHON DIR/warm_up.py {batch_size} 3"),
+    "warms_up_5": Case("PYTHON DIR/warm_up.py {batch_size} 5", NOT_HONOURED),
+    "halves_once": Case("PYTHON DIR/halving.py {batch_size} keep", NOT_HONOURED),
+    "halves_each": Case("PYTHON DIR/halving.py {batch_size} again", NOT_HONOURED),
+    "ignores": Case("PYTHON DIR/ignores.py {batch_size}", NOT_HONOURED),
+    "evaluates_before": Case("PYTHON DIR/evaluates.py {batch_size} before"),
+    "evaluates_within": Case("PYTHON DIR/evaluates.py {batch_size} within"),
+    "recurrent": Case("PYTHON DIR/recurrent.py {batch_size}"),
+    "no_workers": Case("PYTHON DIR/workers.py {batch_size} 0"),
+    "forked_workers": Case("PYTHON DIR/workers.py {batch_size} 2"),
+    "spawned_workers": Case("PYTHON DIR/workers.py {batch_size} 2 spawn"),
+    "closure": Case("PYTHON DIR/closure.py {batch_size}", VARIES, limit_mib=32),
+    "gathered": Case("PYTHON DIR/whole_data.py {batch_size} gather"),
+    "sliced": Case("PYTHON DIR/whole_data.py {batch_size} slice"),
+    "one_batch": Case("PYTHON DIR/whole_data.py {batch_size} once"),
+    "averaged": Case("PYTHON DIR/averaged.py {batch_size} ema"),
+    "not_averaged": Case("PYTHON DIR/averaged.py {batch_size}"),
+    "compiled": Case("PYTHON DIR/compiled.py {batch_size}"),
+    "compiled_in_place": Case("PYTHON DIR/compiled.py {batch_size} in_place"),
+    "grows": Case("PYTHON DIR/grows.py {batch_size}"),
 }
-"""Memory limit in MiB, command, and what must come out."""
 
 
 def main(names: list[str]) -> int:
     """Run the cases and write a line for each; 1 where one came out otherwise than expected."""
-    lines = [case(name) for name in names or CORPUS]
+    if names != ["--summary"]:
+        if not names:
+            RESULTS.unlink(missing_ok=True)
+        for name in names or CORPUS:
+            case(name)
+    lines = results()
+    print(json.dumps(summary(lines), indent=1))
     return int(not all(line["is_as_expected"] for line in lines))
 
 
+def results() -> list[dict[str, Any]]:
+    """Return the newest line of each case."""
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    return list({line["case"]: line for line in lines}.values())
+
+
+def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    exact = [line for line in lines if line["came_out"] == EXACT]
+    refused = [line for line in lines if line["exit_status"] == 9]
+    wrong = [line["case"] for line in lines if not line["is_as_expected"]]
+    searched = [line["search_starts"] for line in exact]
+    all_starts = [line["starts"] for line in exact]
+    return {
+        "scripts": len(lines),
+        "exact": len(exact),
+        "refused_with_the_expected_reason": sum(line["is_as_expected"] for line in refused),
+        "not_as_expected": wrong,
+        "starts_to_the_certificate": {"median": median(searched), "worst": max(searched)},
+        "starts_with_the_recommended_size": {"median": median(all_starts), "worst": max(all_starts)},
+    }
+
+
 def case(name: str) -> dict[str, Any]:
-    limit_mib, template, expected = CORPUS[name]
-    command = shlex.split(template.replace("PYTHON", sys.executable).replace("DIR", str(SCRIPTS)))
+    """Tune one script and write what came out."""
+    this = CORPUS[name]
     began = time.monotonic()
-    tune = [sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--memory-limit", f"{limit_mib}MiB"]
-    done = subprocess.run([*tune, "--", *command], cwd=ROOT, capture_output=True, text=True, timeout=1_800)
+    tune = [sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--memory-limit"]
+    options = [f"{this.limit_mib}MiB", *(["--batch", this.batch] if this.batch else [])]
+    done = subprocess.run(
+        [*tune, *options, "--", *this.arguments()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1_800,
+    )
     seconds = time.monotonic() - began
     document = json.loads(done.stdout)
-    line: dict[str, Any] = {"case": name, "command": template, "limit_mib": limit_mib, "expected": expected}
-    line |= {"exit_status": done.returncode, "seconds": round(seconds, 1)}
+    line: dict[str, Any] = {"case": name, "command": this.command, "batch": this.batch, "limit_mib": this.limit_mib}
+    line |= {"expected": this.expected, "exit_status": done.returncode, "seconds": round(seconds, 1)}
     if error := document.get("error"):
         line |= {"came_out": error["code"], "message": error["message"]}
     else:
-        line |= answered(document, command, limit_mib * MIB)
-    line["is_as_expected"] = line["came_out"] == expected
+        line |= answered(document, this)
+    line["is_as_expected"] = line["came_out"] == this.expected
     with RESULTS.open("a") as file:
         file.write(json.dumps(line) + "\n")
     print(json.dumps(line), flush=True)
     return line
 
 
-def answered(document: dict[str, Any], command: list[str], limit_bytes: int) -> dict[str, Any]:
+def answered(document: dict[str, Any], this: Case) -> dict[str, Any]:
     """Return the answer beside what both of its sizes take when they are started once more."""
-    boundary, training = document["boundary"], document["training"]
+    boundary, training, limit_bytes = document["boundary"], document["training"], this.limit_mib * MIB
     largest, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
-    peaks = [peak_bytes(command, size, limit_bytes) for size in (largest, refused) if size]
+    peaks = [peak_bytes(this, size) for size in (largest, refused) if size]
     is_exact = boundary["certified"] and len(peaks) == 2 and (peaks[0] or 0) <= limit_bytes < (peaks[1] or 0)
+    probes = document["probes"]
     return {
         "came_out": EXACT if is_exact else f"not exact: {boundary['reason']}",
         "boundary": [largest, refused],
         "note": boundary["note"],
+        "sizes": [f"{p['batch_size']}{'' if p['outcome'] == 'fits' else 'x'}" for p in probes],
         "starts": len(training["starts"]),
+        "search_starts": sum(p["purpose"] != "curve" for p in probes),
         "micro_batches": training["micro_batches"],
         "rank_peaks_bytes": training["rank_peaks_bytes"],
         "peaks_once_more_bytes": peaks,
     }
 
 
-def peak_bytes(command: list[str], size: int, limit_bytes: int) -> int | None:
+def peak_bytes(this: Case, size: int) -> int | None:
     """Start the command once with a size; the peak of its worst rank, None where it did not train its steps."""
-    spec = TuneSpec(tuple(command), device="cpu", memory_limit_bytes=limit_bytes)
+    options = {"batch": this.batch} if this.batch else {}
+    spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=this.limit_mib * MIB, **options)
     readings, _ = start(partial(begin_command, spec), size, Watching(memory_steps=5), seconds=600)
     memories = [memory for each in readings if each.is_done and (memory := each.memory()) is not None]
     return max((memory.peak_bytes for memory in memories), default=None)
@@ -119,4 +192,5 @@ def peak_bytes(command: list[str], size: int, limit_bytes: int) -> int | None:
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["PYTHONPATH"] = str(ROOT)  # some scripts import `steps` or a helper of the engine
     sys.exit(main(sys.argv[1:]))
