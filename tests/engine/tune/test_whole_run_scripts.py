@@ -81,6 +81,21 @@ def test_a_loop_that_counts_its_batches_is_started_again_and_not_shortened(tmp_p
     assert second.is_done
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["two_at_once", "later_optimizer", "stops_early", "evaluates_in_train_mode"])
+def test_a_less_usual_loop_takes_no_more_in_its_full_run_than_a_whole_run_saw(case: str, tmp_path: Path) -> None:
+    command = (sys.executable, str(SCRIPT.with_name("less_usual.py")), "{batch_size}", "{out}", case)
+    begin = partial(begin_command, TuneSpec(command, device="cpu"))
+    shortened = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
+    to_its_end = Watching(1_000_000)
+    ((whole,), _), ((full,), _) = (start(begin, 64, watching, seconds=600) for watching in (shortened, to_its_end))
+    seen, taken = whole.memory(), full.memory()
+    assert seen is not None
+    assert taken is not None
+    assert len(whole.steps()) < len(full.steps())
+    assert seen.peak_bytes >= taken.peak_bytes
+
+
 def test_the_widest_and_the_highest_picture_come_first_though_others_have_more_pixels(tmp_path: Path) -> None:
     import torch
 
