@@ -38,8 +38,7 @@ from engine.units import MIB
 OUTPUT = RESULTS.with_name("tune_incumbents.cpu.jsonl")
 FIRST = 4_096  # these tools come down from a size that a person gives
 LIGHTNING = {"lightning_power": "power", "lightning_binsearch": "binsearch"}
-MANY_PROCESSES = "several processes, each of which would search alone"
-NO_SIZE_OF_A_FUNCTION = "its size does not come from a function's argument"
+STARTS_SMALLER = ("warms_up_5",)  # its first 5 steps, after which an attempt ends here, have another size
 
 
 def main(arguments: list[str]) -> int:
@@ -64,16 +63,16 @@ def main(arguments: list[str]) -> int:
 def pairs() -> list[tuple[str, str]]:
     """Return each tool with each script that it can do."""
     own = [("hugging_face", "hf_trainer"), *((tool, "lightning") for tool in LIGHTNING)]
-    return [*own, *(("accelerate", name) for name, case in CORPUS.items() if why_not(case) is None)]
+    return [*own, *(("accelerate", name) for name, case in CORPUS.items() if can_be_decorated(name, case))]
 
 
-def why_not(case: Case) -> str | None:
-    """Say why accelerate's decorator cannot be put around a script; None where it can."""
-    if "torch.distributed.run" in case.command:
-        return MANY_PROCESSES
-    if case.batch in ("dataloader", "hf", "steps") or not case.command.startswith("PYTHON"):
-        return NO_SIZE_OF_A_FUNCTION
-    return None
+def can_be_decorated(name: str, case: Case) -> bool:
+    """Whether the whole script can be the function of a batch size that accelerate's decorator is put around.
+
+    Several processes would each search alone, and a size that comes from elsewhere is no argument.
+    """
+    is_alone = "torch.distributed.run" not in case.command and case.command.startswith("PYTHON")
+    return is_alone and case.batch in (None, "env") and name not in STARTS_SMALLER
 
 
 def found() -> list[dict[str, Any]]:
