@@ -282,8 +282,9 @@ class _Live:
         if self.is_loading:
             self.loaded[address] = size
         else:
+            # no deallocation is reported of a block that was there before the profiler, as of the first gradients
+            self.bytes += size - self.blocks.get(address, 0)
             self.blocks[address] = size
-            self.bytes += size
 
     def free(self, address: int) -> None:
         if self.loaded.pop(address, None) is None:

@@ -210,6 +210,11 @@ def test_a_batch_whose_tensors_cannot_be_listed_counts_with_all_that_was_loaded(
     assert cpu_memory([[1, 100]], [[1, 0], [2, 10, 50], [3, 1], [4, 2]], marks).peak_bytes == 150
 
 
+def test_a_block_at_an_address_that_was_held_takes_its_place() -> None:
+    """The profiler reports no deallocation of what was allocated before it began, as of the first gradients."""
+    assert cpu_memory([[1, 100], [2, 40]], [[5, 2, 40], [6, 2, -40]], []).peak_bytes == 140
+
+
 def test_inputs_that_no_allocation_was_seen_of_count_until_the_next_ones() -> None:
     """A batch of a worker process, a slice of the data set, or one made before the first step is still the batch."""
     phase, forward = [0, "phase", "forward", None], [0, "forward", 9, [8], None]
