@@ -39,6 +39,7 @@ class Watch:
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
         self.held: dict[int, int] = {}
+        self.gradients: list[Any] = []
         self.events: list[list[int]] = []
         self.optimizers: set[int] = set()
         self.epoch: Any = None
@@ -121,6 +122,7 @@ class Watch:
             self.device = device
             if device.type == "cpu":
                 self.held = read.held_bytes(self.torch, self.optimizers)
+                self.gradients = read.gradients(self.torch)
                 kinds = [self.torch.profiler.ProfilerActivity.CPU]
                 self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
 
@@ -169,6 +171,8 @@ class Watch:
             profile, self.profile = self.profile, None
             profile.__exit__(None, None, None)
             self.events = read.allocator_events(profile)
+            for address in [address for gradient, address in self.gradients if gradient() is None]:
+                self.held.pop(address, None)
         return dict(read.card_memory(self.torch))
 
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:

@@ -2,13 +2,23 @@
 
 import torch
 
-from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers
+from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers
 
 
 def test_a_module_at_the_address_of_an_optimizer_that_was_freed_is_no_optimizer() -> None:
     module = torch.nn.Linear(8, 8)
     addresses = held_bytes(torch, {id(module)})
     assert module.weight.data_ptr() in addresses
+
+
+def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
+    module = torch.nn.Linear(8, 8, bias=False)
+    module(torch.randn(2, 8)).sum().backward()
+    address = module.weight.grad.data_ptr()
+    (reference,) = [each for each, at in gradients(torch) if at == address]
+    assert reference() is module.weight.grad
+    module.weight.grad = None
+    assert reference() is None
 
 
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
