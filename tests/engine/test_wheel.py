@@ -27,7 +27,10 @@ def test_every_package_of_the_engine_is_in_the_wheel() -> None:
 
 def test_every_file_of_the_engine_that_is_no_python_is_in_the_wheel() -> None:
     others = [path for path in (ROOT / "engine").rglob("*.*") if path.suffix not in (".py", ".pyc")]
-    assert [path.relative_to(ROOT).as_posix() for path in others] == ["engine/estimate/gpus.toml"]
+    packages = {f"memorymark.{'.'.join(path.parent.relative_to(ROOT).parts)}": f"*{path.suffix}" for path in others}
+    data = PROJECT["tool"]["setuptools"]["package-data"]
+    assert packages
+    assert all(pattern in data.get(package, []) for package, pattern in packages.items())
 
 
 def test_the_version_pins_of_the_wheel_hold_for_what_is_tested() -> None:

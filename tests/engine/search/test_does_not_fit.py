@@ -26,7 +26,7 @@ def advice(phase, optimizer="adamw", device=CARD, *, model="bert", is_checkpoint
     ("phase", "optimizer", "expected"),
     [
         ("optimizer_step", "adamw", ["An optimizer with less state"]),
-        ("optimizer_step", "momentum", ["SGD without momentum"]),
+        ("optimizer_step", "momentum", ["An optimizer with less state"]),
         ("optimizer_step", "sgd", []),
         ("loading the model", "adamw", []),
         ("forward", "sgd", ["Gradient checkpointing", "A smaller sequence length"]),
