@@ -70,6 +70,23 @@ CPU_CASES: list[tuple[int, dict[str, Any]]] = [
     (4, {"model": "resnet18", "mode": "eval"}),
     (4, {"model": "resnet18", "image_size": 64, "optimizer": "momentum"}),
     (4, {"model": "resnet18", "precision": "bf16"}),
+    *((2, {"model": model, "sequence_length": 32}) for model in ("roberta", "deberta-v3", "modernbert", "t5-small")),
+    *((2, {"model": model, "sequence_length": 64}) for model in ("gpt2-lm", "pythia-160m", "gemma-3-270m")),
+    (1, {"model": "qwen2.5-0.5b", "sequence_length": 64, "optimizer": "sgd"}),
+    (1, {"model": "whisper-tiny", "sequence_length": 32}),
+    (2, {"model": "clip-vit-b-32"}),
+    *(
+        (2, {"model": m, "image_size": 96})
+        for m in ("swin-t", "convnext-tiny", "efficientnet-b0", "mobilenet-v3-large")
+    ),
+    (2, {"model": "deeplabv3-resnet50", "image_size": 96}),
+    *((64, {**TINY, "optimizer": optimizer}) for optimizer in ("adamw-fused", "adagrad", "adafactor")),
+    (64, {**TINY, "precision": "bf16-pure"}),
+    *((2, {"model": model, "sequence_length": 32, "lora_rank": 8}) for model in ("bert", "roberta", "t5-small")),
+    *((2, {"model": m, "sequence_length": 64, "lora_rank": 8}) for m in ("gpt2-lm", "pythia-160m", "gemma-3-270m")),
+    (1, {"model": "qwen2.5-0.5b", "sequence_length": 64, "lora_rank": 16}),
+    (2, {"model": "bert", "sequence_length": 32, "lora_rank": 8, "precision": "bf16"}),
+    (2, {"model": "gpt2-lm", "sequence_length": 64, "lora_rank": 8, "gradient_checkpointing": True}),
 ]
 
 

@@ -11,6 +11,7 @@ Compare by hand: `python benchmarks/prediction_error.py --cpu` sets traces besid
 from __future__ import annotations
 
 import gc
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -143,8 +144,14 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # about devices that are not there
         stack.enter_context(_no_garbage_collection())
+        # peft copies a classifier's head, and a copy of a fake tensor would copy its mode with all that it refers to
+        stack.enter_context(patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True))
         for name, change in _CHANGES.items():
             stack.enter_context(patch(name, change))
+        if (
+            initialization := sys.modules.get("transformers.initialization")
+        ) is not None:  # it keeps functions of torch
+            stack.enter_context(patch.dict(initialization.TORCH_INIT_FUNCTIONS, trunc_normal_=_leave_as_it_is))
         for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
             stack.enter_context(_foreach_takes_fake_tensors(module))
         stack.enter_context(fake_cuda.enabled() if conditions.method == "fake_cuda" else devices_hidden())
