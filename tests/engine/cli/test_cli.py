@@ -35,7 +35,7 @@ TOP_LEVEL = {
     "schema", "spec", "device", "boundary", "largest", "recommended", "fastest", "current", "waste", "speedup",
     "batch_size_ratio", "savings", "probes", "environment", "timings", "estimate", "estimate_error",
     "speed", "speedup_low", "speedup_high", "kinds",
-    "fits",
+    "fits", "memory_breakdown",
 }  # fmt: skip
 
 
