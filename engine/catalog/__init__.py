@@ -72,6 +72,7 @@ class Workload:
     input_multiple_of: int = 1
     has_gradient_checkpointing: bool = False
     has_eval_loss: bool = True
+    has_cpu_estimate: bool = True
     huggingface_id: str | None = None
 
     @property

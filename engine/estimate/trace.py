@@ -79,8 +79,8 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
     Families of cards for which it would be another model are taken out of `alike`.
     """
-    if gpu is None and spec.precision == PURE_BF16 and spec.lora_rank is not None:
-        raise EstimateImpossible("a CPU's kernels then take 4 % more than a trace sees; measure it instead")
+    if gpu is None and (spec.precision == PURE_BF16 or not spec.workload.has_cpu_estimate):
+        raise EstimateImpossible("a CPU's kernels take buffers for it that a trace does not see; measure it instead")
     apply_precision(spec.precision)
     return model_of_steps(step_maker(spec), conditions_for(gpu, spec.precision), alike)
 

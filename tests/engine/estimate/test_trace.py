@@ -55,7 +55,6 @@ def real_peak(spec, batch_size):
         {},
         {"precision": "bf16"},
         {"precision": "fp16", "mode": "eval"},
-        {"precision": "bf16-pure"},
         {"lora_rank": 8},
         {"lora_rank": 8, "precision": "bf16"},
         *({"optimizer": name} for name in OPTIMIZERS if name != "adamw"),
@@ -82,9 +81,14 @@ def test_a_head_that_adapters_copy_is_traced_again_and_again():
     assert len(peaks) == 1
 
 
-def test_adapters_in_pure_bf16_on_a_cpu_are_not_estimated():
+@pytest.mark.parametrize(
+    "spec",
+    [tiny(precision="bf16-pure"), RunSpec("convnext-tiny", device="cpu"), RunSpec("deeplabv3-resnet50", device="cpu")],
+    ids=lambda spec: spec.model,
+)
+def test_what_a_cpu_takes_unseen_buffers_for_is_not_estimated_for_it(spec):
     with pytest.raises(EstimateImpossible, match="measure it"):
-        trace.memory_model(tiny(lora_rank=8, precision="bf16-pure"), None)
+        trace.memory_model(spec, None)
 
 
 def test_checkpointing_lacks_only_the_random_state_that_it_keeps():
