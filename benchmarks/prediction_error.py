@@ -5,7 +5,8 @@
 measured  the ten runs of data/measured_peaks.json beside xMem's estimates of the same runs. A run's figure is what
           NVML rose by; the prediction is the allocator's reserved bytes, without whatever the context grew by.
 cpu       peaks of real steps by the allocator's own events (`probe.profiled_step`), for every workload of the
-          catalogue that can be estimated there and is small enough, and every setting that changes memory. Half precision is left out for convolutions in
+          catalogue that is small enough and can be estimated there, and for every setting that changes memory. Half
+          precision is left out for convolutions in
           fp16: there one step of a CPU takes minutes.
 waiting   the eight predictions for an H100 that nobody has measured yet, beside the first sketch's figures.
 
