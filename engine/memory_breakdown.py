@@ -200,23 +200,6 @@ def by_kind(breakdown: MemoryBreakdown) -> dict[str, int]:
     return {kind: size for kind, size in totals.items() if size}
 
 
-def by_phase(breakdown: MemoryBreakdown) -> dict[str | None, int]:
-    """Return the bytes by the phase that allocated them, largest first. None: before the first step, or not known."""
-    return _added((entry.phase, entry.size_bytes) for entry in breakdown.entries)
-
-
-def by_module(breakdown: MemoryBreakdown) -> dict[str | None, int]:
-    """Return the bytes of each module, largest first; None is what is not attributed to any."""
-    return _added((entry.module, entry.size_bytes) for entry in breakdown.entries)
-
-
-def _added(pairs: Iterable[tuple[str | None, int]]) -> dict[str | None, int]:
-    totals: dict[str | None, int] = {}
-    for name, size in pairs:
-        totals[name] = totals.get(name, 0) + size
-    return dict(sorted(totals.items(), key=lambda item: -item[1]))
-
-
 def describe(breakdown: MemoryBreakdown) -> str:
     """Say in one sentence when this was, and what held most of the memory."""
     kinds = sorted(by_kind(breakdown).items(), key=lambda item: -item[1])

@@ -16,8 +16,6 @@ from engine.memory_breakdown import (
     MemoryBreakdown,
     Request,
     by_kind,
-    by_module,
-    by_phase,
     describe,
     describe_entry,
     describe_moment,
@@ -54,8 +52,7 @@ def test_the_entries_add_up_to_the_total_whatever_is_live(blocks, unknown):
     total = sum(block.size_bytes for block in blocks) + unknown
     found = breakdown(*blocks, total=total)
     assert sum(entry.size_bytes for entry in found.entries) == total
-    for sums in (by_kind(found), by_module(found), by_phase(found)):
-        assert sum(sums.values()) == total
+    assert sum(by_kind(found).values()) == total
 
 
 def test_what_no_block_explains_is_not_attributed():
