@@ -36,6 +36,12 @@ class Setting:
     metavar: str | None = None
     is_in_form: bool = True
 
+    def describe(self, value: object) -> str:
+        """Write "gradient checkpointing", "eval mode", "LoRA rank 16"."""
+        if value is True:
+            return self.label.lower()
+        return f"{self.label} {value}" if isinstance(value, int) else f"{value} {self.label.lower()}"
+
 
 def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:
     """Declare a field of a dataclass together with its description."""

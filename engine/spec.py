@@ -38,7 +38,7 @@ OPTIMIZER_LABELS = {name: optimizer.label for name, optimizer in OPTIMIZERS.item
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 AMPERE = (8, 0)
 """The first compute capability with bfloat16 and TensorFloat-32."""
-NEEDS_AMPERE = ("tf32", "bf16", "bf16-pure")
+NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
 DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 

@@ -43,7 +43,7 @@ def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     for name in TRAINING_SETTINGS:
         value = spec.get(name, DEFAULTS[name])
         if name not in ("precision", "optimizer") and value != DEFAULTS[name]:
-            described.append(_describe_setting(name, value))
+            described.append(SETTINGS[name].describe(value))
     return [text for text in described if text]
 
 
@@ -72,14 +72,6 @@ def limit_of_run(run: Run) -> int | None:
     if run.limit_bytes and run.capacity_bytes:  # it has a result
         return run.limit_bytes if run.limit_bytes < run.capacity_bytes else None
     return CPU_DEFAULT_LIMIT_BYTES if not run.is_estimate and run.requested_kind == "cpu" else None
-
-
-def _describe_setting(name: str, value: Any) -> str:
-    """Write "gradient checkpointing", "eval mode", "LoRA rank 16"."""
-    label = SETTINGS[name].label
-    if isinstance(value, int) and value is not True:
-        return f"{label} {value}"
-    return label.lower() if value is True else f"{value} {label.lower()}"
 
 
 def describe_input(spec: Mapping[str, Any]) -> str:

@@ -37,8 +37,7 @@ def _title(made: Estimate) -> str:
 def _rarer_settings(spec: RunSpec) -> list[str]:
     """Name the other settings of the training that are not their default."""
     values = {name: getattr(spec, name) for name in TRAINING_SETTINGS if name not in ("precision", "optimizer", "mode")}
-    changed = {SETTINGS[name].label: value for name, value in values.items() if value != DEFAULTS[name]}
-    return [label.lower() if value is True else f"{label} {value}" for label, value in changed.items()]
+    return [SETTINGS[name].describe(value) for name, value in values.items() if value != DEFAULTS[name]]
 
 
 def _row(made: Estimate, batch_size: int) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def what_fills(recording: Recording, memory: Memory, card: Card, limit_bytes: in
     live, total_bytes = replay.live_before(position if is_refusal else position + 1)
     requested = recording.skeleton.events[position]
     block = recording.skeleton.blocks[requested]
-    kind = _kind(block, is_kept=requested in _kept_for_backward(recording.skeleton))
+    kind = _kind(block, is_kept=requested in replay.kept)
     request = Request(replay.sizes_bytes[requested], _module(block), block.phase, block.operator, kind)
     is_caching = is_refusal and isinstance(memory, Allocator)
     return MemoryBreakdown(
@@ -74,6 +74,7 @@ class _Replay:
 
     def __post_init__(self) -> None:
         self.taken_bytes = [0] * len(self.sizes_bytes)
+        self.kept = _kept_for_backward(self.recording.skeleton)
 
     def to_refusal(self, limit_bytes: int) -> tuple[Moment, int]:
         """Play until a request is refused, or more than the limit is live; return the position of that request.
@@ -110,8 +111,7 @@ class _Replay:
                 live[event] = None
             else:
                 del live[~event]
-        kept = _kept_for_backward(skeleton)
-        blocks = [_live_block(skeleton.blocks[i], self.taken_bytes[i], is_kept=i in kept) for i in live]
+        blocks = [_live_block(skeleton.blocks[i], self.taken_bytes[i], is_kept=i in self.kept) for i in live]
         return blocks, sum(block.size_bytes for block in blocks)
 
 
