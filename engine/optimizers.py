@@ -1,4 +1,4 @@
-"""The optimizers on offer: which class of torch.optim, with which options. Loads no torch."""
+"""The optimizers on offer: which class of which library, with which options. Loads no torch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """One choice. `state_copies` is how many copies of the weights it keeps at least; `torch_class` None: no step."""
+    """One choice. `state_copies` is how many copies of the weights it keeps at least; `class_name` None: no step."""
 
     label: str
-    torch_class: str | None
-    state_copies: int
+    class_name: str | None
+    state_copies: float
     options: Mapping[str, float | bool] = field(default_factory=dict)
+    module: str = "torch.optim"
+
+    @property
+    def path(self) -> str:
+        """Write "torch.optim.AdamW"."""
+        return f"{self.module}.{self.class_name}"
 
 
 OPTIMIZERS = {
@@ -23,8 +29,9 @@ OPTIMIZERS = {
     "adam": Optimizer("Adam", "Adam", 2),
     "adamw": Optimizer("AdamW", "AdamW", 2),
     "adamw-fused": Optimizer("AdamW, fused", "AdamW", 2, {"fused": True}),
+    "adamw-8bit": Optimizer("AdamW, 8-bit state", "AdamW8bit", 0.5, module="bitsandbytes.optim"),
     "rmsprop": Optimizer("RMSprop", "RMSprop", 1),
     "adagrad": Optimizer("Adagrad", "Adagrad", 1),
     "adafactor": Optimizer("Adafactor", "Adafactor", 0),
 }
-"""Made with PyTorch's own defaults beside the options: foreach where it would choose it."""
+"""Made with their library's own defaults beside the options: torch.optim takes foreach where it would choose it."""

@@ -15,7 +15,8 @@ from .search.guided import AIMS
 from .search.unguided import curve_sizes
 from .spec import MEMORY_STEPS
 from .speed.comparison import APART
-from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, EXTRA_SECONDS, SELECTION_ROUNDS, Stage
+from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, EXTRA_SECONDS, SELECTION_ROUNDS
+from .speed_rounds import Stage
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 EDGE_PROBES = 2  # to find the largest size that keeps the reserve

@@ -7,16 +7,16 @@ its label, choices and bounds; command line, form, filters, comparison and JSON 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields
 from types import NoneType
 from typing import Any, Protocol, get_args, get_type_hints
 
-from .catalog import WORKLOADS, Workload, workload_ids
+from .catalog import workload_ids
+from .catalog.from_config import CONFIG
 from .errors import SpecError
-from .optimizers import OPTIMIZERS
 from .setting import Role, Setting, setting
+from .training_spec import TrainingSpec, check_training, take_config
 from .units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
 
 SCHEMA = 1
@@ -26,27 +26,9 @@ RESERVE_FRACTION = 0.05
 seen to differ by far less, but a real one also meets longer batches, evaluation, fragmentation over hours and libraries
 that load kernels late. It is a convention and no measured bound."""
 
-PURE_BF16 = "bf16-pure"
-PRECISIONS = {
-    "fp32": "fp32",
-    "tf32": "tf32 (matrix products in TensorFloat-32)",
-    "bf16": "bf16 autocast",
-    "fp16": "fp16 autocast with gradient scaling",
-    PURE_BF16: "bf16 weights, gradients and optimizer",
-}
-OPTIMIZER_LABELS = {name: optimizer.label for name, optimizer in OPTIMIZERS.items()}
-MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
-AMPERE = (8, 0)
-"""The first compute capability with bfloat16 and TensorFloat-32."""
-NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
-DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
-DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
-
 MAX_BATCH_SIZE = 1_048_576
 CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
 """The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
-
-_BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
 
 
 class SearchSpec(Protocol):
@@ -76,84 +58,12 @@ class SearchSpec(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunSpec:
+class RunSpec(TrainingSpec):
     """One analysis, ready to run. Raises SpecError, naming the field, for anything not allowed.
 
     Sizes are bytes, times seconds, prices US dollars. `None` means: the workload's or the engine's default.
     """
 
-    model: str = setting(
-        Role.WORKLOAD, "Model", "What is trained: an id of /api/v1/models/.", choices={w: w for w in workload_ids()}
-    )
-    device: str = setting(
-        Role.PLACE,
-        "Device",
-        "Where: auto (the best device), a kind (cuda, xpu, mps: any of it), or one device such as cuda:1.",
-        default="auto",
-    )
-    precision: str = setting(
-        Role.TRAINING,
-        "Precision",
-        "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32, but with bf16-pure.",
-        default="fp32",
-        hint="Half precision takes less memory for activations; weights and optimizer stay fp32, but with bf16-pure.",
-        choices=PRECISIONS,
-    )
-    optimizer: str = setting(
-        Role.TRAINING,
-        "Optimizer",
-        "none runs forward and backward only.",
-        default="adamw",
-        hint="Adam and AdamW keep two more copies of the weights, SGD and Adafactor none, the others one.",
-        choices=OPTIMIZER_LABELS,
-    )
-    lora_rank: int | None = setting(
-        Role.TRAINING,
-        "LoRA rank",
-        "Train adapters of this rank beside every linear layer (peft), and freeze the weights. null: train them all.",
-        default=None,
-        hint="Empty: all weights are trained. With a rank only small adapters are, and a new head.",
-        bounds=(1, 1024),
-        metavar="RANK",
-    )
-    gradient_checkpointing: bool = setting(
-        Role.TRAINING,
-        "Gradient checkpointing",
-        "Keep fewer activations and compute them again in the backward pass.",
-        default=False,
-        hint="Trades speed for memory; most transformers have it.",
-    )
-    mode: str = setting(
-        Role.TRAINING,
-        "Mode",
-        "train has dropout on, eval has it off; both run the backward pass.",
-        default="train",
-        hint="Dropout keeps masks, so train takes more.",
-        choices=MODES,
-    )
-    sequence_length: int | None = setting(
-        Role.WORKLOAD,
-        "Sequence length",
-        "Tokens in a sample, for text models. Left out: the model's default.",
-        default=None,
-        bounds=(1, 1_000_000),
-        metavar="TOKENS",
-    )
-    image_size: int | None = setting(
-        Role.WORKLOAD,
-        "Image size",
-        "Side of the square image in pixels, for image models. Left out: the model's default.",
-        default=None,
-        bounds=(1, 100_000),
-        metavar="PIXELS",
-    )
-    pretrained: bool = setting(
-        Role.TRAINING,
-        "Pretrained weights",
-        "The hub's weights in place of random ones: the same memory and speed, but a download.",
-        default=False,
-        is_in_form=False,
-    )
     current_batch_size: int = setting(
         Role.TODAY,
         "Batch size today",
@@ -243,40 +153,22 @@ class RunSpec:
     )
 
     def __post_init__(self) -> None:
+        take_config(self)
         check_settings(self, SETTINGS)
-        check_device_name(self.device)
-        if not self.device.startswith(("cuda", "auto")):
-            check_precision(self.precision, self.device, None)
         check_start(self.start_batch_size, self.max_batch_size)
         if (self.check_batch_size or 0) > self.max_batch_size:
             raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size})")
-        _check_workload(self)
+        check_training(self)
+        self._check_memory_limit()
 
-    @property
-    def workload(self) -> Workload:
-        return WORKLOADS[self.model]
-
-    @property
-    def input_size(self) -> int:
-        """Tokens per sample, or the side of the square image in pixels."""
-        size = self.sequence_length if self.workload.is_text else self.image_size
-        return self.workload.default_input_size if size is None else size
-
-    @property
-    def weights_bytes(self) -> int:
-        per_parameter = _BYTES_PER_HALF if self.precision == PURE_BF16 else _BYTES_PER_PARAMETER
-        return per_parameter * self.workload.parameter_count
-
-    @property
-    def fixed_bytes(self) -> int:
-        """What every step holds at one time at any batch size: a floor for the memory limit.
-
-        The weights and, when the backward pass ends, all their gradients, with and without an optimizer and in either
-        mode; then the optimizer makes its state beside both. Of adapters the weights beside them are what is known.
-        """
-        if self.lora_rank is not None:
-            return self.weights_bytes
-        return (2 + OPTIMIZERS[self.optimizer].state_copies) * self.weights_bytes
+    def _check_memory_limit(self) -> None:
+        limit = self.memory_limit_bytes
+        if limit is not None and limit < self.fixed_bytes:
+            raise SpecError(
+                "memory_limit_bytes",
+                f"{format_bytes(limit)} is below what {self.workload.id} with optimizer {self.optimizer} holds at any "
+                f"batch size: {format_bytes(self.fixed_bytes)} of weights, gradients and optimizer state; give more",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -290,8 +182,9 @@ class RunSpec:
         for key in data:
             if key not in names:
                 raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
-        if "model" not in data:
+        if "model" not in data and "config" not in data:
             raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
+        data = {"model": CONFIG, **data}
         limit = data.get("memory_limit_bytes")
         if isinstance(limit, str):
             data = {**data, "memory_limit_bytes": memory_limit_bytes(limit)}
@@ -328,7 +221,7 @@ def check_settings(spec: object, names: Iterable[str]) -> None:
     for name in names:
         value = getattr(spec, name)
         _check_type(name, value)
-        if name in CHOICES and value not in CHOICES[name]:
+        if name in CHOICES and value not in CHOICES[name] and not (name == "model" and getattr(spec, CONFIG, None)):
             raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(CHOICES[name])}")
     for name in names:
         value = getattr(spec, name)
@@ -346,53 +239,7 @@ def _check_type(name: str, value: object) -> None:
         raise SpecError(name, f"must be {BYTES_ALLOWED if name == 'memory_limit_bytes' else _TYPE_LABELS[kind]}")
 
 
-def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:
-    """Raise SpecError for a precision that such a device cannot do. A capability of None: no NVIDIA card."""
-    least = ".".join(map(str, AMPERE))
-    is_older = compute_capability is not None and compute_capability < AMPERE
-    if precision == "tf32" and (compute_capability is None or is_older):
-        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability {least} or later, not {device_name}")
-    if precision in NEEDS_AMPERE and is_older:
-        raise SpecError(
-            "precision",
-            f"{precision} needs compute capability {least} or later; {device_name} has {compute_capability}",
-        )
-
-
-def check_device_name(device: str) -> None:
-    """Raise SpecError for a name that no device has."""
-    if not DEVICE_NAMES.fullmatch(device):
-        raise SpecError("device", f"{device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
-
-
 def check_start(start_batch_size: int | None, max_batch_size: int) -> None:
     """Raise SpecError where the search would have to begin above its end."""
     if start_batch_size is not None and start_batch_size > max_batch_size:
         raise SpecError("start_batch_size", f"must not be above max_batch_size ({max_batch_size})")
-
-
-def _check_workload(spec: RunSpec) -> None:
-    workload = spec.workload
-    other = "image_size" if workload.is_text else "sequence_length"
-    if getattr(spec, other) is not None:
-        raise SpecError(other, f"{workload.id} has no such setting; it takes {workload.input_field}")
-    low, high = workload.input_sizes
-    if not low <= spec.input_size <= high:
-        raise SpecError(workload.input_field, f"{workload.id} takes {low} to {high}")
-    if spec.input_size % workload.input_multiple_of:
-        raise SpecError(workload.input_field, f"{workload.id} takes multiples of {workload.input_multiple_of}")
-    if spec.gradient_checkpointing and not workload.has_gradient_checkpointing:
-        raise SpecError("gradient_checkpointing", f"{workload.id} has no gradient checkpointing")
-    if spec.lora_rank is not None and workload.library != "transformers":
-        raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
-    if spec.mode == "eval" and not workload.has_eval_loss:
-        raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
-    if spec.pretrained and workload.huggingface_id is None:
-        raise SpecError("pretrained", f"{workload.id} has no pretrained weights on the hub")
-    limit = spec.memory_limit_bytes
-    if limit is not None and limit < spec.fixed_bytes:
-        raise SpecError(
-            "memory_limit_bytes",
-            f"{format_bytes(limit)} is below what {workload.id} with optimizer {spec.optimizer} holds at any batch "
-            f"size: {format_bytes(spec.fixed_bytes)} of weights, gradients and optimizer state; give more",
-        )

@@ -1,0 +1,375 @@
+"""What is trained: a model of the catalogue, on a device, with the settings that change what a step computes.
+
+Each field is declared with its label, choices and bounds; command line, form, filters, comparison and JSON Schema read
+them from here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .catalog import WORKLOADS, Workload, workload_ids
+from .catalog.from_config import CONFIG, TASKS, read_config
+from .errors import SpecError
+from .optimizers import OPTIMIZERS
+from .setting import Role, setting
+
+PURE_BF16 = "bf16-pure"
+PRECISIONS = {
+    "fp32": "fp32",
+    "tf32": "tf32 (matrix products in TensorFloat-32)",
+    "bf16": "bf16 autocast",
+    "fp16": "fp16 autocast with gradient scaling",
+    PURE_BF16: "bf16 weights, gradients and optimizer",
+}
+OPTIMIZER_LABELS = {name: optimizer.label for name, optimizer in OPTIMIZERS.items()}
+FLASH = "flash_attention_2"
+ATTENTIONS = {
+    "auto": "the model's own choice",
+    "eager": "eager (plain matrix products)",
+    "sdpa": "sdpa (PyTorch's fused kernels)",
+    FLASH: "FlashAttention 2 (package flash-attn)",
+}
+FULL, PADDED, PACKED = "full", "padded", "packed"
+SEQUENCES = {
+    FULL: "full (one in each row, of the whole length)",
+    PADDED: "padded (one in each row, of unequal lengths, with an attention mask)",
+    PACKED: "packed (several in each row, kept apart by their positions)",
+}
+HALF_PRECISIONS = ("bf16", "fp16", PURE_BF16)
+MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
+PARAMETERS_MAX = 10**12
+"""Of a model that somebody's config describes: more is no model that one device could be asked about."""
+AMPERE = (8, 0)
+"""The first compute capability with bfloat16 and TensorFloat-32."""
+NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
+DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
+DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
+
+_BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
+_BYTES_IN_4_BITS = 0.5  # at least: embeddings and the output layer stay as they are
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSpec:
+    """One training. `None` means: the workload's default. What it needs checked, `RunSpec` has checked."""
+
+    model: str = setting(
+        Role.WORKLOAD,
+        "Model",
+        "What is trained: an id of /api/v1/models/, or config, with a config of your own.",
+        choices={w: w for w in (*workload_ids(), CONFIG)},
+    )
+    device: str = setting(
+        Role.PLACE,
+        "Device",
+        "Where: auto (the best device), a kind (cuda, xpu, mps: any of it), or one device such as cuda:1.",
+        default="auto",
+    )
+    precision: str = setting(
+        Role.TRAINING,
+        "Precision",
+        "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32, but with bf16-pure.",
+        default="fp32",
+        hint="Half precision takes less memory for activations; weights and optimizer stay fp32, but with bf16-pure.",
+        choices=PRECISIONS,
+    )
+    optimizer: str = setting(
+        Role.TRAINING,
+        "Optimizer",
+        "none runs forward and backward only.",
+        default="adamw",
+        hint="Adam and AdamW keep two more copies of the weights, 8-bit AdamW half a one, SGD and Adafactor none.",
+        choices=OPTIMIZER_LABELS,
+    )
+    accumulation_steps: int = setting(
+        Role.TRAINING,
+        "Gradient accumulation",
+        "Micro-batches of an optimizer step. The batch size is that of one micro-batch; speeds count all of them.",
+        default=1,
+        hint="Micro-batches for each optimizer step: the batch size is that of one of them.",
+        bounds=(1, 1024),
+        metavar="MICRO_BATCHES",
+    )
+    clip_grad_norm: bool = setting(
+        Role.TRAINING,
+        "Gradient clipping",
+        "Clip the gradients by their total norm before each optimizer step; by how much makes no difference here.",
+        default=False,
+        hint="By the total norm (clip_grad_norm_). The limit itself changes neither memory nor speed.",
+    )
+    ema: bool = setting(
+        Role.TRAINING,
+        "Average of the weights",
+        "Keep an exponential moving average (EMA) of the trained weights, updated after each optimizer step.",
+        default=False,
+        hint="EMA: one more copy of the trained weights, updated after each step.",
+    )
+    lora_rank: int | None = setting(
+        Role.TRAINING,
+        "LoRA rank",
+        "Train adapters of this rank beside every linear layer (peft), and freeze the weights. null: train them all.",
+        default=None,
+        hint="Empty: all weights are trained. With a rank only small adapters are, and a new head.",
+        bounds=(1, 1024),
+        metavar="RANK",
+    )
+    load_in_4bit: bool = setting(
+        Role.TRAINING,
+        "4-bit base weights",
+        "QLoRA: store the frozen linear layers beside the adapters in 4 bits (bitsandbytes, NF4, double quantisation).",
+        default=False,
+        hint="QLoRA: with a LoRA rank. Needs bitsandbytes; computes in bf16, with precision fp16 in that.",
+    )
+    frozen_blocks: int | None = setting(
+        Role.TRAINING,
+        "Frozen blocks",
+        "Freeze the embeddings (or the stem) and so many of the first blocks; all of them: only the head is trained.",
+        default=None,
+        hint="Empty: none. Of BERT’s 12, 6: the embeddings and 6 layers are not trained; 12: only the head is.",
+        bounds=(1, 1000),
+        metavar="BLOCKS",
+    )
+    attention: str = setting(
+        Role.TRAINING,
+        "Attention",
+        "Which of transformers' implementations. auto is sdpa where the model has it, else eager.",
+        default="auto",
+        hint="Eager keeps the matrix of weights. FlashAttention 2 needs a card, half precision and its package.",
+        choices=ATTENTIONS,
+    )
+    gradient_checkpointing: bool = setting(
+        Role.TRAINING,
+        "Gradient checkpointing",
+        "Keep fewer activations and compute them again in the backward pass.",
+        default=False,
+        hint="Trades speed for memory.",
+    )
+    torch_compile: bool = setting(
+        Role.TRAINING,
+        "torch.compile",
+        "Compile the model for each batch size, in a process of its own. Compile time is in no step time.",
+        default=False,
+        hint="Measured only, not estimated. Every size is compiled anew, so a run takes minutes longer.",
+    )
+    expandable_segments: bool = setting(
+        Role.TRAINING,
+        "Expandable segments",
+        "Have CUDA's allocator grow its segments: PYTORCH_ALLOC_CONF=expandable_segments:True.",
+        default=False,
+        hint="CUDA only. Leaves less memory reserved and unused; the step itself is the same.",
+    )
+    channels_last: bool = setting(
+        Role.TRAINING,
+        "Channels last",
+        "Lay out images and the weights of convolutions with the channels last (memory_format=torch.channels_last).",
+        default=False,
+        hint="For convolutional networks: the layout that tensor cores take in half precision.",
+    )
+    mode: str = setting(
+        Role.TRAINING,
+        "Mode",
+        "train has dropout on, eval has it off; both run the backward pass.",
+        default="train",
+        hint="Dropout keeps masks, so train takes more.",
+        choices=MODES,
+    )
+    sequence_length: int | None = setting(
+        Role.WORKLOAD,
+        "Sequence length",
+        "Tokens in a sample, for text models. Left out: the model's default.",
+        default=None,
+        bounds=(1, 1_000_000),
+        metavar="TOKENS",
+    )
+    image_size: int | None = setting(
+        Role.WORKLOAD,
+        "Image size",
+        "Side of the square image in pixels, for image models. Left out: the model's default.",
+        default=None,
+        bounds=(1, 100_000),
+        metavar="PIXELS",
+    )
+    sequences: str = setting(
+        Role.TRAINING,
+        "Sequences",
+        "How the texts of a language model fill the rows of a batch. A sample is a row of the sequence length.",
+        default=FULL,
+        hint="Of language models. Padded rows take the time of full ones; packed ones a mask of their length squared.",
+        choices=SEQUENCES,
+    )
+    pretrained: bool = setting(
+        Role.TRAINING,
+        "Pretrained weights",
+        "The hub's weights in place of random ones: the same memory and speed, but a download.",
+        default=False,
+        is_in_form=False,
+    )
+
+    config: str | None = setting(
+        Role.WORKLOAD,
+        "Config",
+        "The config.json of a Hugging Face model, as an object or as text, with the model config; weights are random.",
+        default=None,
+        is_in_form=False,
+    )
+    task: str | None = setting(
+        Role.WORKLOAD,
+        "Task of the config",
+        f"What a model of that config is trained for: {', '.join(TASKS)}.",
+        default=None,
+        is_in_form=False,
+    )
+    config_parameters: int | None = setting(
+        Role.WORKLOAD,
+        "Parameters of the config",
+        "Counted by the engine when the run starts; null: not yet.",
+        default=None,
+        bounds=(1, PARAMETERS_MAX),
+        is_in_form=False,
+    )
+
+    @property
+    def workload(self) -> Workload:
+        if self.config is None:
+            return WORKLOADS[self.model]
+        return read_config(self.config, self.task).workload(self.config_parameters)
+
+    @property
+    def input_size(self) -> int:
+        """Tokens per sample, or the side of the square image in pixels."""
+        size = self.sequence_length if self.workload.is_text else self.image_size
+        return self.workload.default_input_size if size is None else size
+
+    @property
+    def weights_bytes(self) -> int:
+        if self.load_in_4bit:
+            return int(_BYTES_IN_4_BITS * self.workload.parameter_count)
+        per_parameter = _BYTES_PER_HALF if self.precision == PURE_BF16 else _BYTES_PER_PARAMETER
+        return per_parameter * self.workload.parameter_count
+
+    @property
+    def fixed_bytes(self) -> int:
+        """What every step holds at one time at any batch size: a floor for the memory limit.
+
+        The weights, an average of them and, when the backward pass ends, all their gradients, with and without an
+        optimizer and in either mode; then the optimizer makes its state beside them. Where
+        some weights are frozen, the weights alone are what is known.
+        """
+        if self.lora_rank is not None or self.frozen_blocks is not None:
+            return self.weights_bytes
+        return int((2 + OPTIMIZERS[self.optimizer].state_copies + self.ema) * self.weights_bytes)
+
+
+def take_config(spec: TrainingSpec) -> None:
+    """Replace a spec's config by its normalized text, and its model by the id that two equal configs share.
+
+    Raises SpecError for a config that is refused, and for a task or a count without one.
+    """
+    if spec.config is None:
+        for name in ("task", "config_parameters"):
+            if getattr(spec, name) is not None:
+                raise SpecError(name, "is of a config; leave it out, or send model config with a config")
+        if spec.model == CONFIG:
+            raise SpecError("config", "is required with the model config: the JSON object of a config.json")
+        return
+    read = read_config(spec.config, spec.task)
+    if spec.model not in (CONFIG, read.id):
+        raise SpecError("model", f"must be {CONFIG} where a config is given")
+    if spec.pretrained:
+        raise SpecError("pretrained", "a config has no weights")
+    object.__setattr__(spec, "config", read.text)
+    object.__setattr__(spec, "model", read.id)
+
+
+def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:
+    """Raise SpecError for a precision that such a device cannot do. A capability of None: no NVIDIA card."""
+    least = ".".join(map(str, AMPERE))
+    is_older = compute_capability is not None and compute_capability < AMPERE
+    if precision == "tf32" and (compute_capability is None or is_older):
+        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability {least} or later, not {device_name}")
+    if precision in NEEDS_AMPERE and is_older:
+        raise SpecError(
+            "precision",
+            f"{precision} needs compute capability {least} or later; {device_name} has {compute_capability}",
+        )
+
+
+def check_expandable_segments(spec: TrainingSpec, is_cuda: bool) -> None:
+    """Raise SpecError where they are requested of another allocator than CUDA's."""
+    if spec.expandable_segments and not is_cuda:
+        raise SpecError("expandable_segments", "only CUDA's allocator has them; leave it out on other devices")
+
+
+def check_device_name(device: str) -> None:
+    """Raise SpecError for a name that no device has."""
+    if not DEVICE_NAMES.fullmatch(device):
+        raise SpecError("device", f"{device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
+
+
+def check_training(spec: TrainingSpec) -> None:
+    """Raise SpecError for a setting that the model does not have, or that the others exclude."""
+    check_device_name(spec.device)
+    if not spec.device.startswith(("cuda", "auto")):
+        check_precision(spec.precision, spec.device, None)
+    workload = spec.workload
+    other = "image_size" if workload.is_text else "sequence_length"
+    if getattr(spec, other) is not None:
+        raise SpecError(other, f"{workload.id} has no such setting; it takes {workload.input_field}")
+    low, high = workload.input_sizes
+    if not low <= spec.input_size <= high:
+        raise SpecError(workload.input_field, f"{workload.id} takes {low} to {high}")
+    if spec.input_size % workload.input_multiple_of:
+        raise SpecError(workload.input_field, f"{workload.id} takes multiples of {workload.input_multiple_of}")
+    if spec.gradient_checkpointing and not workload.has_gradient_checkpointing:
+        raise SpecError("gradient_checkpointing", f"{workload.id} has no gradient checkpointing")
+    for name in ("clip_grad_norm", "ema"):
+        if getattr(spec, name) and spec.optimizer == "none":
+            raise SpecError(name, "is part of the optimizer step, and optimizer none makes none")
+    check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
+    if spec.lora_rank is not None and workload.library != "transformers":
+        raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
+    if spec.load_in_4bit:
+        _check_load_in_4bit(spec)
+    if spec.attention != "auto":
+        _check_attention(spec)
+    if spec.sequences != FULL and workload.task != "text-generation":
+        raise SpecError("sequences", f"{workload.id} is no language model; texts of others have a mask already")
+    if spec.channels_last and workload.architecture != "cnn":
+        raise SpecError("channels_last", f"{workload.id} is no convolutional network")
+    if spec.frozen_blocks is not None:
+        _check_frozen_blocks(spec.frozen_blocks, spec)
+    if spec.mode == "eval" and not workload.has_eval_loss:
+        raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
+    if spec.pretrained and workload.huggingface_id is None:
+        raise SpecError("pretrained", f"{workload.id} has no pretrained weights on the hub")
+
+
+def _check_load_in_4bit(spec: TrainingSpec) -> None:
+    if spec.lora_rank is None:
+        raise SpecError("load_in_4bit", "needs a LoRA rank: weights of 4 bits are not trained, only adapters are")
+    if spec.workload.architecture == "cnn":
+        raise SpecError("load_in_4bit", f"{spec.workload.id} has no linear layers but its head; leave it out")
+
+
+def _check_frozen_blocks(count: int, spec: TrainingSpec) -> None:
+    workload = spec.workload
+    if not workload.block_count:
+        raise SpecError("frozen_blocks", f"{workload.id} is not one stack of blocks: which come first is not defined")
+    if count > workload.block_count:
+        raise SpecError("frozen_blocks", f"{workload.id} has {workload.block_count}; that many train its head alone")
+    if spec.lora_rank is not None:
+        raise SpecError("frozen_blocks", "must be empty with a LoRA rank, which freezes all weights but the adapters")
+
+
+def _check_attention(spec: TrainingSpec) -> None:
+    offered = ("auto", *spec.workload.attentions)
+    if spec.attention not in offered:
+        raise SpecError("attention", f"{spec.workload.id} has no {spec.attention}; it takes {', '.join(offered)}")
+    if spec.attention != FLASH:
+        return
+    if not spec.device.startswith(("cuda", "auto")):
+        raise SpecError("attention", f"{FLASH} needs a CUDA card, not {spec.device}")
+    if spec.precision not in HALF_PRECISIONS:
+        raise SpecError("attention", f"{FLASH} needs half precision: {', '.join(HALF_PRECISIONS)}")
