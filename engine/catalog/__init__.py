@@ -50,7 +50,9 @@ class Workload:
 
     `model_class` is a class of transformers or diffusers, whose `config_class` takes `config`, or a constructor of
     torchvision, which takes `config` itself; `sized_by` is the key of `config` that must know the input's size. What is
-    learned from a text beside the input, or written, has `target_length` tokens.
+    learned from a text beside the input, or written, has `target_length` tokens. `block_count` is how many blocks its
+    one stack of layers or stages has; 0 where it has several stacks, or none. `attentions` are the
+    implementations that transformers has for it.
     """
 
     id: str
@@ -70,10 +72,19 @@ class Workload:
     vocabulary_size: int | None = None
     target_length: int | None = None
     input_multiple_of: int = 1
+    block_count: int = 0
+    attentions: tuple[str, ...] = ()
     has_gradient_checkpointing: bool = False
     has_eval_loss: bool = True
     has_cpu_estimate: bool = True
     huggingface_id: str | None = None
+
+    @property
+    def library_has_checkpointing(self) -> bool:
+        """Whether its library can checkpoint it; else the engine does, where `has_gradient_checkpointing`."""
+        if self.library == "transformers":
+            return self.architecture != "cnn"  # of its convolutional networks it checkpoints nothing
+        return self.library == "diffusers"
 
     @property
     def is_text(self) -> bool:
@@ -90,8 +101,10 @@ def _entries() -> Iterator[Workload]:
     for path in sorted(Path(__file__).parent.glob("*.toml")):
         family = tomllib.loads(path.read_text())
         for entry in family.pop("model"):
-            low, high = (family | entry)["input_sizes"]
-            yield Workload(**family | entry | {"input_sizes": (low, high)})
+            fields: dict[str, Any] = {}
+            for key, value in (family | entry).items():
+                fields[key] = tuple(value) if isinstance(value, list) else value
+            yield Workload(**fields)
 
 
 def _order(workload: Workload) -> tuple[int, int]:
