@@ -43,7 +43,10 @@ def explain(
         log(f"what filled the memory was not found out: {exc}", "warning")
         return None
     if found is None:
-        log("what filled the memory is not known: the device reports no allocations, or the model did not fit", "info")
+        log(
+            "what filled the memory is not known: the model is compiled or did not fit, or the device tells nothing",
+            "info",
+        )
     else:
         log(describe(found), "info")
     return found

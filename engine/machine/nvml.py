@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..provenance.parse import mig_profile
 from ..result import DeviceFacts
 
 SEEN_ALONE = "cuda:0"
@@ -94,7 +95,7 @@ def _mig_profile(nvml: Any, handle: Any, uuid: str | None) -> str | None:
     if not (uuid or "").startswith("MIG-"):
         return None
     name = _answer(nvml, "nvmlDeviceGetName", handle)
-    return None if name is None else str(name).rpartition("MIG ")[2]
+    return None if name is None else mig_profile(str(name))
 
 
 def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:

@@ -37,8 +37,11 @@ _BACKWARD_NODE = "autograd::engine::evaluate_function: "
 def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress = no_progress) -> MemoryBreakdown | None:
     """Train `batch_size` until it is refused, and return what was live then; else what was live at the peak.
 
-    None where the device reports no events. What a step raises beside an out-of-memory is raised.
+    None where the device reports no events, and of a compiled model, whose modules are gone. What a step raises beside
+    an out-of-memory is raised.
     """
+    if bench.spec.torch_compile:
+        return None
     started = time.perf_counter()
     bench.device.start_from_clean()
     run = _AttributedRun(bench, TrainingStep(bench.spec, bench.built, bench.device.torch_device))
@@ -131,9 +134,9 @@ class _AttributedRun:
 
     def _at_beginning(self) -> TracedStep:
         """Return what is live before a step: weights, state, and what the step before returned."""
-        model, optimizer = self.bench.built.model, self.step.optimizer
+        model = self.bench.built.model
         fixed = [LiveBlock(t.nbytes, PARAMETERS, path) for path, t in weights_of(model)]
-        fixed += [LiveBlock(t.nbytes, STATE, path, OPTIMIZER_STEP) for path, t in state_of(model, optimizer)]
+        fixed += [LiveBlock(t.nbytes, STATE, path, OPTIMIZER_STEP) for path, t in state_of(model, self.step.state)]
         storages = (tensor.untyped_storage() for tensor in self.step.carried_tensors())
         carried = {
             storage.data_ptr(): self.left.get(storage.data_ptr())
@@ -147,7 +150,7 @@ class _AttributedRun:
     def _with_ending(self, begun: TracedStep, events: list[TracedEvent]) -> TracedStep:
         """Add the events, and the addresses of what is there after the step."""
         had_state = any(block.kind == STATE for block in begun.fixed)
-        state = [] if had_state else state_of(self.bench.built.model, self.step.optimizer)
+        state = [] if had_state else state_of(self.bench.built.model, self.step.state)
         return replace(
             begun,
             events=events,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..catalog import Task
 from ..spec import RunSpec
+from ..training_spec import PACKED, PADDED
 
 Batch = dict[str, Tensor]
 
@@ -16,6 +17,10 @@ _OBJECTS = 8
 """In each image of a detection batch: COCO has 7 on average."""
 _LATENT_CHANNELS, _LATENT_SCALE, _TEXT_WIDTH = 4, 8, 768
 """Of Stable Diffusion 1: the autoencoder's channels, by how much it shrinks a side, and the text encoder's width."""
+_NOT_LEARNED = -100
+"""The label of tokens that are no target, in every loss of transformers."""
+_SEQUENCES_IN_A_ROW = 4
+"""Of packed rows. Memory does not depend on it: the mask that keeps them apart is of the whole row."""
 _MEL_BINS, _SOUND_FRAMES = 80, 3000
 """Of Whisper: its spectrogram of 30 seconds, to which every recording is padded."""
 
@@ -29,10 +34,22 @@ def _classified_texts(spec: RunSpec, batch_size: int, device: torch.device) -> B
     return {**_padded_texts(spec, batch_size, spec.input_size, device), "labels": _labels(spec, (batch_size,), device)}
 
 
-def _packed_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Make texts without padding, as when a corpus is cut into pieces: every token is learned."""
+def _continued_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
+    """Make texts of which every token is learned, but for padding; full ones as when a corpus is cut into pieces.
+
+    Of padded ones the first has the whole length and the others half of it. Packed ones are told from each other by
+    positions that begin anew, as transformers' DataCollatorWithFlattening does.
+    """
     tokens = _tokens(spec, (batch_size, spec.input_size), device)
-    return {"input_ids": tokens, "labels": tokens.clone()}
+    batch = {"input_ids": tokens, "labels": tokens.clone()}
+    if spec.sequences == PADDED:
+        mask = torch.ones_like(tokens)
+        mask[1:, -(-spec.input_size // 2) :] = 0
+        return {**batch, "attention_mask": mask, "labels": tokens.masked_fill(mask == 0, _NOT_LEARNED)}
+    if spec.sequences == PACKED:
+        positions = torch.arange(spec.input_size, device=device) % -(-spec.input_size // _SEQUENCES_IN_A_ROW)
+        return {**batch, "position_ids": positions.repeat(batch_size, 1)}
+    return batch
 
 
 def _text_pairs(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
@@ -87,7 +104,7 @@ def _noised_images(spec: RunSpec, batch_size: int, device: torch.device) -> Batc
 
 _BATCHES: dict[Task, Callable[[RunSpec, int, torch.device], Batch]] = {
     "text-classification": _classified_texts,
-    "text-generation": _packed_texts,
+    "text-generation": _continued_texts,
     "text2text-generation": _text_pairs,
     "image-classification": _classified_images,
     "image-segmentation": _segmented_images,

@@ -25,7 +25,8 @@ import torch
 from ..errors import DeviceUnavailable, SpecError
 from ..machine import host, nvml
 from ..result import DeviceFacts, Outcome
-from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec, check_precision
+from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..training_spec import check_precision
 from ..units import MIB, format_bytes
 from .oom import classify
 

@@ -13,6 +13,7 @@ import torch
 
 from ..errors import SpecError
 from ..spec import RunSpec
+from ..training_spec import check_expandable_segments
 from .device import Device
 from .torchvision_schemas import was_needed
 
@@ -33,6 +34,7 @@ def allocator_settings() -> str | None:
 
 def check_environment(spec: RunSpec, device_type: str) -> None:
     """Refuse environment variables that would make the result invalid, naming the variable to unset."""
+    check_expandable_segments(spec, device_type == "cuda")
     if device_type == "cpu":
         return
     settings = (allocator_settings() or "").replace(" ", "")

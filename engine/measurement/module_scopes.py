@@ -8,7 +8,7 @@ tensor, and no tensor is kept.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -96,14 +96,9 @@ def gradients_of(model: nn.Module) -> list[tuple[str, Tensor]]:
     return [(path, p.grad) for path, p in _parameters(model) if p.grad is not None]
 
 
-def state_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> list[tuple[str, Tensor]]:
-    """Return every tensor of the optimizer's state with the module of its parameter."""
-    if optimizer is None:
-        return []
-    found = []
-    for path, parameter in _parameters(model):
-        found += [(path, value) for value in optimizer.state.get(parameter, {}).values() if isinstance(value, Tensor)]
-    return found
+def state_of(model: nn.Module, kept_of: Callable[[nn.Parameter], Iterable[Tensor]]) -> list[tuple[str, Tensor]]:
+    """Return every tensor that is kept of a parameter from step to step, with the module of the parameter."""
+    return [(path, tensor) for path, parameter in _parameters(model) for tensor in kept_of(parameter)]
 
 
 def weights_of(model: nn.Module) -> list[tuple[str, Tensor]]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -26,6 +27,7 @@ from ..result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
 from ..units import format_bytes
 from . import memory_timeline
+from .compiling import compile_by_steps
 from .device import Device
 from .oom import classify
 from .step import PhaseMarker, TrainingStep
@@ -135,6 +137,9 @@ def run_probe(
     used_bytes = None
     outcome, error = Outcome.FITS, None
     try:
+        if bench.spec.torch_compile:
+            progress("compiling", 1)
+            compile_by_steps(partial(_unmeasured_step, step, batch_size))
         for number in range(1, steps + 1):
             progress("memory", number)
             meter.run(step, batch_size)
@@ -172,6 +177,11 @@ def run_probe(
         failed_phase=meter.phase if error else None,
         wall_seconds=time.perf_counter() - started,
     )
+
+
+def _unmeasured_step(step: TrainingStep, batch_size: int) -> None:
+    step.clear_gradients()
+    step(batch_size)
 
 
 def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:

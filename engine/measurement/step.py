@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import WorkloadFailed
+from ..errors import SpecError, WorkloadFailed
 from ..optimizers import OPTIMIZERS
 from ..phases import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..spec import RunSpec
@@ -18,6 +19,9 @@ from .workloads import Built
 PhaseMarker = Callable[[str], AbstractContextManager[Any]]
 
 LEARNING_RATE = 1e-5
+MAX_GRADIENT_NORM = 1.0
+"""As in the Trainer of transformers."""
+EMA_DECAY = 0.999
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -30,11 +34,23 @@ def apply_precision(precision: str) -> None:
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
     """Make a new optimizer of what the model learns; None for "none"."""
-    chosen = OPTIMIZERS[name]
-    if chosen.torch_class is None:
+    make = optimizer_class(name)
+    if make is None:
         return None
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    made: torch.optim.Optimizer = getattr(torch.optim, chosen.torch_class)(learned, lr=LEARNING_RATE, **chosen.options)
+    return make(learned, lr=LEARNING_RATE, **OPTIMIZERS[name].options)
+
+
+def optimizer_class(name: str) -> Callable[..., torch.optim.Optimizer] | None:
+    """Import the library of an optimizer and return its class. Raises SpecError where it is not installed."""
+    chosen = OPTIMIZERS[name]
+    if chosen.class_name is None:
+        return None
+    try:
+        made: Callable[..., torch.optim.Optimizer] = getattr(importlib.import_module(chosen.module), chosen.class_name)
+    except ImportError as exc:
+        library = chosen.module.partition(".")[0]
+        raise SpecError("optimizer", f"{name} needs {library}, which cannot be imported here: {exc}") from exc
     return made
 
 
@@ -49,10 +65,14 @@ class TrainingStep:
     def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
         self.built = built
         self.device = device
+        self.micro_batches = spec.accumulation_steps
         self.optimizer = make_optimizer(spec.optimizer, built.model)
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
         # scale 1: with the usual start of 65,536 the first steps overflow, and the optimizer would not run in them
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
+        self.clips_gradients = spec.clip_grad_norm
+        self.keeps_average = spec.ema
+        self.averages: dict[nn.Parameter, Tensor] = {}
         self.keeps_state = OPTIMIZERS[spec.optimizer].state_copies > 0
         self.outputs: Any = None
         self.loss: Tensor | None = None
@@ -65,16 +85,29 @@ class TrainingStep:
         return nullcontext()
 
     def __call__(self, batch_size: int, phase: PhaseMarker = unmarked) -> None:
-        """One step of `batch_size` samples. `phase(name)` is entered around each of the three phases."""
+        """One step of as many micro-batches as it accumulates, each of `batch_size` samples.
+
+        `phase(name)` is entered around each of the three phases, for every micro-batch anew.
+        """
+        if self.keeps_average and not self.averages:
+            with phase(OPTIMIZER_STEP):
+                self._begin_average()
+        for _ in range(self.micro_batches):
+            self._learn_from_micro_batch(batch_size, phase)
+        with phase(OPTIMIZER_STEP):
+            self._optimizer_step()
+
+    def _learn_from_micro_batch(self, batch_size: int, phase: PhaseMarker) -> None:
+        """Add the gradients of one micro-batch to those that are there."""
         batch = self.built.make_batch(batch_size)
         if any(tensor.shape[0] != batch_size for tensor in batch.values()):
             raise WorkloadFailed(f"the batch does not have {batch_size} samples in every tensor")
         with phase(FORWARD):
             loss = self.forward(batch)
+            if self.micro_batches > 1:
+                loss = loss / self.micro_batches
         with phase(BACKWARD):
             (self.scaler.scale(loss) if self.scaler else loss).backward()
-        with phase(OPTIMIZER_STEP):
-            self._optimizer_step()
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of `batch`. It and the outputs replace those of the step before, one after the other."""
@@ -87,19 +120,43 @@ class TrainingStep:
     def _optimizer_step(self) -> None:
         if self.optimizer is None:
             return
+        if self.clips_gradients:
+            self._clip_gradients(self.optimizer)
         if self.scaler is None:
             self.optimizer.step()
         else:
             self.scaler.step(self.optimizer)
             self.scaler.update()
+        if self.keeps_average:
+            self._update_average()
         if self.keeps_state and not self.optimizer.state:
             raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
+    def _clip_gradients(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.scaler is not None:
+            self.scaler.unscale_(optimizer)  # the norm is that of the gradients, not of scaled ones
+        nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)
+
+    def _begin_average(self) -> None:
+        """Copy what is learned, before the first forward pass: where training scripts make their average."""
+        learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)
+        self.averages = {parameter: parameter.detach().clone() for parameter in learned}
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        """Do what `torch.optim.swa_utils.get_ema_multi_avg_fn` does: all weights at once."""
+        torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
+
+    def state(self, parameter: nn.Parameter) -> list[Tensor]:
+        """Return what is kept of a parameter from step to step: the optimizer's state, and its average."""
+        state = self.optimizer.state.get(parameter, {}) if self.optimizer is not None else {}
+        kept = [value for value in state.values() if isinstance(value, Tensor)]
+        return [*kept, *([self.averages[parameter]] if parameter in self.averages else [])]
+
     def state_tensors(self) -> list[Tensor]:
-        """Every tensor of the optimizer's state (after the first step)."""
-        if self.optimizer is None:
-            return []
-        return [v for state in self.optimizer.state.values() for v in state.values() if isinstance(v, Tensor)]
+        """Return all that is kept from step to step beside the weights, each once."""
+        found = [tensor for parameter in self.built.model.parameters() for tensor in self.state(parameter)]
+        return list({id(tensor): tensor for tensor in found}.values())  # parameters may share tables of 8-bit values
 
     def gradients(self) -> list[Tensor]:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]

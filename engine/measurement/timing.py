@@ -16,6 +16,7 @@ from ..progress import Progress, no_progress
 from ..result import Outcome
 from ..speed.comparison import TimedBlock
 from ..stats import ENOUGH_STEPS, is_steady
+from .compiling import compile_by_steps, graphs_compiled
 from .device import Device
 from .probe import Bench, first_lines, outcome_of
 from .step import TrainingStep
@@ -30,6 +31,8 @@ class BlockTimer:
         self.device = bench.device
         self.step = TrainingStep(bench.spec, bench.built, bench.device.torch_device)
         self.has_stepped = False
+        self.is_compiled = bench.spec.torch_compile
+        self.compiled_sizes: set[int] = set()
 
     def run(self, batch_size: int, seconds: float, progress: Progress = no_progress) -> TimedBlock:
         """Time steps of `batch_size` for `seconds`, or one step where that takes longer.
@@ -37,21 +40,46 @@ class BlockTimer:
         A size that is refused is an answer; after it this process must not be used again.
         """
         started = time.perf_counter()
+        compiling: dict[str, Any] = {}
         try:
             if self.device.has_caching_allocator:
                 self.device.start_from_clean()
+            if self.is_compiled:
+                compiling["compile_seconds"] = self._compile_if_new(batch_size, progress)
+                started, graphs = time.perf_counter(), graphs_compiled()
             if not self.device.is_warm:
                 warm_up(self.device, self.step, batch_size, progress)
             watch = MachineWatch()
             times = self._steps(batch_size, seconds, progress)
+            if self.is_compiled:
+                compiling["recompilations"] = graphs_compiled() - graphs
         except EngineError:
             raise
         except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the block stores them
             outcome = outcome_of(exc, self.device)
             return TimedBlock(batch_size, outcome, error_type=type(exc).__name__, error_message=first_lines(exc))
-        conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {})}
+        conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {}), **compiling}
         self.step.clear_gradients()
-        return TimedBlock(batch_size, Outcome.FITS, tuple(times), time.perf_counter() - started, conditions)
+        return TimedBlock(
+            batch_size,
+            Outcome.FITS,
+            tuple(times),
+            time.perf_counter() - started,
+            conditions,
+            micro_batches=self.step.micro_batches,
+        )
+
+    def _compile_if_new(self, batch_size: int, progress: Progress) -> float | None:
+        """Run the first steps of a size, which compile it, and return their seconds; None where it was before."""
+        if batch_size in self.compiled_sizes:
+            return None
+        progress("compiling", 1)
+        started = time.perf_counter()
+        compile_by_steps(lambda: one_step(self.device, self.step, batch_size))
+        seconds = time.perf_counter() - started
+        self.compiled_sizes.add(batch_size)
+        self.has_stepped = True
+        return seconds
 
     def _steps(self, batch_size: int, seconds: float, progress: Progress) -> list[float]:
         """Return the times, less that of the first step: memory is taken and kernels are chosen in it.

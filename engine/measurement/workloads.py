@@ -7,9 +7,11 @@ speed as trained ones, and nothing is downloaded. `pretrained` loads the hub's.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +20,16 @@ from torch import Tensor, nn
 
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
-from ..spec import PURE_BF16, RunSpec
+from ..spec import RunSpec
+from ..training_spec import FLASH, PACKED, PURE_BF16
 from .batches import Batch, make_batch
+from .checkpointing import enable_checkpointing
+from .compiling import compile_for_each_size
 from .torchvision_schemas import import_torchvision
 
 _AUXILIARY_WEIGHT = 0.5
 """Of the loss of a segmentation model's second head, as in torchvision's own training script."""
+_IMAGE_DIMENSIONS = 4
 _PREPROCESSORS = {
     "text-classification": "AutoTokenizer",
     "text-generation": "AutoTokenizer",
@@ -47,24 +53,48 @@ class Built:
 
 
 def preload(model_id: str) -> None:
-    """Import everything the workload needs, and build nothing."""
-    workload = WORKLOADS[model_id]
-    import_torchvision()
-    _attribute(workload, workload.model_class)
-    if workload.config_class:
-        _attribute(workload, workload.config_class)
+    """Import everything the workload needs, and build nothing. CUDA is not started, so that the process can fork."""
+    with _taken_for_missing("bitsandbytes"):  # diffusers imports it, and it asks the card for its capability
+        import_torchvision()
+        if (workload := WORKLOADS.get(model_id)) is None:  # of a config: its class is imported when it is built
+            importlib.import_module("transformers.modeling_utils")
+            return
+        _attribute(workload, workload.model_class)
+        if workload.config_class:
+            _attribute(workload, workload.config_class)
+
+
+@contextmanager
+def _taken_for_missing(package: str) -> Iterator[None]:
+    """Have libraries take a package for not installed meanwhile, unless it has been imported already."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]  # how Python marks what cannot be imported
+    try:
+        yield
+    finally:
+        del sys.modules[package]
 
 
 def build(spec: RunSpec, device: torch.device) -> Built:
     """Build the workload of `spec` on `device`, in train or eval mode."""
+    if spec.attention == FLASH:
+        _check_flash_attention(device)
     with _weights_of(spec.precision):
-        model = _pretrained(spec) if spec.pretrained else _from_configuration(spec)
+        model = _in_4_bits(spec, device) if spec.load_in_4bit else _loaded(spec)
     if spec.lora_rank is not None:
         model = _with_adapters(model, spec)
+    if spec.frozen_blocks is not None:
+        _freeze(model, spec.frozen_blocks)
     if spec.gradient_checkpointing:
-        _enable_checkpointing(spec, model)
+        enable_checkpointing(model)
+    if spec.channels_last:
+        _lay_channels_last(model)
     model.train(spec.mode == "train")
     model.to(device)
+    if spec.torch_compile:
+        compile_for_each_size(model)
     usual = _classifier if spec.workload.library == "torchvision" else transformer
     return _WRAPPERS.get(spec.workload.task, usual)(model, lambda n: _inputs(spec, n, device))
 
@@ -82,9 +112,11 @@ def _weights_of(precision: str) -> Iterator[None]:
 
 def _inputs(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
     batch = make_batch(spec, batch_size, device)
-    if spec.precision != PURE_BF16:
-        return batch
-    return {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in batch.items()}
+    if spec.precision == PURE_BF16:
+        batch = {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in batch.items()}
+    if spec.channels_last:
+        batch = {name: _channels_last(tensor) for name, tensor in batch.items()}
+    return batch
 
 
 def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
@@ -137,7 +169,8 @@ _WRAPPERS: dict[str, Callable[[nn.Module, Callable[[int], Batch]], Built]] = {
 }
 
 
-def _from_configuration(spec: RunSpec) -> nn.Module:
+def build_model(spec: RunSpec) -> nn.Module:
+    """Make the model of the catalogue's or a config's settings, with random weights."""
     import_torchvision()
     workload = spec.workload
     make_model, config = _attribute(workload, workload.model_class), _config(spec)
@@ -163,7 +196,24 @@ def _config(spec: RunSpec) -> dict[str, Any]:
         for parent in reversed(parents):
             value = {parent: value}
         config |= value
-    return config
+    return config | _attention(spec)
+
+
+def _attention(spec: RunSpec) -> dict[str, Any]:
+    """Return the settings of a config that decide how the model attends.
+
+    With a cache transformers would take a packed row for one sequence.
+    """
+    chosen = {} if spec.attention == "auto" else {"attn_implementation": spec.attention}
+    return {**chosen, "use_cache": False} if spec.sequences == PACKED else {**chosen}
+
+
+def _check_flash_attention(device: torch.device) -> None:
+    """Raise SpecError where its kernels cannot run: transformers would replace them, or fail in the first step."""
+    if device.type != "cuda":
+        raise SpecError("attention", f"{FLASH} needs a CUDA card, not {device.type}")
+    if importlib.util.find_spec("flash_attn") is None:
+        raise SpecError("attention", f"{FLASH} needs the package flash-attn, which is not installed here")
 
 
 def _attribute(workload: Workload, path: str) -> Any:
@@ -181,7 +231,9 @@ def _pretrained(spec: RunSpec) -> nn.Module:
     labels = {"num_labels": workload.label_count} if workload.task == "text-classification" else {}
     try:
         getattr(transformers, _PREPROCESSORS.get(workload.task, "AutoProcessor")).from_pretrained(name)
-        model: nn.Module = getattr(transformers, workload.model_class).from_pretrained(name, **labels)
+        model: nn.Module = getattr(transformers, workload.model_class).from_pretrained(
+            name, **labels, **_attention(spec)
+        )
     except OSError as exc:
         reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
         raise WeightsUnavailable(
@@ -194,10 +246,28 @@ def _pretrained(spec: RunSpec) -> nn.Module:
     return model.to(torch.get_default_dtype())  # a hub checkpoint may be stored in half precision
 
 
+def _loaded(spec: RunSpec) -> nn.Module:
+    return _pretrained(spec) if spec.pretrained else build_model(spec)
+
+
+def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
+    """Load the model with its linear layers in 4 bits. bitsandbytes is imported here: it must not be before a fork."""
+    try:
+        from .quantization import linear_layers_without_weights, quantize
+    except ImportError as exc:
+        raise SpecError("load_in_4bit", f"needs bitsandbytes, which cannot be imported here: {exc}") from exc
+    with nullcontext() if spec.pretrained else linear_layers_without_weights():
+        model = _loaded(spec)
+    quantize(model, torch.float16 if spec.precision == "fp16" else torch.bfloat16, device)
+    return model
+
+
 def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
     """Freeze the model and put adapters beside its linear layers; a classifier's new head is learned as a whole."""
     peft = importlib.import_module("peft")
-    task = {"task_type": "SEQ_CLS"} if spec.workload.task == "text-classification" else {}
+    is_classifier = spec.workload.task == "text-classification"
+    # DistilBERT's head has two layers, and peft learns both as a whole because of the end of their names
+    task = {"task_type": "SEQ_CLS", "exclude_modules": ["pre_classifier"]} if is_classifier else {}
     rank = spec.lora_rank or 1
     config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", **task)
     with warnings.catch_warnings():
@@ -206,10 +276,34 @@ def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
     return adapted
 
 
-def _enable_checkpointing(spec: RunSpec, model: nn.Module) -> None:
-    # named activation_checkpointing_enable since transformers 5.23; diffusers' is never reentrant
-    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable", "enable_gradient_checkpointing")
-    enable = next((getattr(model, name) for name in names if hasattr(model, name)), None)
-    if enable is None:
-        raise SpecError("gradient_checkpointing", f"{spec.model} of the installed version has none")
-    enable(*([] if spec.workload.library == "diffusers" else [{"use_reentrant": False}]))
+def _lay_channels_last(model: nn.Module) -> None:
+    """Do what `model.to(memory_format=torch.channels_last)` does; not by it, for a trace cannot follow a conversion."""
+    for module in model.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if parameter.dim() == _IMAGE_DIMENSIONS:
+                laid_out = _channels_last(parameter.detach())
+                setattr(module, name, nn.Parameter(laid_out, requires_grad=parameter.requires_grad))
+
+
+def _channels_last(tensor: Tensor) -> Tensor:
+    is_image = tensor.dim() == _IMAGE_DIMENSIONS and tensor.is_floating_point()
+    return tensor.contiguous(memory_format=torch.channels_last) if is_image else tensor
+
+
+def _freeze(model: nn.Module, count: int) -> None:
+    """Freeze every weight down to the end of the first `count` blocks, in the order in which the model defines them."""
+    *_, last = blocks_of(model)[count - 1].parameters()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+        if parameter is last:
+            return
+
+
+def blocks_of(model: nn.Module) -> list[nn.Module]:
+    """Return the longest series of modules whose paths differ in one number alone, the last part of them."""
+    series: dict[str, list[nn.Module]] = {}
+    for path, module in model.named_modules():
+        name = path.rstrip("0123456789")
+        if name != path and not any(character.isdigit() for character in name):
+            series.setdefault(name, []).append(module)
+    return max(series.values(), key=len)

@@ -1,0 +1,43 @@
+"""torch.compile of a model, for one batch size at a time. Needs torch.
+
+Each size is compiled for its own shapes, as a training of that size would be. Without that torch would compile the
+second size it meets for any size, and figures would depend on what was measured before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+
+_MOST_GRAPHS = 64
+"""How many sizes one process may compile; torch would go on without compiling after 8."""
+_MOST_COMPILING_STEPS = 4
+"""What is compiled after them is reported."""
+
+
+def compile_for_each_size(model: nn.Module) -> None:
+    """Have the model compiled in place, when it meets a batch size first; parameters stay the ones measured."""
+    from torch._dynamo import config as dynamo  # takes a second to import
+    from torch._inductor import config as inductor
+
+    dynamo.recompile_limit = _MOST_GRAPHS
+    dynamo.fail_on_recompile_limit_hit = True
+    inductor.compile_threads = 1  # helper processes would outlive a session that is killed
+    model.compile(dynamic=False)
+
+
+def graphs_compiled() -> int:
+    """Return how many graphs this process has compiled so far."""
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
+
+
+def compile_by_steps(run_step: Callable[[], object]) -> None:
+    """Run steps until one compiles nothing: classifiers of transformers set their problem type in the first one."""
+    for _ in range(_MOST_COMPILING_STEPS):
+        before = graphs_compiled()
+        run_step()
+        if graphs_compiled() == before:
+            return

@@ -1,0 +1,110 @@
+"""Stores the linear layers of a frozen model in 4 bits, as QLoRA does. Needs torch, transformers and bitsandbytes.
+
+Imported where a model is built, never before a process forks: bitsandbytes looks for a card when it is imported. Layers
+are quantised one at a time and on the device itself, so that neither it nor the host holds all of them in more bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partialmethod
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from bitsandbytes import functional, supported_torch_devices
+from bitsandbytes.nn.modules import Linear4bit
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+from transformers.quantizers.base import HfQuantizer
+from transformers.quantizers.quantizers_utils import should_convert_module
+
+from ..errors import SpecError
+
+_TRAINED_HEADS = ["classifier", "score"]
+"""What peft trains as a whole where texts are classified: transformers would quantise it, and then it cannot be."""
+_WEIGHTS_DEVIATION = 0.02
+
+
+@contextmanager
+def linear_layers_without_weights() -> Iterator[None]:
+    """Have new linear layers take no memory yet; `quantize` fills them with random weights."""
+    with patch.object(nn.Linear, "__init__", partialmethod(nn.Linear.__init__, device="meta")):
+        yield
+
+
+def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> None:
+    """Replace the linear layers of a model of transformers by ones of 4 bits on `device`.
+
+    Left out is what transformers leaves out, the output layer above all, and the head that is trained. Raises SpecError
+    where bitsandbytes does not run on the device, or nothing is left to quantise.
+    """
+    if device.type not in supported_torch_devices:
+        allowed = ", ".join(sorted(supported_torch_devices))
+        raise SpecError("load_in_4bit", f"bitsandbytes does not run on {device.type}; it takes {allowed}")
+    left_out = HfQuantizer.get_modules_to_not_convert(
+        model, _TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=True
+    )
+    layers = [(path, module) for path, module in model.named_modules() if isinstance(module, nn.Linear | Conv1D)]
+    chosen = [path for path, module in layers if type(module) in (nn.Linear, Conv1D)]
+    chosen = [path for path in chosen if should_convert_module(path, left_out)]
+    if not chosen:
+        raise SpecError("load_in_4bit", f"{type(model).__name__} has no linear layers to quantise but its head")
+    for path, module in layers:
+        if path in chosen:
+            model.set_submodule(path, _quantized(module, compute_dtype, device))
+        else:
+            _fill(module, device)
+    model.is_loaded_in_4bit = True  # what peft looks for
+
+
+def _quantized(layer: nn.Linear | Conv1D, compute_dtype: torch.dtype, device: torch.device) -> NormalFloatLinear:
+    weight = _filled(layer.weight, compute_dtype, device)
+    bias = None if layer.bias is None else _filled(layer.bias, compute_dtype, device)
+    # GPT-2's Conv1D is a linear layer with a transposed weight
+    return NormalFloatLinear(weight.T.contiguous() if isinstance(layer, Conv1D) else weight, bias)
+
+
+class NormalFloatLinear(Linear4bit):
+    """A layer of bitsandbytes with NF4 weights and double quantisation, as from_pretrained leaves it on a device.
+
+    Made without its library's own constructor and parameter class, which take no tensors without data. What its weights
+    are read back with is registered as buffers, so that it is found with the model's other tensors.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """Quantise `weight`. Its dtype is that of the layer's computations."""
+        nn.Module.__init__(self)
+        self.out_features, self.in_features = weight.shape
+        packed, state = functional.quantize_4bit(weight, compress_statistics=True, quant_type="nf4")
+        stored: Any = nn.Parameter(packed, requires_grad=False)
+        stored.quant_state, stored.quant_type, stored.compress_statistics = state, "nf4", True
+        self.weight = stored
+        self.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=False))
+        self.quant_state, self.quant_storage = state, packed.dtype
+        self.compute_dtype, self.compute_type_is_set = weight.dtype, True
+        self.support_avx512bf16_for_cpu = False  # some CPUs would pack the weights anew for inference
+        constants = {
+            "absmax": state.absmax,
+            "code": state.code,
+            "offset": state.offset,
+            "nested_absmax": state.state2.absmax,
+            "nested_code": state.state2.code,
+        }
+        for name, tensor in constants.items():
+            self.register_buffer(name, tensor, persistent=False)
+
+
+def _fill(layer: nn.Module, device: torch.device) -> None:
+    """Give a layer that stays as it is the weights that it was made without."""
+    for name, parameter in list(layer.named_parameters(recurse=False)):
+        if parameter.device.type == "meta":
+            setattr(layer, name, nn.Parameter(_filled(parameter, parameter.dtype, device)))
+
+
+def _filled(tensor: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return loaded weights on the device, or random ones where there are none yet."""
+    if tensor.device.type == "meta":
+        return torch.empty(tensor.shape, dtype=dtype, device=device).normal_(std=_WEIGHTS_DEVIATION)
+    return tensor.detach().to(device, dtype)
