@@ -80,6 +80,29 @@ class Recording:
         for buffer, (results, inputs) in zip(self.skeleton.sum_buffers, self.counts, strict=True):
             yield buffer.block, Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
 
+    @property
+    def last_step_repeats(self) -> bool:
+        """Whether the last step made what the one before it made, block by block."""
+        before, last = self._first_blocks()[-2:]
+        blocks, sizes_bytes = self.skeleton.blocks, self.sizes_bytes
+        return blocks[before:last] == blocks[last:] and sizes_bytes[before:last] == sizes_bytes[last:]
+
+    def completed_like(self, whole: Recording) -> Recording | None:
+        """Return these steps with a last one like that of `whole`; None where it is preceded by something else."""
+        before, last = whole._first_blocks()[-2:]
+        starts, sums = whole.skeleton.step_starts, whole.skeleton.sum_buffers
+        early_sums = tuple(buffer for buffer in sums if buffer.block < last)
+        events = whole.skeleton.events[: starts[-1]]
+        if self.skeleton != Skeleton(whole.skeleton.blocks[:last], events, starts[:-1], early_sums):
+            return None
+        repeated_sums = sum(buffer.block >= before for buffer in early_sums)
+        counts = (*self.counts, *self.counts[len(early_sums) - repeated_sums :])
+        return Recording(self.batch_size, whole.skeleton, (*self.sizes_bytes, *self.sizes_bytes[before:last]), counts)
+
+    def _first_blocks(self) -> list[int]:
+        """Return the first block of each step: blocks are numbered as they are allocated."""
+        return [sum(event >= 0 for event in self.skeleton.events[:start]) for start in self.skeleton.step_starts]
+
     def peak_live_bytes(self) -> int:
         """Return the most bytes requested at one time, without an allocator's rounding."""
         live = peak = 0
@@ -87,6 +110,12 @@ class Recording:
             live += self.sizes_bytes[event] if event >= 0 else -self.sizes_bytes[~event]
             peak = max(peak, live)
         return peak
+
+
+class Trace(Protocol):
+    """Records the steps of one batch size."""
+
+    def __call__(self, batch_size: int, *, without_last_step: bool = False) -> Recording: ...
 
 
 class MemoryModel(Protocol):
@@ -195,15 +224,24 @@ class RetracedModel:
 
 
 def model_of(
-    trace: Callable[[int], Recording],
+    trace: Trace,
     batch_sizes: tuple[int, int, int],
     method: Method,
     approximate_because: str | None = None,
 ) -> MemoryModel:
-    """Return the model of what `trace` records: affine if its recordings at three sizes say so."""
-    recordings = [trace(size) for size in batch_sizes]
-    affine = affine_model(recordings[0], recordings[1], method, approximate_because)
-    if affine is not None and agrees(affine, recordings[2]):
+    """Return the model of what `trace` records: affine if its recordings at three sizes say so.
+
+    The last size is traced whole. The others need no last step where that only repeats the one before it.
+    """
+    checked = trace(batch_sizes[-1])
+    others: list[Recording | None]
+    if len(checked.skeleton.step_starts) > 1 and checked.last_step_repeats:
+        others = [trace(size, without_last_step=True).completed_like(checked) for size in batch_sizes[:-1]]
+    else:
+        others = [trace(size) for size in batch_sizes[:-1]]
+    recordings = [*(recording for recording in others if recording is not None), checked]
+    affine = None if None in others else affine_model(recordings[0], recordings[1], method, approximate_because)
+    if affine is not None and agrees(affine, checked):
         return affine
     return RetracedModel(trace, recordings, method, approximate_because)
 

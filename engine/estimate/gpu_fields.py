@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from ..errors import SpecError
-from ..spec import PRECISIONS
+from ..training_spec import PRECISIONS
 from ..units import GIB, TIB
 
 VENDORS = ("nvidia", "amd")

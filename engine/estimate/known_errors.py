@@ -25,8 +25,8 @@ _EVENTS = "the CPU allocator's events of real steps"
 KNOWN: dict[tuple[str, Architecture], KnownError] = {  # of mixtures of experts nothing is known
     ("measured", "transformer"): KnownError(0.0136, 0.0385, 5, _PUBLISHED),
     ("measured", "cnn"): KnownError(0.0379, 0.0455, 5, _PUBLISHED),
-    ("cpu", "transformer"): KnownError(0.0, 0.0026, 17, _EVENTS),
-    ("cpu", "cnn"): KnownError(0.0, 0.0022, 7, _EVENTS),
+    ("cpu", "transformer"): KnownError(0.0, 0.0026, 51, _EVENTS),
+    ("cpu", "cnn"): KnownError(0.0, 0.0024, 14, _EVENTS),
 }
 
 REPORTED_LOW_FRACTION = 0.18
@@ -42,7 +42,7 @@ def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
     """Of this family on this kind of device; None where nothing was compared. The median is of what can be repeated."""
     if gpu is not None and gpu.vendor != "nvidia":
         return None
-    known = KNOWN.get((_place(gpu), spec.workload.architecture))
+    known = _compared(spec, gpu)
     if gpu is None or known is None:
         return known
     worst_fraction = max(known.worst_fraction, REPORTED_LOW_FRACTION)
@@ -51,15 +51,21 @@ def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
 
 def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
     """How much more than predicted a safe size must have room for."""
-    place = _place(gpu)
-    known = KNOWN.get((place, spec.workload.architecture))
-    # of a family that was never compared: as much as of the worst one that was
+    known = _compared(spec, gpu)
+    # of what was never compared: as much as of the worst family that was
     worst_fraction = (
-        known.worst_fraction if known else max(each.worst_fraction for key, each in KNOWN.items() if key[0] == place)
+        known.worst_fraction
+        if known
+        else max(each.worst_fraction for (place, _), each in KNOWN.items() if place == _place(gpu))
     )
     factor = 1 if known and known.runs >= ENOUGH_RUNS else TOO_FEW_FACTOR
     compared = factor * _more_than_predicted(worst_fraction)
     return compared if gpu is None else max(compared, _more_than_predicted(REPORTED_LOW_FRACTION))
+
+
+def _compared(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
+    """Return what was compared of such trainings there. No training with weights of 4 bits is among them."""
+    return None if spec.load_in_4bit else KNOWN.get((_place(gpu), spec.workload.architecture))
 
 
 def _place(gpu: Gpu | None) -> str:

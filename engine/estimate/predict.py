@@ -13,7 +13,8 @@ from functools import cache
 
 from ..errors import SpecError
 from ..memory_breakdown import MemoryBreakdown
-from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec, check_precision
+from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..training_spec import check_expandable_segments, check_precision
 from ..units import format_bytes
 from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryModel
@@ -33,6 +34,7 @@ def check(spec: RunSpec, gpu: Gpu | None) -> None:
     """Raise SpecError for what the engine would refuse on this card."""
     name = "the CPU" if gpu is None else gpu.name
     check_precision(spec.precision, name, None if gpu is None else gpu.compute_capability)
+    check_expandable_segments(spec, gpu is not None)
     limit = spec.memory_limit_bytes
     if gpu is not None and limit is not None and limit > gpu.total_bytes:
         text = f"{format_bytes(limit)} is above what {name} has ({format_bytes(gpu.total_bytes)})"

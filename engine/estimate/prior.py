@@ -107,12 +107,22 @@ class PriorEstimate:
 
 def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
     """Put the estimate beside every size that trained, and how far it was off."""
+    estimate = prior.beside(p.batch_size for p in _fitting(result))
+    return replace(result, estimate=estimate.to_dict(), estimate_error=error_of(estimate, result))
+
+
+def error_of(estimate: Estimate, result: RunResult) -> EstimateError:
+    """Compare an estimate that has its figures for the largest measured size with what was measured."""
     largest = result.boundary.largest_batch_size
-    fitting = [p for size, p in decisive_probes(result.probes).items() if p.fits and size <= (largest or 0)]
-    estimate = prior.beside(p.batch_size for p in fitting)
+    fitting = _fitting(result)
+    point = estimate.at_batch_size(fitting[-1].batch_size) if fitting else None
     boundary_error = estimate.largest_batch_size / largest - 1 if result.boundary.certified and largest else None
-    peak_error = _peak_error(prior.at(fitting[-1].batch_size), fitting[-1]) if fitting else None
-    return replace(result, estimate=estimate.to_dict(), estimate_error=EstimateError(peak_error, boundary_error))
+    return EstimateError(None if point is None else _peak_error(point, fitting[-1]), boundary_error)
+
+
+def _fitting(result: RunResult) -> list[Probe]:
+    largest = result.boundary.largest_batch_size or 0
+    return [p for size, p in decisive_probes(result.probes).items() if p.fits and size <= largest]
 
 
 def _peak_error(point: EstimateAt, probe: Probe) -> float | None:

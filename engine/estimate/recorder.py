@@ -38,8 +38,17 @@ from .reductions import reduction_of
 _MULTIPLY = frozenset(
     f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm")
 )
+_MULTIPLY_4_BITS = "bitsandbytes::gemm_4bit"
+"""On cards as on a CPU it makes the weight of the layer in 16 bits and multiplies by that. Cards have kernels without
+that copy for few tokens (never more than 1,536), which is not considered: an estimate is higher by it there."""
 _SUMS = frozenset({torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim})
+_NORMS = torch.ops.aten._foreach_norm.Scalar
+_NORM_CHUNK, _NORM_BYTES = 65_536, 4
+"""Elements that one block of threads adds up, and the bytes of its part (`ForeachReduceOp.cu`)."""
 _READ_A_VALUE = torch.ops.aten._local_scalar_dense.default
+_LAST_RESULT_FIRST = frozenset({"aten::native_dropout"})
+"""Operators that allocate their results on a card in the reverse of the order in which they return them: dropout its
+mask first (`Dropout.cu`). In frozen layers the mask is freed at once, so the order decides where the next blocks go."""
 
 
 class Recorder(TorchDispatchMode):
@@ -100,15 +109,18 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _READ_A_VALUE:
             return _value(func, args)
-        result = func(*args, **(kwargs or {}))
         name = func._schema.name
+        if (made_of_others := self._kernel_made_of_others(name)) is not None:
+            with self:
+                return func._op_dk(made_of_others, *args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if self._device_type == "cpu" and name in onednn.OPERATORS:
             self._track_convolution(result, name, args)
             return result
         if isinstance(result, Tensor):
             self._track(result, name)
         elif isinstance(result, (tuple, list)):
-            for part in result:
+            for part in reversed(result) if name in _LAST_RESULT_FIRST else result:
                 if isinstance(part, Tensor):
                     self._track(part, name)
                 elif isinstance(part, (tuple, list)):
@@ -117,7 +129,18 @@ class Recorder(TorchDispatchMode):
             self._note_workspace(name)
         if func in _SUMS and self._device_type == "cuda":
             self._note_sum(result, *args[:2])
+        if func is _NORMS and self._device_type == "cuda":
+            chunks = max(-(-tensor.numel() // _NORM_CHUNK) for tensor in args[0])
+            self._pass_through([len(args[0]) * chunks * _NORM_BYTES], name)
         return result
+
+    def _kernel_made_of_others(self, operator: str) -> torch._C.DispatchKey | None:
+        """Return under which key an operator has a kernel that takes memory by torch's operators alone, if any."""
+        if operator == _MULTIPLY_4_BITS:
+            return torch._C.DispatchKey.CompositeExplicitAutograd
+        if self._device_type == "cpu" and operator.startswith("bitsandbytes::optimizer"):
+            return torch._C.DispatchKey.CPU
+        return None
 
     def _note_sum(self, result: Tensor, summed: Tensor, dims: Sequence[int] | None = None) -> None:
         """Record the buffer for the parts of a sum, which is gone when the sum is done."""

@@ -11,10 +11,11 @@ Compare by hand: `python benchmarks/prediction_error.py --cpu` sets traces besid
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -25,9 +26,10 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..errors import EngineError, EstimateImpossible
 from ..measurement.module_scopes import ModuleScopes, gradients_of, state_of
-from ..measurement.step import TrainingStep, apply_precision
+from ..measurement.step import TrainingStep, apply_precision, optimizer_class
 from ..measurement.workloads import build
-from ..spec import MEMORY_STEPS, PURE_BF16, RunSpec
+from ..spec import MEMORY_STEPS, RunSpec
+from ..training_spec import FLASH, PURE_BF16
 from . import attention, fake_cuda
 from .batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
 from .hidden_devices import devices_hidden
@@ -41,6 +43,9 @@ MakeStep = Callable[[torch.device], TrainingStep]
 
 TRACED_BATCH_SIZES = (3, 5, 8)
 """Two to draw the line through, one to check it. Not 1: a dimension of one is laid out unlike any other."""
+
+TRACED_MICRO_BATCHES = 3
+"""Of a step that accumulates more: the first one makes the gradients, the others find them there."""
 
 _NEEDS_DATA = (
     fake_tensor.DataDependentOutputException,
@@ -79,15 +84,27 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
     Families of cards for which it would be another model are taken out of `alike`.
     """
+    if spec.torch_compile:
+        raise EstimateImpossible("what torch.compile joins, keeps and frees is not in a trace; measure it instead")
     if gpu is None and (spec.precision == PURE_BF16 or not spec.workload.has_cpu_estimate):
         raise EstimateImpossible("a CPU's kernels take buffers for it that a trace does not see; measure it instead")
+    if spec.channels_last:
+        raise EstimateImpossible("in which layout convolutions keep channels last is not traced; measure it instead")
+    if spec.attention == FLASH:
+        raise EstimateImpossible(f"the kernels of {FLASH} cannot be traced; measure it instead, or estimate sdpa")
     apply_precision(spec.precision)
     return model_of_steps(step_maker(spec), conditions_for(gpu, spec.precision), alike)
 
 
 def step_maker(spec: RunSpec) -> MakeStep:
-    """Random weights also where trained ones are requested: the shapes are the same, and only they are traced."""
-    untrained = replace(spec, pretrained=False)
+    """Return what makes the step that is traced: of the same memory, and quicker to trace.
+
+    Random weights have the shapes of trained ones. From the second micro-batch on all allocate the same.
+    """
+    untrained = replace(spec, pretrained=False, accumulation_steps=min(spec.accumulation_steps, TRACED_MICRO_BATCHES))
+    optimizer_class(spec.optimizer)  # a library imported during a trace would keep fake tensors as its constants
+    if spec.load_in_4bit:
+        importlib.import_module("..measurement.quantization", __package__)
     return lambda device: TrainingStep(untrained, build(untrained, device), device)
 
 
@@ -95,8 +112,12 @@ def model_of_steps(
     make_step: MakeStep, conditions: Conditions, alike: set[attention.Family] | None = None
 ) -> MemoryModel:
     """Return the same for any training step. Raises EstimateImpossible where it cannot be traced."""
+
+    def trace(batch_size: int, *, without_last_step: bool = False) -> Recording:
+        return record(make_step, batch_size, conditions, alike, MEMORY_STEPS - without_last_step)
+
     return model_of(
-        lambda size: record(make_step, size, conditions, alike),
+        trace,
         TRACED_BATCH_SIZES,
         conditions.method,
         conditions.approximate_because,
@@ -104,12 +125,16 @@ def model_of_steps(
 
 
 def record(
-    make_step: MakeStep, batch_size: int, conditions: Conditions, alike: set[attention.Family] | None = None
+    make_step: MakeStep,
+    batch_size: int,
+    conditions: Conditions,
+    alike: set[attention.Family] | None = None,
+    steps: int = MEMORY_STEPS,
 ) -> Recording:
-    """Record the loading of the model and `MEMORY_STEPS` steps at one batch size."""
+    """Record the loading of the model and its steps at one batch size."""
     try:
         with _as_on(conditions, alike):
-            return _recorded(make_step, batch_size, torch.device(conditions.device_type))
+            return _recorded(make_step, batch_size, torch.device(conditions.device_type), steps)
     except EngineError:
         raise
     except _NEEDS_DATA as exc:
@@ -119,7 +144,7 @@ def record(
         raise EstimateImpossible(f"a step cannot be traced without a device ({reason}); measure it instead") from exc
 
 
-def _recorded(make_step: MakeStep, batch_size: int, device: torch.device) -> Recording:
+def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps: int) -> Recording:
     with FakeTensorMode(allow_non_fake_inputs=True):
         with device:
             step = make_step(device)
@@ -127,14 +152,25 @@ def _recorded(make_step: MakeStep, batch_size: int, device: torch.device) -> Rec
         scopes = ModuleScopes(model)
         recorder = Recorder(device.type, scopes)
         recorder.load(model)
-        with recorder, scopes.followed():
-            for _ in range(MEMORY_STEPS):
+        with recorder, scopes.followed(), _rows_of_one_sequence(step):
+            for _ in range(steps):
                 recorder.begin_step()
                 step.clear_gradients()
                 step(batch_size, recorder.phase)
                 recorder.mark(GRADIENTS, gradients_of(model))
-                recorder.mark(STATE, state_of(model, step.optimizer))
+                recorder.mark(STATE, state_of(model, step.state))
         return recorder.recording(batch_size)
+
+
+def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
+    """Say that rows are not packed where they are not: from positions without data transformers cannot tell.
+
+    It would make a mask, which on a card also rules out the kernel that a real step takes.
+    """
+    masking = sys.modules.get("transformers.masking_utils")
+    if masking is None or "position_ids" in step.built.make_batch(1):
+        return nullcontext()
+    return patch.object(masking, "find_packed_sequence_indices", lambda _: None)
 
 
 @contextmanager
@@ -148,10 +184,12 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
         stack.enter_context(patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True))
         for name, change in _CHANGES.items():
             stack.enter_context(patch(name, change))
-        if (
-            initialization := sys.modules.get("transformers.initialization")
-        ) is not None:  # it keeps functions of torch
+        initialization = sys.modules.get("transformers.initialization")
+        if initialization is not None:  # it keeps functions of torch
             stack.enter_context(patch.dict(initialization.TORCH_INIT_FUNCTIONS, trunc_normal_=_leave_as_it_is))
+        if (bitsandbytes := sys.modules.get("bitsandbytes.functional")) is not None:
+            stack.enter_context(patch.object(bitsandbytes, "create_dynamic_map", _table_of_8_bit_values))
+            stack.enter_context(patch.dict(bitsandbytes.name2qmap, dynamic=_table_of_8_bit_values()))
         for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
             stack.enter_context(_foreach_takes_fake_tensors(module))
         stack.enter_context(fake_cuda.enabled() if conditions.method == "fake_cuda" else devices_hidden())
@@ -168,6 +206,11 @@ def _leave_as_it_is(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Te
     return tensor
 
 
+def _table_of_8_bit_values(*args: Any, **kwargs: Any) -> torch.Tensor:
+    """Return what bitsandbytes makes from values that it reads back; like that on the CPU, whence it is moved."""
+    return torch.empty(256, device="cpu")
+
+
 _CHANGES: dict[str, Callable[..., Any]] = {
     "torch.nn.Module.to": _stay,
     "torch.nn.init.trunc_normal_": _leave_as_it_is,  # reads back what it wrote
@@ -175,6 +218,7 @@ _CHANGES: dict[str, Callable[..., Any]] = {
     "torch.cuda.is_bf16_supported": lambda *_, **__: True,
     # mixtures of experts then multiply by an operator that can be traced in any precision: its result is what it takes
     "torch.cuda.get_device_capability": lambda *_: (0, 0),
+    "torch.cuda.synchronize": lambda *_: None,  # bitsandbytes waits for each of its updates
     "torch.cuda.is_current_stream_capturing": lambda: False,  # would start the driver to ask it
 }
 

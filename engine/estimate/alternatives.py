@@ -1,0 +1,156 @@
+"""PURE: which settings could be changed so that a batch size fits, in the order of what a change costs the user.
+
+One line of `ALTERNATIVES` for each setting that saves memory. A setting that a model does not have, or that a card
+cannot run, is left out where the spec is made, with the reason that it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import combinations, product
+from typing import Any
+
+from ..optimizers import OPTIMIZERS
+from ..spec import SETTINGS, RunSpec
+
+ORDER = (
+    "First what gives the same gradients, then what rounds them, then what applies them differently, "
+    "then what trains on less, last what trains something else."
+)
+"""Why the changes stand in the order of `Cost`: how far the training departs from the one that was requested."""
+
+
+class Cost(IntEnum):
+    """What a change costs, the least first."""
+
+    SMALLER_PIECES = 1
+    OTHER_KERNEL = 2
+    RECOMPUTATION = 3
+    ROUNDING = 4
+    ROUNDED_STATE = 5
+    OTHER_UPDATES = 6
+    SMALLER_INPUTS = 7
+    OTHER_WEIGHTS = 8
+    ROUNDED_WEIGHTS = 9
+
+
+COSTS = {
+    Cost.SMALLER_PIECES: "the same optimizer step, from gradients added up over smaller micro-batches",
+    Cost.OTHER_KERNEL: "the same gradients, from a kernel that stores no attention weights",
+    Cost.RECOMPUTATION: "the same gradients, but activations are computed twice",
+    Cost.ROUNDING: "forward and backward pass are rounded to half precision",
+    Cost.ROUNDED_STATE: "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes",
+    Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
+    Cost.SMALLER_INPUTS: "the model sees less of each sample",
+    Cost.OTHER_WEIGHTS: "only adapters are trained, not the weights",
+    Cost.ROUNDED_WEIGHTS: "the weights beside the adapters are rounded to 4 bits",
+}
+BATCH_NORM_NOTE = "batch norm then sees only a micro-batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting with its other value."""
+
+    setting: str
+    value: Any
+    cost: Cost
+
+    @property
+    def label(self) -> str:
+        """Write "gradient checkpointing", "bf16 precision", "LoRA rank 16"."""
+        return SETTINGS[self.setting].describe(self.value)
+
+
+Changes = tuple[Change, ...]
+ValuesOf = Callable[[RunSpec], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A setting that saves memory, with the values to try beside the one requested, the mildest first."""
+
+    setting: str
+    cost: Cost
+    values: ValuesOf
+
+
+def _fixed(*values: Any) -> ValuesOf:
+    return lambda _: values
+
+
+def _fractions_of_input(name: str) -> ValuesOf:
+    """Return a half and a quarter of the input's size, as whole multiples that the model takes."""
+
+    def sizes(spec: RunSpec) -> list[int]:
+        workload = spec.workload
+        if workload.input_field != name:
+            return []
+        step = workload.input_multiple_of
+        return [size for part in (2, 4) if (size := spec.input_size // part // step * step) >= workload.input_sizes[0]]
+
+    return sizes
+
+
+def _lighter_optimizers(spec: RunSpec) -> list[str]:
+    """Return optimizers with less state than the requested one; without an optimizer there is nothing to save."""
+    state = OPTIMIZERS[spec.optimizer].state_copies
+    return [name for name in ("adafactor", "sgd") if OPTIMIZERS[name].state_copies < state]
+
+
+def _rounded_optimizer(spec: RunSpec) -> list[str]:
+    return ["adamw-8bit"] if spec.optimizer in ("adamw", "adamw-fused") else []
+
+
+ALTERNATIVES = (
+    Alternative("attention", Cost.OTHER_KERNEL, lambda spec: ["sdpa"] if spec.attention == "eager" else []),
+    Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _fixed(True)),
+    Alternative("precision", Cost.ROUNDING, lambda spec: ["bf16"] if spec.precision in ("fp32", "tf32") else []),
+    Alternative("optimizer", Cost.ROUNDED_STATE, _rounded_optimizer),
+    Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
+    Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
+    Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
+    Alternative("lora_rank", Cost.OTHER_WEIGHTS, _fixed(16)),
+    Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, lambda spec: [] if spec.lora_rank is None else [True]),
+)
+
+
+def single_changes(spec: RunSpec) -> list[Change]:
+    """Return every change of one setting that is not as requested already, in the order of their cost."""
+    found = [
+        Change(each.setting, value, each.cost)
+        for each in ALTERNATIVES
+        for value in each.values(spec)
+        if value != getattr(spec, each.setting)
+    ]
+    return sorted(found, key=lambda change: change.cost)
+
+
+def pairs(singles: Sequence[Change]) -> list[Changes]:
+    """Return two changes together, of different settings; the pair whose costlier change costs least comes first."""
+    found = [pair for pair in combinations(singles, 2) if pair[0].setting != pair[1].setting]
+    return sorted(found, key=costs_of)
+
+
+def whole_grid(singles: Sequence[Change]) -> list[Changes]:
+    """Return every combination: of each setting one of its changes or none; without the one that changes nothing."""
+    names = list(dict.fromkeys(change.setting for change in singles))
+    axes: list[list[Changes]] = [[(), *((each,) for each in singles if each.setting == name)] for name in names]
+    combined = [tuple(change for part in parts for change in part) for parts in product(*axes)]
+    return sorted(filter(None, combined), key=lambda changes: (len(changes), costs_of(changes)))
+
+
+def costs_of(changes: Changes) -> tuple[int, ...]:
+    """Return the costs, the highest first: how changes are ordered."""
+    return tuple(sorted((change.cost for change in changes), reverse=True))
+
+
+def label_of(changes: Changes) -> str:
+    return " + ".join(change.label for change in changes) or "as requested"
+
+
+def changed(spec: RunSpec, changes: Changes) -> RunSpec:
+    """Return the spec with these changes. Raises SpecError for what the model does not have."""
+    return replace(spec, **{change.setting: change.value for change in changes})

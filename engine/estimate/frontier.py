@@ -1,0 +1,161 @@
+"""PURE: length (or image size) x batch as a surface, and a budget of tokens (or pixels) for batches of unequal length.
+
+Everything is predicted: one estimate for each length. At a fixed number of tokens the memory is convex in the length
+(attention grows with it, what a sample takes alone shrinks), so what fits at two lengths fits between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..errors import SpecError
+from ..spec import RunSpec
+from .types import Estimate, EstimatedGpu, Limit
+
+SCHEMA = 1
+MAX_LENGTHS = 16
+GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+"""The batch sizes of the surface, up to the largest that a run may try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One batch size at one length: whether it fits, and what it would take."""
+
+    batch_size: int
+    fits: bool
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One length. `units` are tokens, or pixels of an image; the sizes are 0 where not even one sample fits."""
+
+    input_size: int
+    units_per_sample: int
+    largest_batch_size: int
+    safe_batch_size: int
+    limits: Limit
+    units_at_largest: int
+    units_at_safe: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most this many tokens (or pixels) a batch, padding counted, at any of these lengths.
+
+    Derived: the smallest of length x safe batch size over the estimated lengths. A sample shorter than
+    `from_input_size` counts as one of that length. `decided_at` is the length that allows the fewest; `is_bounded` is
+    false where another limit than memory ended an estimate, so that more may fit.
+    """
+
+    units: int
+    from_input_size: int
+    to_input_size: int
+    decided_at: int
+    margin_fraction: float
+    is_bounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The surface of one workload on one card. `unit` is tokens or pixels; `budget` None: some length does not fit."""
+
+    spec: RunSpec
+    gpu: EstimatedGpu
+    limit_bytes: int
+    unit: str
+    rows: tuple[Row, ...]
+    budget: Budget | None
+    seconds: float
+    schema: int = SCHEMA
+
+    @property
+    def text(self) -> str:
+        """The budget as a sentence, with its margin."""
+        return describe_budget(self.budget, self.unit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a document."""
+        return {"kind": "frontier", **asdict(self), "spec": self.spec.to_dict(), "text": self.text}
+
+
+def sizes_in(text: str) -> list[int]:
+    """Read "128,256,512"."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as exc:
+        raise SpecError("frontier", f"{text[:80]!r} is no list of sizes such as 128,256,512") from exc
+
+
+def specs_of(spec: RunSpec, input_sizes: Sequence[int]) -> list[RunSpec]:
+    """Return the spec at each length, shortest first. Raises SpecError for a length that the model does not take."""
+    sizes = sorted(set(input_sizes))
+    if not 2 <= len(sizes) <= MAX_LENGTHS:
+        raise SpecError("frontier", f"give 2 to {MAX_LENGTHS} different sizes, such as 128,256,512")
+    is_text = spec.workload.is_text
+    try:
+        return [replace(spec, sequence_length=size) if is_text else replace(spec, image_size=size) for size in sizes]
+    except SpecError as error:
+        raise SpecError("frontier", str(error)) from error
+
+
+def grid_of(spec: RunSpec) -> tuple[int, ...]:
+    """Return the batch sizes of the surface."""
+    return tuple(size for size in GRID if size <= spec.max_batch_size)
+
+
+def frontier_of(spec: RunSpec, estimates: Sequence[Estimate]) -> Frontier:
+    """Put together the estimates of one card, one for each length."""
+    first = estimates[0]
+    rows = tuple(_row(made, grid_of(spec)) for made in estimates)
+    unit = "tokens" if spec.workload.is_text else "pixels"
+    budget = budget_of(rows, max(made.margin_fraction for made in estimates))
+    return Frontier(
+        spec, first.gpu, first.limit_bytes, unit, rows, budget, round(sum(each.seconds for each in estimates), 3)
+    )
+
+
+def budget_of(rows: Sequence[Row], margin_fraction: float) -> Budget | None:
+    """Return the budget that holds at every length; None where a length allows no sample."""
+    tightest = min(rows, key=lambda row: (row.units_at_safe, row.input_size))
+    if tightest.units_at_safe == 0:
+        return None
+    sizes = [row.input_size for row in rows]
+    is_bounded = all(row.limits == "memory" for row in rows if row.units_at_safe == tightest.units_at_safe)
+    return Budget(
+        tightest.units_at_safe, min(sizes), max(sizes), tightest.input_size, margin_fraction, is_bounded=is_bounded
+    )
+
+
+def describe_budget(budget: Budget | None, unit: str) -> str:
+    """Write the budget as a rule for a sampler."""
+    if budget is None:
+        return f"No budget of {unit}: at one of these sizes not even one sample fits."
+    low, high = f"{budget.from_input_size:,}", f"{budget.to_input_size:,}"
+    what = "length" if unit == "tokens" else "image size"
+    more = "" if budget.is_bounded else " More may fit: the largest batch size that may be tried ended the estimate."
+    return (
+        f"At most {budget.units:,} {unit} a batch, padding counted, at any {what} from {low} to {high} (shorter ones "
+        f"count as {low}). Derived: the fewest of all sizes here, those of {budget.decided_at:,}; it would fit with "
+        f"{budget.margin_fraction:.1%} more memory than predicted.{more}"
+    )
+
+
+def _row(made: Estimate, grid: tuple[int, ...]) -> Row:
+    spec = made.spec
+    units = spec.input_size if spec.workload.is_text else spec.input_size**2
+    shown = [at for at in made.at if at.batch_size in grid]
+    return Row(
+        input_size=spec.input_size,
+        units_per_sample=units,
+        largest_batch_size=made.largest_batch_size,
+        safe_batch_size=made.safe_batch_size,
+        limits=made.limits,
+        units_at_largest=units * made.largest_batch_size,
+        units_at_safe=units * made.safe_batch_size,
+        cells=tuple(Cell(at.batch_size, at.fits, at.peak_reserved_bytes or at.peak_allocated_bytes) for at in shown),
+    )

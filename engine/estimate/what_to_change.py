@@ -1,0 +1,242 @@
+"""The smallest change with which a batch size fits, and a grid of settings around it.
+
+Each combination of settings is judged by an estimate of its own, which `evaluate` makes: it fits if it still would when
+everything took the margin of error more than predicted. First the changes of one setting, in the order of their cost;
+pairs only where none of them is enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from ..errors import EstimateImpossible, SpecError
+from ..from_json import from_json
+from ..spec import RunSpec
+from .alternatives import BATCH_NORM_NOTE, COSTS, Changes, Cost, changed, label_of, pairs, single_changes, whole_grid
+
+ENOUGH_PAIRS = 3
+"""After so many pairs that fit, no more are tried: each costs an estimate, and the cheapest came first."""
+
+
+class Scope(StrEnum):
+    """How much is tried."""
+
+    FIRST = "first"
+    """In the order of their cost, up to the first change that fits."""
+    SINGLE = "single"
+    """Every change of one setting; pairs only where none of them fits."""
+    GRID = "grid"
+    """Every combination of the changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The estimate of one combination of settings, as far as it is needed here."""
+
+    limit_bytes: int
+    margin_fraction: float
+    largest_batch_size: int
+    safe_batch_size: int
+    peak_bytes: Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One combination of settings, judged at the batch size that is wanted.
+
+    `settings` are those that differ from the request. `micro_batch_size` is None where the whole batch is one step;
+    else each micro-batch of the request is divided into `batch_size / micro_batch_size` of them. `memory_bytes` is the
+    peak of such a step.
+    `is_safe`: it fits with the margin; a change is advised only then.
+    """
+
+    label: str
+    settings: dict[str, Any]
+    costs: tuple[str, ...]
+    batch_size: int
+    memory_bytes: int
+    fits: bool
+    is_safe: bool
+    largest_batch_size: int
+    safe_batch_size: int
+    micro_batch_size: int | None = None
+    order: tuple[int, ...] = ()
+
+    @property
+    def changes_count(self) -> int:
+        return len(self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A combination that is impossible here, and why."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhatToChange:
+    """What was tried. `variants` begins with the request itself; `advice` are the labels of those that are safe.
+
+    `advice` has the smallest change first, and is empty where the request itself is safe, or nothing that was tried is.
+    """
+
+    scope: Scope
+    batch_size: int
+    limit_bytes: int
+    margin_fraction: float
+    variants: tuple[Variant, ...]
+    advice: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    seconds: float = 0.0
+
+    @property
+    def requested(self) -> Variant:
+        return self.variants[0]
+
+    @property
+    def advised(self) -> list[Variant]:
+        """The variants of the advice, in its order."""
+        by_label = {variant.label: variant for variant in self.variants}
+        return [by_label[label] for label in self.advice]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> WhatToChange:
+        return from_json(cls, data)
+
+
+Evaluate = Callable[[RunSpec], Evaluated]
+Report = Callable[[str], None]
+
+
+def what_to_change(
+    spec: RunSpec, batch_size: int, evaluate: Evaluate, scope: Scope, report: Report = lambda _: None
+) -> WhatToChange:
+    """Try the changes of `scope`. Raises what `evaluate` raises for the request itself."""
+    started = time.monotonic()
+    tried = _Tried(spec, batch_size, evaluate, report)
+    tried.whole((), evaluate(spec))
+    singles = [(change,) for change in single_changes(spec)]
+    if not tried.is_found or scope is not Scope.FIRST:
+        tried.in_pieces(())
+    if scope is Scope.GRID:
+        tried.all_of(whole_grid([change for (change,) in singles]))
+    elif not (tried.is_found and scope is Scope.FIRST):
+        tried.all_of(singles, enough=1 if scope is Scope.FIRST else None)
+    if not tried.is_found:
+        for changes in singles:
+            tried.in_pieces(changes)
+        rest = pairs([change for (change,) in singles]) if scope is not Scope.GRID else []
+        tried.all_of(rest, enough=1 if scope is Scope.FIRST else ENOUGH_PAIRS)
+    return tried.outcome(scope, time.monotonic() - started)
+
+
+@dataclass
+class _Tried:
+    """What was tried so far."""
+
+    spec: RunSpec
+    batch_size: int
+    evaluate: Evaluate
+    report: Report
+    variants: list[Variant] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    _evaluated: dict[Changes, Evaluated] = field(default_factory=dict)
+
+    @property
+    def is_found(self) -> bool:
+        return any(variant.is_safe for variant in self.variants)
+
+    def all_of(self, candidates: Sequence[Changes], enough: int | None = None) -> None:
+        """Estimate each candidate; stop when `enough` variants are safe."""
+        started = time.monotonic()
+        for number, changes in enumerate(candidates):
+            if enough is not None and sum(variant.is_safe for variant in self.variants) >= enough:
+                return
+            left = (time.monotonic() - started) / number * (len(candidates) - number) if number else None
+            remaining = "" if left is None else f", about {left:.0f} s left"
+            self.report(f"change {number + 1} of {len(candidates)}: {label_of(changes)}{remaining}")
+            try:
+                self.whole(changes, self.evaluate(changed(self.spec, changes)))
+            except (SpecError, EstimateImpossible) as error:
+                self.left_out.append(LeftOut(label_of(changes), str(error)))
+
+    def whole(self, changes: Changes, found: Evaluated) -> None:
+        """Judge the settings with the whole batch in one step."""
+        self._evaluated[changes] = found
+        self._add(changes, found, found.peak_bytes(self.batch_size), None)
+
+    def in_pieces(self, changes: Changes) -> None:
+        """Judge them with gradient accumulation: the largest micro-batch that divides the batch and fits, if any.
+
+        From the second micro-batch on all gradients are held while the next are made, which may raise the peak: that is
+        a step of its own to estimate. Where no micro-batch fits without that, none does with it.
+        """
+        alone = self._evaluated.get(changes)
+        if alone is None or alone.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
+            return
+        found, spec = alone, changed(self.spec, changes)
+        if spec.accumulation_steps == 1:
+            found = self.evaluate(replace(spec, accumulation_steps=2))
+        for size in range(min(found.safe_batch_size, self.batch_size // 2), 0, -1):
+            if self.batch_size % size == 0 and _is_safe(memory_bytes := found.peak_bytes(size), found):
+                self._add(changes, found, memory_bytes, size)
+                return
+
+    def _add(self, changes: Changes, found: Evaluated, memory_bytes: int, micro_batch_size: int | None) -> None:
+        costs: list[Cost] = [change.cost for change in changes]
+        label = label_of(changes)
+        if micro_batch_size is not None:
+            costs.append(Cost.SMALLER_PIECES)
+            count = self.batch_size // micro_batch_size * self.spec.accumulation_steps
+            pieces = f"{count} micro-batches of {micro_batch_size}"
+            label = f"{label} + {pieces}" if changes else pieces
+        if any(variant.label == label for variant in self.variants):
+            return
+        self.variants.append(
+            Variant(
+                label=label,
+                settings={change.setting: change.value for change in changes},
+                costs=tuple(self._describe(cost) for cost in sorted(costs)),
+                batch_size=self.batch_size,
+                memory_bytes=memory_bytes,
+                fits=memory_bytes <= found.limit_bytes,
+                is_safe=_is_safe(memory_bytes, found),
+                largest_batch_size=found.largest_batch_size,
+                safe_batch_size=found.safe_batch_size,
+                micro_batch_size=micro_batch_size,
+                order=tuple(sorted(costs, reverse=True)),
+            )
+        )
+
+    def _describe(self, cost: Cost) -> str:
+        has_batch_norm = self.spec.workload.architecture == "cnn"
+        note = f"; {BATCH_NORM_NOTE}" if cost is Cost.SMALLER_PIECES and has_batch_norm else ""
+        return f"{COSTS[cost]}{note}"
+
+    def outcome(self, scope: Scope, seconds: float) -> WhatToChange:
+        found = self._evaluated[()]
+        safe = [] if self.variants[0].is_safe else [variant for variant in self.variants if variant.is_safe]
+        safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first
+        return WhatToChange(
+            scope=scope,
+            batch_size=self.batch_size,
+            limit_bytes=found.limit_bytes,
+            margin_fraction=found.margin_fraction,
+            variants=tuple(self.variants),
+            advice=tuple(variant.label for variant in safe),
+            left_out=tuple(self.left_out),
+            seconds=round(seconds, 1),
+        )
+
+
+def _is_safe(memory_bytes: int, found: Evaluated) -> bool:
+    return memory_bytes <= int(found.limit_bytes / (1 + found.margin_fraction))
