@@ -14,8 +14,8 @@ STEADY_WITHIN = 0.02
 ENOUGH_STEPS = 6
 
 
-def samples_per_second(batch_size: int, step_seconds: float) -> float:
-    return batch_size / step_seconds
+def samples_per_second(samples_per_step: int, step_seconds: float) -> float:
+    return samples_per_step / step_seconds
 
 
 def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> bool:

@@ -64,7 +64,7 @@ def suggestions(
 
 def _less_state(optimizer: str) -> list[str]:
     chosen = OPTIMIZERS.get(optimizer)
-    if chosen is None or not chosen.state_copies:
+    if chosen is None or chosen.state_copies < 1:
         return []
     copies = "an extra copy" if chosen.state_copies == 1 else "two extra copies"
     return [f"An optimizer with less state: {chosen.label} keeps {copies} of the parameters."]

@@ -16,6 +16,7 @@ from typing import Any
 from ..from_json import from_json
 from ..intervals import Interval
 from ..result import Outcome, Point, Probe, Purpose
+from ..speed_rounds import SpeedRound
 from ..stats import samples_per_second
 from .selection import (
     BLOCK_SECONDS,
@@ -34,7 +35,9 @@ from .selection import (
 class TimedBlock:
     """The worker's result of a block: the times, or why there are none.
 
-    `conditions` is the state of the machine meanwhile: other work's cores, paging, the card's clocks and temperature.
+    A step has `micro_batches` of `batch_size` samples each.
+    `conditions` is the state of the machine meanwhile: other work's cores, paging, the card's clocks and temperature;
+    of a compiled model also the seconds of the steps that compiled it, and how often it was compiled while timed.
     """
 
     batch_size: int
@@ -44,6 +47,11 @@ class TimedBlock:
     conditions: dict[str, Any] = field(default_factory=dict)
     error_type: str | None = None
     error_message: str | None = None
+    micro_batches: int = 1
+
+    @property
+    def samples_per_step(self) -> int:
+        return self.batch_size * self.micro_batches
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TimedBlock:
@@ -66,7 +74,10 @@ class Comparison:
     seconds: float = 0.0
     others_cores: float | None = None
     cores: int | None = None
+    compile_seconds: float | None = None
+    recompilations: int = 0
     left_out: tuple[int, ...] = ()
+    speed_rounds: tuple[SpeedRound, ...] = ()
     method: str | None = None
     """How it was measured, where that is not in rounds of one process."""
 
@@ -112,7 +123,7 @@ class SpeedComparison:
         if not self.candidates.sizes:
             return self.cut_short("no size could be timed in the same process as the others")
         assert isinstance(step, Verdict)
-        return self._concluded(step)
+        return concluded(self.cut_short(None), step)
 
     @property
     def seconds(self) -> float:
@@ -131,9 +142,11 @@ class SpeedComparison:
             if block.outcome is not Outcome.FITS:
                 self._leave_out(size)
                 return
+            first_step = sum(len(b.step_seconds) for b in self.blocks if b.batch_size == size)
             self.blocks.append(block)
             seconds += block.wall_seconds
-            blocks.append(Block(size, block.step_seconds, block.conditions.get("others_cores")))
+            others_cores = block.conditions.get("others_cores")
+            blocks.append(Block(size, block.step_seconds, others_cores, block.micro_batches, first_step))
         self.rounds.append(Round(step.stage, tuple(blocks), seconds))
 
     def _leave_out(self, size: int) -> None:
@@ -141,39 +154,22 @@ class SpeedComparison:
         self.left_out.append(size)
         remaining = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size != size)) for r in self.rounds]
         self.rounds = [r for r in remaining if r.blocks]
-        sizes = tuple(s for s in self.candidates.sizes if s != size)
-        keeping = self.candidates.with_reserve - {size}
-        current = None if self.candidates.current == size else self.candidates.current
-        self.candidates = replace(
-            self.candidates, sizes=sizes, current=current, with_reserve=keeping or frozenset(sizes[:1])
-        )
-
-    def _concluded(self, verdict: Verdict) -> Comparison:
-        facts = self.cut_short(None)
-        if not verdict.is_measurable:
-            return replace(facts, reason=reason(verdict), rounds=verdict.rounds, quiet_rounds=verdict.quiet_rounds)
-        return replace(
-            facts,
-            is_measurable=True,
-            recommended=verdict.recommended,
-            fastest=verdict.fastest,
-            speedup=verdict.speedup,
-            speeds=verdict.speeds,
-            rough=verdict.rough,
-            rounds=verdict.rounds,
-            quiet_rounds=verdict.quiet_rounds,
-        )
+        self.candidates = self.candidates.without(size)
 
     def cut_short(self, reason: str | None) -> Comparison:
         """Return what is known without a verdict: how long it took, and what else the machine did."""
         others = [b.conditions["others_cores"] for b in self.blocks if b.conditions.get("others_cores") is not None]
+        compiling = [seconds for b in self.blocks if (seconds := b.conditions.get("compile_seconds")) is not None]
         return Comparison(
             is_measurable=False,
             reason=reason,
             seconds=self.seconds,
             others_cores=fmean(others) if others else None,
             cores=self.candidates.cores,
+            compile_seconds=sum(compiling) if compiling else None,
+            recompilations=sum(b.conditions.get("recompilations") or 0 for b in self.blocks),
             left_out=tuple(sorted(self.left_out)),
+            speed_rounds=tuple(r.stored() for r in self.rounds),
         )
 
     def probes(self, found: Comparison) -> list[Probe]:
@@ -181,6 +177,23 @@ class SpeedComparison:
         speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
         sizes = sorted({b.batch_size for b in self.blocks})
         return [_probe(s, [b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]
+
+
+def concluded(facts: Comparison, verdict: Verdict) -> Comparison:
+    """Add the verdict to what is known without one."""
+    if not verdict.is_measurable:
+        return replace(facts, reason=reason(verdict), rounds=verdict.rounds, quiet_rounds=verdict.quiet_rounds)
+    return replace(
+        facts,
+        is_measurable=True,
+        recommended=verdict.recommended,
+        fastest=verdict.fastest,
+        speedup=verdict.speedup,
+        speeds=verdict.speeds,
+        rough=verdict.rough,
+        rounds=verdict.rounds,
+        quiet_rounds=verdict.quiet_rounds,
+    )
 
 
 def reason(verdict: Verdict) -> str:
@@ -214,12 +227,17 @@ def comparison_lines(found: Comparison) -> list[str]:
         lines.append(f"not timed, because they did not fit together with the others in one process: {sizes}")
     if found.others_cores is not None and found.cores and found.others_cores > BUSY_FRACTION * found.cores:
         lines.append(f"other work used {found.others_cores:.1f} of {found.cores} cores meanwhile")
+    if found.compile_seconds is not None:
+        lines.append(f"compiling the sizes took {found.compile_seconds:.1f} s, which is in no step time")
+    if found.recompilations:
+        lines.append(f"{found.recompilations} graphs were compiled again in timed steps, whose times hold that")
     return lines
 
 
 def _probe(batch_size: int, blocks: Sequence[TimedBlock], speed: float | None) -> Probe:
     """`speed` is that of the comparison; without one the median of the blocks stands, for what it is worth."""
-    seconds = batch_size / speed if speed else median(median(b.step_seconds) for b in blocks)
+    samples = blocks[0].samples_per_step
+    seconds = samples / speed if speed else median(median(b.step_seconds) for b in blocks)
     return Probe(
         batch_size,
         Outcome.FITS,
@@ -227,7 +245,7 @@ def _probe(batch_size: int, blocks: Sequence[TimedBlock], speed: float | None) -
         step_seconds=seconds,
         timed_step_seconds=tuple(s for b in blocks for s in b.step_seconds),
         timing_conditions=_summary([b.conditions for b in blocks]),
-        samples_per_second=samples_per_second(batch_size, seconds),
+        samples_per_second=samples_per_second(samples, seconds),
         wall_seconds=sum(b.wall_seconds for b in blocks),
     )
 

@@ -21,20 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from statistics import fmean, median, quantiles
 
 from ..intervals import ENOUGH_ROUNDS, Interval, interval
+from ..speed_rounds import SpeedBlock, SpeedRound, Stage
 from ..stats import NOISE_FRACTION
-
-
-class Stage(StrEnum):
-    """What a round is for: to choose the sizes that are compared, or to compare them."""
-
-    SELECTION = "selection"
-    EVALUATION = "evaluation"
-
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # of the fastest: a smaller batch is worth that much
 BLOCK_SECONDS = {Stage.SELECTION: 0.2, Stage.EVALUATION: 0.4}
@@ -67,15 +59,20 @@ _SLACK = (math.log(4), math.log(1.6), math.log(1.15))  # after one, two and thre
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Steps of one size, run one after the other. `others_cores` is what other work used meanwhile; None: unknown."""
+    """Steps of one size, run one after the other. `others_cores` is what other work used meanwhile; None: unknown.
+
+    `first_step` counts the steps of that size that were timed before.
+    """
 
     batch_size: int
     step_seconds: tuple[float, ...]
     others_cores: float | None = None
+    micro_batches: int = 1
+    first_step: int = 0
 
     @property
     def samples_per_second(self) -> float:
-        return self.batch_size / median(self.step_seconds)
+        return self.batch_size * self.micro_batches / median(self.step_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,22 @@ class Round:
     def is_disturbed(self, cores: int) -> bool:
         return (self.others_cores or 0.0) > BUSY_FRACTION * cores
 
+    def stored(self) -> SpeedRound:
+        """Return it as a result holds it."""
+        blocks = (
+            SpeedBlock(
+                b.batch_size, median(b.step_seconds), b.first_step, len(b.step_seconds), b.others_cores, b.micro_batches
+            )
+            for b in self.blocks
+        )
+        return SpeedRound(self.stage, self.seconds, tuple(blocks))
+
+    @classmethod
+    def from_stored(cls, stored: SpeedRound) -> Round:
+        """Rebuild a round of a result. Its blocks have one step, the median: nothing else of them is ever used."""
+        blocks = (Block(b.batch_size, (b.step_seconds,), b.others_cores, b.micro_batches) for b in stored.blocks)
+        return cls(stored.stage, tuple(blocks), stored.seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
@@ -108,6 +121,13 @@ class Candidates:
     current: int | None
     with_reserve: frozenset[int]
     cores: int = 1
+
+    def without(self, size: int) -> Candidates:
+        """Return what is left to compare where a size cannot be timed together with the others."""
+        sizes = tuple(s for s in self.sizes if s != size)
+        keeping = self.with_reserve - {size}
+        current = None if self.current == size else self.current
+        return replace(self, sizes=sizes, current=current, with_reserve=keeping or frozenset(sizes[:1]))
 
 
 @dataclass(frozen=True, slots=True)
