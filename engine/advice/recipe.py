@@ -1,0 +1,135 @@
+"""PURE: what a training's code has to set so that it takes the memory and the speed that were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..catalog import WORKLOADS, Workload
+from ..optimizers import OPTIMIZERS, Optimizer
+from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from ..training_spec import PURE_BF16
+from ..units import format_bytes
+
+_WRITTEN = ("precision", "optimizer", "lora_rank", "accumulation_steps", "mode", "pretrained")
+"""The settings of a training that the code sets, or that are the reader's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One training. `limit_bytes` is the memory limit, None for a whole card; `capacity_bytes` the card's memory."""
+
+    workload: Workload
+    device_kind: str
+    precision: str
+    optimizer: str
+    gradient_checkpointing: bool
+    lora_rank: int | None
+    is_train_mode: bool
+    input_size: int
+    micro_batch_size: int
+    accumulation_steps: int
+    devices: int
+    limit_bytes: int | None = None
+    capacity_bytes: int | None = None
+
+    @property
+    def global_batch_size(self) -> int:
+        return self.micro_batch_size * self.accumulation_steps * self.devices
+
+    @property
+    def torch_optimizer(self) -> Optimizer:
+        return OPTIMIZERS[self.optimizer]
+
+    @property
+    def is_of_transformers(self) -> bool:
+        """Whether the model takes a batch as its arguments and gives the loss with its outputs."""
+        return self.workload.library == "transformers"
+
+    @property
+    def memory_fraction(self) -> float | None:
+        """The share of the card that its allocator may take, where a memory limit was given."""
+        if self.device_kind != "cuda" or not self.limit_bytes or not self.capacity_bytes:
+            return None
+        fraction = self.limit_bytes / self.capacity_bytes
+        return fraction if fraction < 1 else None
+
+    def limit_lines(self) -> list[str]:
+        """Return the line that holds a process below the memory limit; none for a whole card."""
+        if (fraction := self.memory_fraction) is None:
+            return []
+        shown = f"{int(fraction * 10_000) / 10_000:.4f}"  # rounded down
+        limit = format_bytes(self.limit_bytes or 0)
+        return [f"torch.cuda.set_per_process_memory_fraction({shown})  # {limit}, as in this run"]
+
+    def optimizer_call(self, parameters: str) -> str:
+        """Write the optimizer as it was made for the run, but with the reader's learning rate."""
+        options = "".join(f", {name}={value!r}" for name, value in self.torch_optimizer.options.items())
+        return f"{self.torch_optimizer.path}({parameters}, lr=learning_rate{options})"
+
+    def model_lines(self, *, checkpoints: bool = True) -> list[str]:
+        """Return what is done with the model before its optimizer is made: weights, adapters, checkpointing."""
+        lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
+        if self.lora_rank is not None:
+            adapters = f'LoraConfig(r={self.lora_rank}, lora_alpha={2 * self.lora_rank}, target_modules="all-linear")'
+            lines.append(f"model = get_peft_model(model, {adapters})")
+        if checkpoints and self.gradient_checkpointing:
+            enable = 'gradient_checkpointing_enable({"use_reentrant": False})'
+            lines.append(f"model.{enable if self.is_of_transformers else 'enable_gradient_checkpointing()'}")
+        return lines
+
+    def imports(self) -> list[str]:
+        library = self.torch_optimizer.module.partition(".")[0]
+        imports = [] if library == "torch" else [f"import {library}"]
+        return [*imports, *(["from peft import LoraConfig, get_peft_model"] if self.lora_rank is not None else [])]
+
+    def precision_lines(self) -> list[str]:
+        """Return the switches of the whole process for TensorFloat-32; cuDNN has them on by default."""
+        if self.device_kind != "cuda" or self.precision not in ("fp32", "tf32"):
+            return []
+        if self.precision == "tf32":
+            return ['torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True"]
+        return ["torch.backends.cudnn.allow_tf32 = False"] if self.workload.architecture == "cnn" else []
+
+
+def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the settings of a stored spec that no code sets, in the words of a form: "average of the weights"."""
+    workload = WORKLOADS.get(spec.get("model", ""))
+    has_call = workload is not None and workload.library_has_checkpointing
+    written = (*_WRITTEN, *(["gradient_checkpointing"] if has_call else []))
+    others = [name for name in TRAINING_SETTINGS if name not in written]
+    return tuple(
+        SETTINGS[name].describe(spec[name]) for name in others if spec.get(name, DEFAULTS[name]) != DEFAULTS[name]
+    )
+
+
+def recipe_of(
+    spec: Mapping[str, Any],
+    *,
+    micro_batch_size: int,
+    accumulation_steps: int,
+    devices: int,
+    device_kind: str,
+    limit_bytes: int | None,
+    capacity_bytes: int | None,
+) -> Recipe | None:
+    """Make it of a stored spec; None for a command, a model that is no longer offered, and one without an optimizer."""
+    workload, optimizer = WORKLOADS.get(spec.get("model", "")), OPTIMIZERS.get(spec.get("optimizer", ""))
+    if workload is None or optimizer is None or optimizer.class_name is None or "command" in spec:
+        return None
+    return Recipe(
+        workload=workload,
+        device_kind=device_kind,
+        precision=spec["precision"],
+        optimizer=spec["optimizer"],
+        gradient_checkpointing=bool(spec.get("gradient_checkpointing")) and workload.library_has_checkpointing,
+        lora_rank=spec.get("lora_rank"),
+        is_train_mode=spec.get("mode", "train") == "train",
+        input_size=spec.get(workload.input_field) or workload.default_input_size,
+        micro_batch_size=micro_batch_size,
+        accumulation_steps=accumulation_steps,
+        devices=devices,
+        limit_bytes=limit_bytes,
+        capacity_bytes=capacity_bytes,
+    )
