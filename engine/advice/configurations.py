@@ -1,0 +1,91 @@
+"""PURE: the configurations of DeepSpeed and torchtitan for a training.
+
+A test reads them with DeepSpeed's own configuration class and torchtitan's own dataclass; neither trains there, because
+DeepSpeed compiles an extension before its first step and torchtitan brings its own models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..training_spec import PURE_BF16
+from .recipe import Recipe
+from .snippets import JSON, PYTHON, LeftOut, Snippet
+
+_AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
+_NOT_MEASURED = "{name} keeps buffers of its own beside what was measured here: check its first steps."
+
+
+def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
+    """Write DeepSpeed's configuration without ZeRO, the training that was measured, and the call that takes it."""
+    title = "DeepSpeed"
+    if recipe.precision == PURE_BF16:
+        return LeftOut(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
+    config: dict[str, Any] = {
+        "train_batch_size": recipe.global_batch_size,
+        "train_micro_batch_size_per_gpu": recipe.micro_batch_size,
+        "gradient_accumulation_steps": recipe.accumulation_steps,
+        "zero_optimization": {"stage": 0},
+    }
+    if dtype := _AUTOCAST.get(recipe.precision):
+        config["torch_autocast"] = {"enabled": True, "dtype": dtype}
+    beside = [
+        "# yours: model, dataset, learning_rate",
+        "import deepspeed",
+        "import torch",
+        *recipe.imports(),
+        "",
+        *recipe.limit_lines(),
+        *recipe.precision_lines(),
+        *recipe.model_lines(),
+        f"optimizer = {recipe.optimizer_call('model.parameters()')}",
+        "engine, _, loader, _ = deepspeed.initialize(",
+        '    model=model, optimizer=optimizer, training_data=dataset, config="deepspeed.json"',
+        ")",
+    ]
+    note = "Save it as deepspeed.json. "
+    text = json.dumps(config, indent=2)
+    return Snippet("deepspeed", title, JSON, text, "\n".join(beside), note + _NOT_MEASURED.format(name="DeepSpeed"))
+
+
+def torchtitan(recipe: Recipe) -> Snippet | LeftOut:
+    """Write the lines for one's own function in torchtitan's `config_registry.py`."""
+    title = "torchtitan"
+    if recipe.workload.task != "text-generation":
+        return LeftOut(title, "it trains language models")
+    if recipe.precision == "fp16":
+        return LeftOut(title, "it has no fp16")
+    if recipe.lora_rank is not None:
+        return LeftOut(title, "adapters of peft are not its own")
+    if recipe.torch_optimizer.class_name not in ("Adam", "AdamW"):
+        return LeftOut(
+            title, f"its usual optimizers are Adam and AdamW, and {recipe.torch_optimizer.label} was measured"
+        )
+    dtype = "bfloat16" if recipe.precision == PURE_BF16 else "float32"
+    compute = "bfloat16" if recipe.precision in ("bf16", PURE_BF16) else "float32"
+    implementation = "fused" if recipe.torch_optimizer.options.get("fused") else "foreach"
+    lines = [
+        "# in your function of config_registry.py, where `config` is its Trainer.Config; learning_rate is yours",
+        "from torchtitan.components.optimizer import OptimizersContainer, ParamGroupConfig",
+        *(["from torchtitan.distributed.activation_checkpoint import FullAC"] if recipe.gradient_checkpointing else []),
+        "",
+        f"config.training.local_batch_size = {recipe.micro_batch_size}",
+        f"config.training.global_batch_size = {recipe.global_batch_size}",
+        f"config.training.seq_len = {recipe.input_size}",
+        f'config.training.dtype = "{dtype}"',
+        f'config.training.mixed_precision_param = "{compute}"',
+        "weights = ParamGroupConfig(",
+        f'    pattern=r".*", optimizer_name="{recipe.torch_optimizer.class_name}",',
+        '    optimizer_kwargs={"lr": learning_rate},',
+        ")",
+        f'config.optimizer = OptimizersContainer.Config(param_groups=[weights], implementation="{implementation}")',
+        f"config.activation_checkpoint = {'FullAC.Config()' if recipe.gradient_checkpointing else 'None'}",
+    ]
+    accumulation = f"It accumulates {recipe.accumulation_steps} micro-batches a step on {recipe.devices} device(s). "
+    own = "torchtitan trains its own model of this kind, so its memory is another than what was measured here."
+    return Snippet("torchtitan", title, PYTHON, "\n".join(lines), note=accumulation + own)
+
+
+WRITERS: Sequence[Callable[[Recipe], Snippet | LeftOut]] = (deepspeed, torchtitan)

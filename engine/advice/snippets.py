@@ -1,0 +1,260 @@
+"""PURE: the code of a training, for the libraries that people train with.
+
+Each snippet is run by a test with the installed library: tests/engine/advice. What is the reader's own stands in its
+first line; the learning rate is among it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..training_spec import PURE_BF16
+from .recipe import Recipe
+
+PYTHON, JSON = "python", "json"
+_DTYPES = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
+_TRAINER_OPTIMIZERS = {
+    "sgd": "sgd",
+    "adamw": "adamw_torch",
+    "adamw-fused": "adamw_torch_fused",
+    "rmsprop": "rmsprop",
+    "adagrad": "adagrad",
+}
+"""The optimizers that `TrainingArguments(optim=...)` makes with torch's own classes."""
+_TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
+_LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed", PURE_BF16: "bf16-true"}
+_LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Code to paste. `beside` is Python that goes with a configuration; `note` is what the reader should know of it."""
+
+    id: str
+    title: str
+    language: str
+    text: str
+    beside: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A library that has no snippet for this training, and why."""
+
+    title: str
+    reason: str
+
+
+def trainer(recipe: Recipe) -> Snippet | LeftOut:
+    """Write the training for transformers' Trainer."""
+    title = "transformers TrainingArguments"
+    if not recipe.is_of_transformers or recipe.workload.task == "image-text-matching":
+        return LeftOut(
+            title, f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
+        )
+    if (reason := _no_fp16(recipe)) is not None:
+        return LeftOut(title, reason)
+    arguments = [
+        'output_dir="out"',
+        f"per_device_train_batch_size={recipe.micro_batch_size}",
+        f"gradient_accumulation_steps={recipe.accumulation_steps}",
+        "dataloader_drop_last=True",
+        "learning_rate=learning_rate",
+        "num_train_epochs=1",
+    ]
+    name = _TRAINER_OPTIMIZERS.get(recipe.optimizer)
+    arguments += [f'optim="{name}"'] if name else []
+    arguments += [_TRAINER_PRECISIONS[recipe.precision]] if recipe.precision in _TRAINER_PRECISIONS else []
+    if recipe.gradient_checkpointing:
+        arguments += ["gradient_checkpointing=True", 'gradient_checkpointing_kwargs={"use_reentrant": False}']
+    arguments += ["use_cpu=True"] if recipe.device_kind == "cpu" else []
+    optimizer = "" if name else f", optimizer_cls_and_kwargs={_class_and_options(recipe)}"
+    body = [
+        "arguments = TrainingArguments(",
+        *(f"    {argument}," for argument in arguments),
+        ")",
+        f"Trainer(model=model, args=arguments, train_dataset=dataset{optimizer}).train()",
+    ]
+    lines = [*_switches(recipe, with_tf32=False), *recipe.model_lines(checkpoints=False), *body]
+    imports = ["from transformers import Trainer, TrainingArguments"]
+    return Snippet(
+        "transformers", title, PYTHON, _code(recipe, imports, lines), note=_note(recipe, _short_last_step(recipe))
+    )
+
+
+def accelerate(recipe: Recipe) -> Snippet | LeftOut:
+    """Write the training loop for Accelerate."""
+    title = "Accelerate"
+    if (reason := _no_fp16(recipe)) is not None:
+        return LeftOut(title, reason)
+    on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
+    mixed = f'"{recipe.precision}"' if recipe.precision in _DTYPES else '"no"'
+    lines = [
+        *_switches(recipe),
+        "# the gradients left over at the end of an epoch go on into the next: every step sees the whole global batch",
+        f"steps = GradientAccumulationPlugin(num_steps={recipe.accumulation_steps}, sync_with_dataloader=False)",
+        f"accelerator = Accelerator(mixed_precision={mixed}, gradient_accumulation_plugin=steps{on_cpu})",
+        *recipe.model_lines(),
+        _loader(recipe),
+        f"optimizer = {recipe.optimizer_call('model.parameters()')}",
+        "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
+        _mode(recipe),
+        "for batch in loader:",
+        "    with accelerator.accumulate(model):",
+        f"        loss = {_loss(recipe)}",
+        "        accelerator.backward(loss)",
+        "        optimizer.step()",
+        "        optimizer.zero_grad()",
+    ]
+    imports = ["from accelerate import Accelerator", "from accelerate.utils import GradientAccumulationPlugin"]
+    launch = f"Start it with: accelerate launch --num_processes {recipe.devices}." if recipe.devices > 1 else ""
+    return Snippet("accelerate", title, PYTHON, _code(recipe, imports, lines), note=_note(recipe, launch))
+
+
+def lightning(recipe: Recipe) -> Snippet | LeftOut:
+    """Write the training as a module of Lightning."""
+    title = "Lightning"
+    if (reason := _no_fp16(recipe)) is not None:
+        return LeftOut(title, reason)
+    if recipe.device_kind not in _LIGHTNING_DEVICES:
+        return LeftOut(title, f"it has no accelerator for {recipe.device_kind}")
+    precision = _LIGHTNING_PRECISIONS.get(recipe.precision, "32-true")
+    model_lines = [line for line in recipe.model_lines() if "bfloat16" not in line]  # Lightning converts it
+    lines = [
+        *_switches(recipe),
+        *model_lines,
+        f"{_mode(recipe)}  # Lightning leaves the mode as it is",
+        "",
+        "class Training(lightning.LightningModule):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.model = model",
+        "",
+        "    def training_step(self, batch, index):",
+        f"        return {_loss(recipe, 'self.model')}",
+        "",
+        "    def configure_optimizers(self):",
+        f"        return {recipe.optimizer_call('self.parameters()')}",
+        "",
+        _loader(recipe),
+        "trainer = lightning.Trainer(",
+        f'    accelerator="{_LIGHTNING_DEVICES[recipe.device_kind]}",',
+        f"    devices={recipe.devices},",
+        f'    precision="{precision}",',
+        f"    accumulate_grad_batches={recipe.accumulation_steps},",
+        "    max_epochs=1,",
+        ")",
+        "trainer.fit(Training(), loader)",
+    ]
+    note = _note(recipe, _short_last_step(recipe))
+    return Snippet("lightning", title, PYTHON, _code(recipe, ["import lightning"], lines), note=note)
+
+
+def plain_torch(recipe: Recipe) -> Snippet | LeftOut:
+    """Write the plain loop, as it was measured."""
+    title = "Plain PyTorch"
+    if recipe.devices > 1:
+        return LeftOut(
+            title, "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
+        )
+    scaler = recipe.precision == "fp16"
+    forward, indent = [f"    loss = {_loss(recipe)}"], "    "
+    if dtype := _DTYPES.get(recipe.precision):
+        forward = [
+            f'    with torch.autocast("{recipe.device_kind}", dtype={dtype}):',
+            f"        loss = {_loss(recipe)}",
+        ]
+    part = f"loss / {recipe.accumulation_steps}" if recipe.accumulation_steps > 1 else "loss"
+    backward = (
+        f"scaler.scale({part}).backward()" if scaler else f"({part}).backward()" if "/" in part else "loss.backward()"
+    )
+    step = ["scaler.step(optimizer)", "scaler.update()"] if scaler else ["optimizer.step()"]
+    step += ["optimizer.zero_grad()"]
+    if recipe.accumulation_steps > 1:
+        forward_steps = [
+            f"    if number % {recipe.accumulation_steps} == 0:",
+            *(f"{indent * 2}{line}" for line in step),
+        ]
+        loop = "for number, batch in enumerate(loader, start=1):"
+    else:
+        forward_steps, loop = [f"{indent}{line}" for line in step], "for batch in loader:"
+    lines = [
+        *_switches(recipe),
+        f'device = torch.device("{recipe.device_kind}")',
+        *recipe.model_lines(),
+        "model = model.to(device)",
+        _mode(recipe),
+        _loader(recipe),
+        f"optimizer = {recipe.optimizer_call('model.parameters()')}",
+        *([f'scaler = torch.amp.GradScaler("{recipe.device_kind}")'] if scaler else []),
+        loop,
+        "    batch = {name: tensor.to(device) for name, tensor in batch.items()}",
+        *forward,
+        f"    {backward}",
+        *forward_steps,
+    ]
+    return Snippet("torch", title, PYTHON, _code(recipe, [], lines), note=_note(recipe))
+
+
+WRITERS: Sequence[Callable[[Recipe], Snippet | LeftOut]] = (trainer, accelerate, lightning, plain_torch)
+
+
+def _code(recipe: Recipe, imports: Sequence[str], lines: Sequence[str]) -> str:
+    torch = ["import torch"] if any("torch." in line for line in lines) else []
+    return "\n".join([_yours(recipe), *torch, *imports, *recipe.imports(), "", *lines])
+
+
+def _yours(recipe: Recipe) -> str:
+    loss = "" if recipe.is_of_transformers else ", compute_loss(model, batch)"
+    return f"# yours: model, dataset (its samples are dicts of tensors), learning_rate{loss}"
+
+
+def _switches(recipe: Recipe, *, with_tf32: bool = True) -> list[str]:
+    return [*recipe.limit_lines(), *(recipe.precision_lines() if with_tf32 else [])]
+
+
+def _loss(recipe: Recipe, model: str = "model") -> str:
+    if not recipe.is_of_transformers:
+        return f"compute_loss({model}, batch)"
+    return f"{model}(**batch{', return_loss=True' if recipe.workload.task == 'image-text-matching' else ''}).loss"
+
+
+def _loader(recipe: Recipe) -> str:
+    size = recipe.micro_batch_size
+    return f"loader = torch.utils.data.DataLoader(dataset, batch_size={size}, shuffle=True, drop_last=True)"
+
+
+def _mode(recipe: Recipe) -> str:
+    return "model.train()" if recipe.is_train_mode else "model.eval()"
+
+
+def _class_and_options(recipe: Recipe) -> str:
+    options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
+    return f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
+
+
+def _no_fp16(recipe: Recipe) -> str | None:
+    if recipe.precision == "fp16" and recipe.device_kind == "cpu":
+        return "it has no fp16 with gradient scaling on a CPU"
+    return None
+
+
+def _short_last_step(recipe: Recipe) -> str:
+    if recipe.accumulation_steps == 1:
+        return ""
+    return (
+        f"The last step of an epoch sees fewer samples unless the dataset's length is a multiple of "
+        f"{recipe.global_batch_size:,}."
+    )
+
+
+def _note(recipe: Recipe, *more: str) -> str:
+    mode = "" if recipe.is_train_mode else "It was measured with dropout off; with dropout a step takes more memory."
+    several = (
+        ""
+        if recipe.devices == 1
+        else "It was measured on one device; what several need to exchange gradients is not in it."
+    )
+    return " ".join(text for text in (*more, mode, several) if text)

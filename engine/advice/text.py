@@ -1,0 +1,102 @@
+"""PURE: the sentences of an advice, for the command line and the pages."""
+
+from __future__ import annotations
+
+from ..kinds import ESTIMATED
+from ..program import PROGRAM
+from .document import Advice
+from .global_batch import Pair
+
+PAIRS_SHOWN = 6
+
+
+def describe_pair(pair: Pair, devices: int) -> str:
+    """Write "8 x 4" for micro-batch x accumulation, and "8 x 4 x 2" on two devices."""
+    factors = [pair.micro_batch_size, pair.accumulation_steps, *([devices] if devices > 1 else [])]
+    return " x ".join(f"{factor:,}" for factor in factors)
+
+
+def describe_speed(pair: Pair) -> str:
+    """Write "161.3 samples/s [154.0, 168.2]"; empty where it was not measured."""
+    if pair.samples_per_second is None:
+        return ""
+    low, high = pair.samples_per_second_low, pair.samples_per_second_high
+    interval = f"[{low:,.1f}, {high:,.1f}]" if low is not None and high is not None else "(no interval)"
+    return f"{pair.samples_per_second:,.1f} samples/s {interval}"
+
+
+def describe_memory(pair: Pair) -> str:
+    """Say what accumulation means for the memory of this pair, where that is not covered by what was measured."""
+    return "" if pair.fits else "the gradients kept between micro-batches were not measured, and may not fit"
+
+
+def describe_plan(advice: Advice) -> str:
+    """Say whether a pair makes the global batch, and if not which ones are near."""
+    plan = advice.global_batch
+    on = f" on {plan.devices:,} devices" if plan.devices > 1 else ""
+    if plan.is_sensible:
+        return f"Each of these keeps a global batch of exactly {plan.size:,}{on}."
+    near = " or ".join(f"{size:,}" for size in plan.nearest)
+    if not plan.pairs:
+        return f"No micro-batch keeps a global batch of exactly {plan.size:,}{on}; near it are {near}."
+    largest = plan.pairs[0].micro_batch_size
+    return (
+        f"No sensible micro-batch keeps a global batch of exactly {plan.size:,}{on}: its largest divisor up to "
+        f"{advice.recommended_batch_size:,} is {largest:,}. Near it are {near}."
+    )
+
+
+def describe_learning_rate(advice: Advice) -> str:
+    """Name the rules for the learning rate of another global batch; none of them is applied."""
+    if not advice.learning_rate_rules:
+        return "The optimizer sees as many samples a step as today, so the learning rate can stay."
+    size, today = advice.global_batch.size, advice.today_global_batch_size
+    rules = "; ".join(
+        f"{rule.name} scaling, usual with {rule.usual_with}: x {rule.factor:.3g}" for rule in advice.learning_rate_rules
+    )
+    return (
+        f"The optimizer then sees {size:,} samples a step, today {today:,}. Two rules for the learning rate are in "
+        f"use: {rules}. Neither is applied here, and neither is sure: tune it."
+    )
+
+
+def describe_not_in_code(advice: Advice) -> str:
+    """Name what the reader has to add to the code, so that it takes the memory that was found."""
+    return f"The code leaves to you: {', '.join(advice.not_in_code)}. The memory and the speed are with it."
+
+
+def pair_line(pair: Pair, devices: int) -> str:
+    """Write ``  24 x 4       161.3 samples/s [154.0, 168.2]``."""
+    texts = (f"  {describe_pair(pair, devices):<12}", describe_speed(pair), describe_memory(pair))
+    return "  ".join(text for text in texts if text).rstrip()
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """Return the whole advice without its code, whose names it gives."""
+    plan = advice.global_batch
+    factors = "micro-batch x accumulation steps" + (" x devices" if plan.devices > 1 else "")
+    heading = [f"ESTIMATE, nothing was measured: the micro-batch is the safe one, {advice.recommended_batch_size:,}."]
+    lines = heading if advice.kind == ESTIMATED else []
+    lines += [describe_plan(advice)]
+    if plan.pairs:
+        lines += [f"{factors[:1].upper()}{factors[1:]}, with the measured speed of the micro-batch:"]
+        lines += [pair_line(pair, plan.devices) for pair in plan.pairs[:PAIRS_SHOWN]]
+    lines += [describe_learning_rate(advice), advice.samples_needed]
+    lines += [f"  {paper.citation} ({paper.url})" for paper in advice.papers]
+    names = ", ".join(snippet.id for snippet in advice.snippets)
+    if advice.chosen and names:
+        lines.append(f"Code of {describe_pair(advice.chosen, plan.devices)}: --code {names}")
+    if advice.not_in_code:
+        lines.append(describe_not_in_code(advice))
+    return lines
+
+
+def short_lines(advice: Advice) -> list[str]:
+    """Return the end of a run's output: the two best pairs, and what gives the rest."""
+    plan = advice.global_batch
+    best = ", ".join(describe_pair(pair, plan.devices) for pair in plan.pairs[:3])
+    pairs = f"{plan.size:,} samples an optimizer step exactly: {best} (micro-batch x accumulation)."
+    return [
+        pairs if plan.is_sensible else describe_plan(advice),
+        f"Another global batch, the learning rate, code to paste: {PROGRAM} advise RESULT.json (of --json).",
+    ]
