@@ -38,6 +38,9 @@ OPEN_SECONDS = 900.0
 END_SECONDS = 30.0
 STOP_SECONDS = 1.0
 STDERR_BYTES = 2_000
+CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
+"""A library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside."""
+_EXPANDABLE = "expandable_segments:True"
 KILLED = "the kernel's out-of-memory killer ended the worker process"
 
 
@@ -125,6 +128,8 @@ class WorkerHandle:
 
         Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when it went wrong.
         """
+        if self.spec.torch_compile and not self.is_fresh:
+            self.close()  # what was compiled for another size must not be met by this one
         self.open()
         fresh = self.is_fresh
         self._session_probes += 1
@@ -215,7 +220,7 @@ class WorkerHandle:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             # counting cards must not start CUDA in the process that sessions are forked from
-            env={**os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+            env={**os.environ, **allocator_variable(self.spec), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
             pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held as long as anything of a run lives
             cwd=IMPORTED_FROM,
         )
@@ -332,6 +337,14 @@ class WorkerHandle:
         lines = self._stderr.read().decode(errors="replace").splitlines()
         last = [line for line in lines if line.strip() and not line.startswith("USDT:")]
         return f"; its last output: {' | '.join(last[-3:])}" if last else ""
+
+
+def allocator_variable(spec: RunSpec) -> dict[str, str]:
+    """Return the variable by which torch sets its allocator up when it starts, with what is set there already."""
+    if not spec.expandable_segments:
+        return {}
+    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
+    return {"PYTORCH_ALLOC_CONF": f"{given},{_EXPANDABLE}" if given else _EXPANDABLE}
 
 
 def _facts_before_use(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
