@@ -71,6 +71,7 @@ def answer(
         probes=tuple(probes),
         environment=environment,
         timings=timings,
+        speed_rounds=comparison.speed_rounds,
     )
 
 

@@ -15,6 +15,9 @@ PHASE_LABELS = {
     "curve": "measuring smaller batch sizes",
     "timing": "comparing speeds",
     "explaining": "finding out what fills the memory",
+    "memory": "measuring memory and time of the steps that are compared",
+    "compiling": "compiling the training step",
+    "gradients": "comparing gradients",
     "tracing": "tracing training steps on tensors without data: no device is used",
     "predicting": "predicting memory for each card",
     "finished": "finished",
@@ -29,6 +32,9 @@ PHASE_NAMES = {
     "curve": "Smaller sizes",
     "timing": "Speeds",
     "explaining": "What fills it",
+    "memory": "Memory and time",
+    "compiling": "Compile",
+    "gradients": "Gradients",
     "tracing": "Trace",
     "predicting": "Predict",
 }
@@ -42,6 +48,11 @@ COMPARING_PHASES = (*TUNING_PHASES, "timing")
 ESTIMATING_PHASES = ("tracing", "predicting")
 """The phases of a search, a check of one size, a comparison of speeds alone, a command without and with a
 comparison of speeds, and an estimate, in order."""
+VALIDATING_PHASES = {
+    "backward": ("preparing", "memory", "gradients"),
+    "compile": ("preparing", "memory", "compiling", "gradients"),
+}
+"""The phases of a validation, by what it checks."""
 
 SECONDS_OF_PHASES = {
     "searching": "search_seconds",

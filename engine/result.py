@@ -14,6 +14,7 @@ from .intervals import CONFIDENCE, Interval
 from .kinds import KINDS
 from .memory_breakdown import MemoryBreakdown
 from .spec import SCHEMA, SearchSpec
+from .speed_rounds import SpeedRound
 from .units import GIB, MIB
 
 FOREIGN_NOTABLE_BYTES = 64 * MIB
@@ -347,7 +348,8 @@ class RunResult:
 
     `estimate` is what was predicted before anything was measured (`Estimate.to_dict()`), with its figures for each
     measured size; None where there was none. `memory_breakdown` is what filled the memory of the size that was refused,
-    or of the largest one where none was; None where that was not found out.
+    or of the largest one where none was; None where that was not found out. `speed_rounds` are those of the comparison
+    of speeds: with the probes they are all that its verdict was decided by.
     """
 
     spec: SearchSpec
@@ -370,6 +372,7 @@ class RunResult:
     speedup_low: float | None = None
     speedup_high: float | None = None
     memory_breakdown: MemoryBreakdown | None = None
+    speed_rounds: tuple[SpeedRound, ...] = ()
 
     @property
     def fits(self) -> bool | None:

@@ -14,10 +14,13 @@ class Document(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-def write_result(path: Path, exit_status: int, result: Document) -> None:
-    """Write, force to the disk, rename, force the rename to the disk. Raises OSError when one of them fails."""
+def write_result(path: Path, exit_status: int, result: Document, *, mode: int = 0o666) -> None:
+    """Write, force to the disk, rename, force the rename to the disk. Raises OSError when one of them fails.
+
+    `mode` is that of the new file, less the umask.
+    """
     partial = Path(f"{path}.partial")
-    with partial.open("w", encoding="utf-8") as file:
+    with open(partial, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(json.dumps({"exit_status": exit_status, "result": result.to_dict()}))
         file.flush()
         os.fsync(file.fileno())

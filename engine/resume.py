@@ -16,6 +16,7 @@ from typing import Any
 
 from .errors import SpecError
 from .from_json import from_json
+from .provenance.parse import OF_A_RUN
 from .result import Boundary, DeviceFacts, Probe, Purpose
 
 _COMPARED = ("kind", "name", "uuid", "capacity_bytes", "limit_bytes", "driver", "compute_capability")
@@ -68,5 +69,6 @@ class EarlierAttempt:
 
 
 def _items(environment: dict[str, Any]) -> set[tuple[str, str]]:
-    """Names with their values as JSON, so that any value can be an element of a set."""
-    return {(name, json.dumps(value, sort_keys=True)) for name, value in environment.items()}
+    """Names with their values as JSON, so that any value can be an element of a set; without the run's own."""
+    lasting = {name: value for name, value in environment.items() if name not in OF_A_RUN}
+    return {(name, json.dumps(value, sort_keys=True)) for name, value in lasting.items()}

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +20,7 @@ from .machine.watch import usable_cores
 from .memory_breakdown import MemoryBreakdown
 from .plan import EDGE_PROBES, SOAK_STEPS, SOAK_STEPS_CPU
 from .progress import SECONDS_OF_PHASES
+from .provenance.read import run_facts
 from .result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
 from .search.boundary import (
@@ -38,13 +38,11 @@ from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .units import format_bytes
 from .what_filled import explain, size_to_explain
-from .worker.handle import WorkerHandle
+from .worker.handle import CRASHES, WorkerHandle
 from .worker.prober import Prober
 
 FOREIGN_MEMORY_REPEATS = 2
 FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
-# a library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside
-CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
 
 Emit = Callable[[dict[str, Any]], None]
 Keep = Callable[[RunResult], None]
@@ -62,6 +60,7 @@ def measure(
     explains: bool = True,
     calibration: Calibration | None = None,
     hold: Hold | None = None,
+    started_as: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
@@ -70,10 +69,10 @@ def measure(
     `keep` stores the result before its event is emitted; an OSError of it is logged, and the run continues.
     `estimates`: begin with an estimate, so that the search starts near the boundary. A failed estimate is logged.
     `explains`: end with one more process, which finds out what filled the memory.
-    `calibration`: the calibration of this class of card, for the estimate.
+    `calibration`: that of this class of card, for the estimate. `started_as`: `run_facts()`, where read before.
     `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
     """
-    sweep = partial(_Sweep, spec, emit, earlier, keep, estimates, explains, calibration)
+    sweep = partial(_Sweep, spec, emit, earlier, keep, estimates, explains, calibration, started_as or run_facts())
     if worker is not None:
         return sweep(worker).run()
     with WorkerHandle(spec) as own:
@@ -104,6 +103,7 @@ class _Sweep:
     estimates: bool
     explains: bool
     calibration: Calibration | None
+    started_as: Mapping[str, Any]
     worker: Prober
     carried: int = 0
     known_boundary: Boundary | None = None
@@ -111,6 +111,7 @@ class _Sweep:
     started: float = field(default_factory=time.monotonic)
     probes: list[Probe] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.guide = EstimateGuide(self.spec, self.calibration, self.log)
@@ -121,7 +122,7 @@ class _Sweep:
         if self.estimates and is_search and (self.earlier is None or self.earlier.boundary is None):
             self._trace()
         self._timed("preparing", self._open)
-        if (estimate := self.guide.estimate(self._device, self.worker.environment)) is not None:
+        if (estimate := self.guide.estimate(self._device, self.environment)) is not None:
             self._emit_event("estimate", estimate=estimate.to_dict())
         boundary, comparison = self._measure() if is_search else self._check()
         breakdown = self._timed("explaining", lambda: self._explained(boundary)) if self.explains else None
@@ -169,7 +170,7 @@ class _Sweep:
         return self.spec.soak_steps or (SOAK_STEPS_CPU if self._device.kind == "cpu" else SOAK_STEPS)
 
     def _answer(self, boundary: Boundary, comparison: Comparison) -> RunResult:
-        environment, timings, device = self.worker.environment, self._timings(), self._device
+        environment, timings, device = self.environment, self._timings(), self._device
         return answer(self.spec, device, boundary, self.probes, comparison, environment=environment, timings=timings)
 
     def _emit_event(self, event: str, **content: Any) -> None:
@@ -199,7 +200,8 @@ class _Sweep:
 
     def _open(self) -> None:
         self.worker.open()
-        self._emit_event("device", device=self._device.to_dict(), environment=self.worker.environment)
+        self.environment = {**self.worker.environment, **self.started_as}
+        self._emit_event("device", device=self._device.to_dict(), environment=self.environment)
         if self._device.is_shared:
             self.log("other processes hold memory on this device: the run is marked as shared", "warning")
         if self.earlier is not None:
