@@ -1,0 +1,133 @@
+"""PURE: the boundaries that the probes of a document allow. They are several where the time may have ended earlier.
+
+The search itself is not repeated: whatever sizes it tried, it is over when N trained and N+1 was refused in a fresh
+process, or when the maximum trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..plan import SOAK_STEPS, SOAK_STEPS_CPU
+from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
+from ..search.boundary import (
+    boundary_of_check,
+    boundary_of_search,
+    boundary_of_soak,
+    boundary_of_soak_cut_short,
+    with_current_size_note,
+)
+from ..search.foreign_memory import bytes_taken_by_others
+from ..search.unguided import Found, Trial, next_soak_size
+from ..spec import RunSpec
+from .document import Claims
+
+_SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
+
+
+def possible_boundaries(claims: Claims) -> list[Boundary]:
+    """Return what the probes allow, the furthest first."""
+    if claims.training is not None:
+        found = _of_starts(claims)
+    elif claims.spec.check_batch_size is not None:
+        found = _of_check(claims)
+    else:
+        found = _of_search(claims)
+    return [with_current_size_note(each, claims.spec) for each in found]
+
+
+def is_claimed(claimed: Boundary, possible: Boundary) -> bool:
+    """Whether the claim is this boundary, with all of its notes, or the same without a certificate."""
+    notes = possible.note.split("; ") if possible.note else []
+    has_notes = all(note in (claimed.note or "") for note in notes)
+    is_less = possible.certified and not claimed.certified
+    return has_notes and replace(claimed, note=None) == replace(
+        possible, note=None, certified=possible.certified and not is_less
+    )
+
+
+def soak_steps(spec: RunSpec, device: DeviceFacts) -> int:
+    """Return the steps that the largest size had to train."""
+    return spec.soak_steps or (SOAK_STEPS_CPU if device.kind == "cpu" else SOAK_STEPS)
+
+
+def searched(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes that the search rests on."""
+    return [p for p in probes if p.purpose in _SEARCHED]
+
+
+def _found(probes: Sequence[Probe], maximum: int) -> Found | None:
+    """Return where the search ended, by the rule of `search.unguided`; None where it had not."""
+    low = max((p.batch_size for p in probes if p.fits), default=0)
+    high = min((p.batch_size for p in probes if not p.fits and p.batch_size > low), default=None)
+    if high is None:
+        return Found(low, None) if low >= maximum else None
+    is_fresh = any(p.fresh_process and not p.fits and p.batch_size == high for p in probes)
+    return Found(low, high) if high == low + 1 and is_fresh else None
+
+
+def _out_of_time(probes: Sequence[Probe]) -> Boundary:
+    largest = max((p.batch_size for p in probes if p.fits), default=None)
+    return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
+
+
+def _of_search(claims: Claims) -> list[Boundary]:
+    assert isinstance(claims.spec, RunSpec)
+    probes, device, steps = searched(claims.probes), claims.device, soak_steps(claims.spec, claims.device)
+    found = _found(probes, claims.spec.max_batch_size)
+    if found is None:
+        return [_out_of_time(probes)]
+    boundary = boundary_of_search(found, probes, device)
+    all_soaks = [p for p in claims.probes if p.purpose is Purpose.SOAK]
+    if not boundary.largest_batch_size:
+        return [boundary, _out_of_time(probes)]
+    possible = []
+    for soaks in _soaks(all_soaks):
+        if next_soak_size([Trial(p.batch_size, p.fits) for p in soaks], boundary.largest_batch_size) is None:
+            whens = ("", " in an earlier attempt")  # the document does not say which of its probes are carried over
+            possible += [boundary_of_soak(boundary, soaks, steps, device, when) for when in whens]
+        else:
+            possible.append(boundary_of_soak_cut_short(boundary, soaks, steps, probes))
+    return possible if all_soaks else [*possible, _out_of_time(probes)]
+
+
+def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:
+    """Yield the soaks that counted: of one that was repeated beside others' memory the last, unless time ended then."""
+    counted = list({p.batch_size: p for p in probes}.values())
+    yield counted
+    if counted and not counted[-1].fits:
+        yield counted[:-1]
+
+
+def _of_check(claims: Claims) -> list[Boundary]:
+    assert isinstance(claims.spec, RunSpec)
+    out_of_time = Boundary(None, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
+    size = claims.spec.check_batch_size
+    probes = [p for p in claims.probes if p.batch_size == size and p.purpose is Purpose.SOAK]
+    if not probes:
+        return [out_of_time]
+    steps = soak_steps(claims.spec, claims.device)
+    return [boundary_of_check(probes[-1], steps, claims.probes, claims.device), out_of_time]
+
+
+def _of_starts(claims: Claims) -> list[Boundary]:
+    """Of a command each probe is a start; data that ends is a limit of its own."""
+    probes, maximum = searched(claims.probes), claims.spec.max_batch_size
+    too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
+    ended = _found([p for p in probes if p not in too_few], maximum) or _found(probes, maximum)
+    possible = [_out_of_time(probes)]
+    if ended is not None:
+        possible.insert(0, boundary_of_search(ended, probes, claims.device))
+    low = max((p.batch_size for p in probes if p.fits), default=0)
+    if too_few and low and min(p.batch_size for p in too_few) > low:
+        refusal = too_few[0].error_message
+        possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
+    steps = max((p.steps for p in probes if p.fits and p.batch_size == low), default=0)
+    return [each if each.reason is Reason.TIME_BUDGET else replace(each, soak_steps=steps) for each in possible]
+
+
+def is_refused_for_memory(probe: Probe, claims: Claims) -> bool:
+    """Whether a fresh process ran out of memory that no other process held."""
+    is_refused = probe.outcome is Outcome.OUT_OF_MEMORY and probe.fresh_process
+    return is_refused and not bytes_taken_by_others(probe, claims.probes, claims.device)

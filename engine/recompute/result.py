@@ -1,0 +1,99 @@
+"""PURE: everything that a measurement or a tuned command claims, against what its probes show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from ..build_result import answer
+from ..estimate.prior import error_of
+from ..kinds import KINDS
+from ..result import Boundary, RunResult
+from ..spec import RunSpec
+from ..what_filled import size_to_explain
+from .boundary import is_claimed, possible_boundaries
+from .contradiction import Contradiction, differences
+from .document import Claims, read_claims
+from .physics import impossible_figures
+from .speed import compare_again
+from .training import untrue_training
+
+_FIGURES = (
+    *("largest", "fastest", "recommended", "current", "waste", "speedup", "speedup_low", "speedup_high"),
+    *("batch_size_ratio", "savings", "estimate_error", "fits"),
+)
+_VERDICT = ("is_measurable", "recommended_by", "reserve_fraction", "rounds", "quiet_rounds", "confidence")
+
+
+def contradictions_of_result(document: Mapping[str, Any]) -> list[Contradiction]:
+    """List what a document claims beyond its probes. Raises SpecError for one that is malformed."""
+    claims = read_claims(document)
+    impossible = [*impossible_figures(claims)]
+    if impossible:
+        return impossible  # nothing can be decided by figures that cannot be
+    possible = possible_boundaries(claims)
+    boundary = next((each for each in possible if is_claimed(claims.boundary, each)), possible[0])
+    comparison, wrong = compare_again(claims, boundary)
+    claimed = replace(boundary, certified=boundary.certified and claims.boundary.certified)
+    result = answer(
+        claims.spec,
+        claims.device,
+        claimed,
+        claims.probes,
+        comparison,
+        environment=dict(document["environment"]),
+        timings=claims.timings,
+    )
+    if claims.estimate is not None:
+        result = replace(result, estimate=document["estimate"], estimate_error=error_of(claims.estimate, result))
+    return [
+        *_untrue_boundary(claims, boundary),
+        *wrong,
+        *_untrue_figures(claims, result),
+        *_untrue_verdict(claims, result),
+        *_untrue_breakdown(claims, boundary),
+        *untrue_training(claims),
+    ]
+
+
+def _untrue_boundary(claims: Claims, boundary: Boundary) -> Iterator[Contradiction]:
+    if is_claimed(claims.boundary, boundary):
+        return
+    for name, recomputed in asdict(boundary).items():
+        claimed = getattr(claims.boundary, name)
+        is_less = name == "certified" and not claimed
+        if name == "note" and is_claimed(replace(claims.boundary, note=recomputed), replace(boundary, note=None)):
+            yield Contradiction("boundary.note", claimed, recomputed)
+        elif name != "note" and not is_less:
+            yield from differences(f"boundary.{name}", claimed, recomputed, may_claim_less=False)
+
+
+def _untrue_figures(claims: Claims, result: RunResult) -> Iterator[Contradiction]:
+    recomputed = {**asdict(replace(result, spec=None, probes=())), "fits": result.fits}  # type: ignore[arg-type]
+    for name in _FIGURES:
+        claimed = claims.raw.get(name)
+        yield from differences(name, claimed, recomputed[name])
+    kinds = claims.raw.get("kinds") or {}
+    for name, kind in kinds.items():
+        if KINDS.get(name) != kind:
+            yield Contradiction(f"kinds.{name}", kind, KINDS.get(name))
+
+
+def _untrue_verdict(claims: Claims, result: RunResult) -> Iterator[Contradiction]:
+    """Yield what is said of how far the speeds can be trusted, and is not so."""
+    if claims.speed is None:
+        return
+    assert result.speed is not None
+    for name in _VERDICT:
+        yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(result.speed, name))
+    if (claims.speed.reason is None) is not claims.speed.is_measurable:
+        yield Contradiction("speed.reason", claims.speed.reason, result.speed.reason)
+
+
+def _untrue_breakdown(claims: Claims, boundary: Boundary) -> Iterator[Contradiction]:
+    if claims.memory_breakdown is None or not isinstance(claims.spec, RunSpec):
+        return
+    size = size_to_explain(boundary, claims.probes, is_search=claims.spec.check_batch_size is None)
+    if claims.memory_breakdown.batch_size != size:
+        yield Contradiction("memory_breakdown.batch_size", claims.memory_breakdown.batch_size, size)
