@@ -1,0 +1,131 @@
+"""PURE: the checks of a validation, decided again by its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..errors import SpecError
+from ..result import DeviceFacts
+from ..spec import SCHEMA
+from ..validation.spec import BACKWARD, ValidationSpec
+from ..validation.verdict import (
+    COMPILES,
+    Check,
+    StepFigures,
+    ValidationResult,
+    Verdict,
+    check_of_compile_time,
+    check_of_compiled_memory,
+    check_of_gradients,
+    check_of_memory_ratio,
+    check_of_speed,
+)
+from .contradiction import Contradiction, differences
+from .document import check_members, read, read_many
+from .physics import LEAST_STEP_SECONDS, SLACK_SECONDS, impossible_device
+
+MOST_CHECKS = 16
+_STEPS = {BACKWARD: ("forward", "forward_and_backward")}
+_COMPILE_STEPS = ("eager", "compiled")
+_ADDED = {"schema", "verdict", "verdict_text"}
+_AGAINST_EAGER = "those of eager mode"
+
+
+def contradictions_of_validation(document: Mapping[str, Any]) -> list[Contradiction]:
+    """List what a validation claims beyond its figures. Raises SpecError for a document that is malformed."""
+    result = _read(document)
+    wrong = [*_impossible(result, document)]
+    if wrong:
+        return wrong
+    seen: set[str] = set()
+    for number, check in enumerate(result.checks):
+        path = f"checks[{number}]"
+        if check.name in seen:
+            wrong.append(Contradiction(f"{path}.name", check.name, "one check of each name"))
+        seen.add(check.name)
+        wrong += _untrue(path, check, result)
+        claimed = document["checks"][number].get("text")
+        wrong += differences(f"{path}.text", claimed, check.text)
+    wrong += differences("verdict", document.get("verdict"), result.verdict.value, may_claim_less=False)
+    wrong += differences("verdict_text", document.get("verdict_text"), result.text)
+    missing = sorted(_names(result) - seen)
+    if missing:  # a check that failed and was left out would make the rest pass
+        wrong.append(Contradiction("checks", sorted(seen), sorted(_names(result))))
+    return wrong
+
+
+def _read(document: Mapping[str, Any]) -> ValidationResult:
+    check_members("", document, {each.name for each in fields(ValidationResult)} | _ADDED)
+    if document.get("schema") != SCHEMA:
+        raise SpecError("schema", f"must be {SCHEMA}")
+    checks = read_many(Check, document, "checks", MOST_CHECKS, added=("text",))
+    spec = ValidationSpec.from_dict(document.get("spec"))
+    steps = read(dict[str, StepFigures], document, "steps")
+    for name, figures in steps.items():
+        check_members(f"steps.{name}.", document["steps"][name], asdict(figures))
+    check_members("steps.", steps, _STEPS.get(spec.check, _COMPILE_STEPS))
+    return ValidationResult(
+        spec,
+        read(DeviceFacts, document, "device", added=("is_shared",)),
+        checks,
+        steps,
+        read(dict[str, Any], document, "environment"),
+        read(float, document, "total_seconds"),
+    )
+
+
+def _impossible(result: ValidationResult, raw: Mapping[str, Any]) -> Iterator[Contradiction]:
+    yield from impossible_device(result.device, result.spec, raw["device"])
+    spent = 0.0
+    for name, figures in result.steps.items():
+        peak, least = figures.peak_bytes, min(figures.step_seconds, default=1.0)
+        if peak is not None and not 0 < peak <= (result.device.limit_bytes or result.device.capacity_bytes):
+            yield Contradiction(f"steps.{name}.peak_bytes", peak, result.device.limit_bytes)
+        if least < LEAST_STEP_SECONDS:
+            yield Contradiction(f"steps.{name}.step_seconds", least, LEAST_STEP_SECONDS)
+        spent += sum(figures.step_seconds) + (figures.compile_seconds or 0.0)
+    if spent > result.total_seconds + SLACK_SECONDS:
+        yield Contradiction("total_seconds", result.total_seconds, spent)
+
+
+def _names(result: ValidationResult) -> set[str]:
+    """Return the checks that the figures allow, and so call for."""
+    if result.spec.check == BACKWARD:
+        return {"memory_ratio", "gradients"}
+    compiled = {"compiles", "speed", "memory", "gradients"}
+    return compiled if "compiled" in result.steps else {"compiles"}
+
+
+def _untrue(path: str, check: Check, result: ValidationResult) -> Iterator[Contradiction]:
+    """Yield what a check says and its figures do not. A check that was not made claims nothing."""
+    if check.name not in _names(result):
+        yield Contradiction(f"{path}.name", check.name, sorted(_names(result)))
+        return
+    is_open = check.verdict is Verdict.NOT_CHECKED and check.measured is None
+    if is_open and (check.name == "gradients" or "compiled" not in result.steps):
+        return
+    if (recomputed := _again(check, result)) is not None:
+        yield from differences(path, asdict(check), asdict(recomputed), may_claim_less=False)
+
+
+def _again(check: Check, result: ValidationResult) -> Check | None:
+    """Make a check again; None where it says that something failed, which needs no evidence."""
+    spec, steps = result.spec, result.steps
+    if check.name == "gradients":
+        compiled = spec.check != BACKWARD
+        precision, against = (f"compiled {spec.precision}", _AGAINST_EAGER) if compiled else (spec.precision, "")
+        return check_of_gradients(precision, check.measured, spec.tolerance, against)
+    if check.name == "memory_ratio":
+        alone, both = (steps[name].peak_bytes if name in steps else None for name in _STEPS[BACKWARD])
+        return check_of_memory_ratio(alone, both) if alone and both else Check(*("",) * 2, Verdict.NOT_CHECKED, "")
+    if check.name == "compiles" and check.verdict is Verdict.FAILED and "compiled" not in steps:
+        return None
+    eager, compiled_step = (steps.get(name, StepFigures()) for name in _COMPILE_STEPS)
+    if check.name == "compiles" and "compiled" not in steps:
+        return Check("compiles", COMPILES, Verdict.NOT_CHECKED, check.finding)
+    if check.name == "compiles":
+        return check_of_compile_time(compiled_step)
+    makes = {"speed": check_of_speed, "memory": check_of_compiled_memory}
+    return makes[check.name](eager, compiled_step)
