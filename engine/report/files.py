@@ -1,0 +1,144 @@
+"""What a reported run keeps in its folder: `RUN_KEY.events.jsonl` and `RUN_KEY.json`, for their owner alone.
+
+The first line of the events is the announcement of the run; each other line is an event, complete once it ends with a
+line feed. They are read from the file when they are sent, so that a portal that is away costs no memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .protocol import BATCH_BYTES_MOST
+
+FOLDER, FOLDER_VARIABLE = "memorymark-runs", "MEMORYMARK_RUNS_DIR"
+EVENTS_SUFFIX, RESULT_SUFFIX, PARTIAL_SUFFIX = ".events.jsonl", ".json", ".partial"
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+_RUN_KEY = re.compile(r"[0-9a-f]{32}")
+_MEMBERS = frozenset({"run_key", "kind", "host", "spec", "engine_version"})
+
+
+def folder_of(given: Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the folder for kept runs: what was named, or one below the current folder."""
+    return given or Path(environ.get(FOLDER_VARIABLE, "").strip() or FOLDER)
+
+
+class EventWriter:
+    """Writes the events of one run, each as it comes."""
+
+    def __init__(self, path: Path, announcement: Mapping[str, Any]) -> None:
+        path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE)
+        self._file = os.fdopen(descriptor, "wb")
+        self.written = 0
+        self._is_broken = False
+        self._append(announcement)
+
+    def write(self, event: Mapping[str, Any]) -> None:
+        """Append an event. Raises OSError where the disk does not take it; what follows is then left out as well."""
+        if self._is_broken:
+            return
+        try:
+            self._append(event)
+        except OSError:
+            self._is_broken = True
+            raise
+        self.written += 1
+
+    def _append(self, content: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(content).encode() + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class EventReader:
+    """Reads the events of a file by their numbers, from 0 on; a line that is not complete is not there yet.
+
+    Raises ValueError for a file that does not begin with the announcement of a run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("rb")
+        self._number = -1
+        try:
+            self.announcement = self._read_announcement()
+        except ValueError:
+            self.close()
+            raise
+
+    def lines(self, first: int, most: int, bytes_most: int = BATCH_BYTES_MOST) -> list[bytes]:
+        """Return the lines of at most so many events from `first` on, as far as they go into one call."""
+        self._go_to(first)
+        lines: list[bytes] = []
+        while len(lines) < most and (line := self._next()) is not None:
+            line = line if len(line) < bytes_most else _left_out(len(line))
+            bytes_most -= len(line) + 1
+            if lines and bytes_most < 0:
+                break
+            lines.append(line)
+        return lines
+
+    def count(self) -> int:
+        """Return how many complete events there are."""
+        while self._next() is not None:
+            pass
+        return self._number
+
+    def is_failed(self) -> bool:
+        """Whether an error ended the run."""
+        return any(is_error(line) for line in self.lines(max(self.count() - 1, 0), 1))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read_announcement(self) -> dict[str, Any]:
+        line = self._next()
+        content = _object(line or b"")
+        if line is None or content.keys() != _MEMBERS or not _RUN_KEY.fullmatch(str(content["run_key"])):
+            raise ValueError("its first line announces no run")
+        return content
+
+    def _go_to(self, number: int) -> None:
+        if number < self._number:
+            self._file.seek(0)
+            self._number = -1
+        while self._number < number and self._next() is not None:
+            pass
+
+    def _next(self) -> bytes | None:
+        """Return the next complete line; None at the end, which may move on."""
+        start = self._file.tell()
+        line = self._file.readline()
+        if not line.endswith(b"\n"):
+            self._file.seek(start)
+            return None
+        self._number += 1
+        return line[:-1]
+
+
+def events_body(first: int, lines: list[bytes]) -> bytes:
+    """Return the body of a call that brings these events."""
+    return b'{"first": %d, "events": [%s]}' % (first, b", ".join(lines))
+
+
+def is_error(line: bytes) -> bool:
+    return _object(line).get("event") == "error"
+
+
+def _left_out(size: int) -> bytes:
+    text = f"an event of {size} bytes is left out here: more than a call may have"
+    return json.dumps({"event": "log", "seconds": 0.0, "level": "warning", "message": text}).encode()
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,193 @@
+"""PURE: what is sent next, what an answer of the portal means, and when to try again.
+
+Every call may be repeated: the portal counts the events of a run and skips those it has, and knows a result by the
+SHA-256 of its bytes. So whatever fails, the sender continues where the portal says that it stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+EVENTS_MOST = 500
+BATCH_BYTES_MOST = 900_000
+"""The portal takes 500 events and 1 MB in a call."""
+HEARTBEAT_SECONDS, HEARTBEAT_LEAST, HEARTBEAT_MOST = 15.0, 1.0, 300.0
+LIVE_SECONDS = 2.0
+BACK_OFF_MOST, RETRY_AFTER_MOST = 60.0, 300.0
+QUIET_PHASES = frozenset({"timing", "memory", "compiling"})
+"""Phases in which seconds are measured: then only as often as a heartbeat is due."""
+_TRY_AGAIN = frozenset({0, 408, 425, 429})
+_TEXT_MOST, _VALUE_MOST, _FIELDS_MOST = 300, 60, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the status, 0 where nothing did, with the reason for that; the JSON object of the body."""
+
+    status: int
+    body: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    retry_after_seconds: float | None = None
+
+
+class Meaning(StrEnum):
+    """What an answer requires of the sender."""
+
+    ACCEPTED = "accepted"
+    ELSEWHERE = "elsewhere"
+    """The portal stands at another event, which it names."""
+    UNKNOWN = "unknown"
+    """The portal knows no such run."""
+    TOO_LARGE = "too_large"
+    LATER = "later"
+    REFUSED = "refused"
+
+
+def meaning_of(answer: Answer) -> Meaning:
+    """Return what an answer means. An answer that no portal gives counts as a portal that is away."""
+    status = answer.status
+    if status in (200, 201):
+        return Meaning.ACCEPTED if answer.body else Meaning.LATER
+    if status in _TRY_AGAIN or status >= 500 or 200 < status < 300:
+        return Meaning.LATER
+    if status == 409 and _number(answer.body.get("next")) is not None:
+        return Meaning.ELSEWHERE
+    return {404: Meaning.UNKNOWN, 413: Meaning.TOO_LARGE}.get(status, Meaning.REFUSED)
+
+
+def describe(answer: Answer) -> str:
+    """Say in a line why something was not taken: ``refused with 403: This token may only read``."""
+    if answer.status == 0:
+        return f"not reachable: {printable(answer.reason)}"
+    if 200 <= answer.status < 300:
+        return f"answered with {answer.status}, but not as a portal does"
+    detail = printable(str(answer.body.get("detail") or answer.body.get("title") or answer.reason or ""))
+    verb = "refused with" if meaning_of(answer) is not Meaning.LATER else "answered with"
+    claims = _claims(answer.body.get("errors"))
+    return f"{verb} {answer.status}" + (f": {claims or detail}" if claims or detail else "")
+
+
+def _claims(errors: Any) -> str:
+    """Write ``boundary.largest_batch_size: claimed 64, recomputed 32`` for each contradicted field."""
+    found = [each for each in errors if isinstance(each, Mapping)] if isinstance(errors, list) else []
+    claims = [
+        f"{each['field']}: claimed {_value(each['claimed'])}, recomputed {_value(each['recomputed'])}"
+        for each in found
+        if {"field", "claimed", "recomputed"} <= each.keys()
+    ]
+    more = f" and {len(claims) - _FIELDS_MOST} more" if len(claims) > _FIELDS_MOST else ""
+    return "; ".join(printable(each) for each in claims[:_FIELDS_MOST]) + more
+
+
+def _value(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _VALUE_MOST else f"{text[:_VALUE_MOST]}..."
+
+
+def printable(text: str) -> str:
+    """Make text of another machine harmless for a terminal, in one short line."""
+    return "".join(each if each.isprintable() else " " for each in text)[:_TEXT_MOST].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Announce the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Send at most so many events, from number `first` on; none is a heartbeat."""
+
+    first: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """How far the events of one run have come, and when the portal is tried again."""
+
+    is_open: bool = False
+    next: int = 0
+    url: str | None = None
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    batch_most: int = EVENTS_MOST
+    called_at: float = -math.inf
+    not_before: float = -math.inf
+    failures: int = 0
+    reason: str | None = None
+    is_refused: bool = False
+    cancel_requested: bool = False
+
+
+def next_call(
+    channel: Channel, *, now: float, written: int, is_quiet: bool = False, hurry: bool = False
+) -> Open | Events | None:
+    """Return what to send now; None where nothing is due.
+
+    `hurry`: at the end of a run all that is left is due at once, and no heartbeat.
+    """
+    if channel.is_refused or (now < channel.not_before and not hurry):
+        return None
+    if not channel.is_open:
+        return Open()
+    since = now - channel.called_at
+    pause = channel.heartbeat_seconds if is_quiet else min(LIVE_SECONDS, channel.heartbeat_seconds)
+    if channel.next < written and (hurry or since >= pause):
+        return Events(channel.next, channel.batch_most)
+    return Events(channel.next, 0) if not hurry and since >= channel.heartbeat_seconds else None
+
+
+def after(
+    channel: Channel, call: Open | Events, answer: Answer, *, sent: int, now: float, jitter: float = 1.0
+) -> Channel:
+    """Return where the channel stands after an answer. `sent` events were in the call."""
+    stands_at = _number(answer.body.get("next"))
+    match meaning_of(answer), call:
+        case Meaning.ACCEPTED, Open() if stands_at is not None:
+            url, heartbeat = answer.body.get("url"), answer.body.get("heartbeat_seconds")
+            opened = replace(channel, is_open=True, url=url if isinstance(url, str) else None)
+            return replace(_answered(opened, stands_at, now), heartbeat_seconds=_heartbeat(heartbeat))
+        case Meaning.ACCEPTED, Events(first=first) if stands_at is not None and (stands_at > first or not sent):
+            is_cancelled = answer.body.get("cancel_requested") is True
+            return replace(_answered(channel, stands_at, now), cancel_requested=is_cancelled)
+        case Meaning.ELSEWHERE, Events(first=first) if stands_at is not None and stands_at != first:
+            return replace(_answered(channel, stands_at, now), failures=channel.failures + 1)
+        case Meaning.UNKNOWN, Events():
+            return replace(_failed(channel, answer, now, jitter), is_open=False)
+        case Meaning.TOO_LARGE, Events() if sent > 1:
+            return replace(channel, batch_most=sent // 2, called_at=now)
+        case ((Meaning.ACCEPTED | Meaning.LATER | Meaning.ELSEWHERE), _):
+            return _failed(channel, answer, now, jitter)
+    return replace(channel, is_refused=True, reason=describe(answer), called_at=now)
+
+
+def _answered(channel: Channel, stands_at: int, now: float) -> Channel:
+    return replace(channel, next=stands_at, called_at=now, not_before=-math.inf, failures=0, reason=None)
+
+
+def _failed(channel: Channel, answer: Answer, now: float, jitter: float) -> Channel:
+    failures = channel.failures + 1
+    wait = back_off_seconds(failures, answer.retry_after_seconds, jitter)
+    return replace(channel, failures=failures, not_before=now + wait, called_at=now, reason=describe(answer))
+
+
+def back_off_seconds(failures: int, retry_after_seconds: float | None = None, jitter: float = 1.0) -> float:
+    """Return how long to wait after so many failures in a row; `jitter` (0.5 to 1) spreads many senders."""
+    if retry_after_seconds is not None:
+        return min(max(retry_after_seconds, 0.0), RETRY_AFTER_MOST)
+    return float(min(2.0 ** min(failures - 1, 10), BACK_OFF_MOST) * jitter)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _heartbeat(value: Any) -> float:
+    """Return the interval that the portal names, within reason."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return HEARTBEAT_SECONDS
+    return min(max(float(value), HEARTBEAT_LEAST), HEARTBEAT_MOST)
