@@ -1,0 +1,183 @@
+"""Reports one run while it goes on, from a thread of its own. Nothing that it meets changes the run.
+
+The run only appends its events to a file. The thread looks at it once a second, and sends what is new every two; while
+seconds are measured only with the heartbeat, so that it stays idle meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ..errors import EngineError
+from ..result_file import Document, write_result
+from .address import TOKEN_VARIABLE, Address
+from .files import EVENTS_SUFFIX, PRIVATE_FILE, RESULT_SUFFIX, EventReader, EventWriter, events_body
+from .http import Portal
+from .protocol import QUIET_PHASES, Answer, Channel, Events, Meaning, Open, after, describe, meaning_of, next_call
+
+LOOK_SECONDS = 1.0
+CANCELLED = "cancelled in the portal"
+END_SECONDS, STOPPED_SECONDS = 10.0, 3.0
+_TRIES_AT_END, _PAUSE_AT_END_SECONDS = 3, 0.5
+
+
+def send(portal: Portal, call: Open | Events, reader: EventReader) -> tuple[Answer, int]:
+    """Carry out a call; the answer, and how many events were in it."""
+    if isinstance(call, Open):
+        return portal.post("/api/v1/reports/", json.dumps(reader.announcement).encode()), 0
+    lines = reader.lines(call.first, call.most)
+    path = f"/api/v1/reports/{reader.announcement['run_key']}/events/"
+    return portal.post(path, events_body(call.first, lines)), len(lines)
+
+
+def send_result(portal: Portal, content: bytes) -> Answer:
+    """Send a result file as it is; its digest makes it one document, however often it is sent."""
+    return portal.post("/api/v1/results/", content, key=sha256(content).hexdigest())
+
+
+class Reporter:
+    """A run that is written to its folder, and sent from there."""
+
+    def __init__(self, address: Address, folder: Path, announcement: Mapping[str, Any], *, sync_command: str) -> None:
+        self.folder, self._announcement, self._sync_command = folder, announcement, sync_command
+        run_key = announcement["run_key"]
+        self._events_path = folder / f"{run_key}{EVENTS_SUFFIX}"
+        self._result_path = folder / f"{run_key}{RESULT_SUFFIX}"
+        self._portal = Portal(address)
+        self._reason = None if address.token else f"{TOKEN_VARIABLE} is not set"
+        self._channel = Channel()
+        self._writer: EventWriter | None = None
+        self._has_result = self._is_quiet = self._is_cancelled = False
+        self._sent_url: str | None = None
+        self._started = time.monotonic()
+        self._ended = threading.Event()
+        self._end_by = float("inf")
+        self._thread = threading.Thread(target=self._send_all, name="report", daemon=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self._writer = EventWriter(self._events_path, self._announcement)
+        except OSError as exc:
+            self._say(f"not reported: {self.folder} cannot be written: {exc.strerror}")
+            return self
+        if self._reason is None:
+            self._thread.start()
+        return self
+
+    def emit(self, event: dict[str, Any]) -> None:
+        """Keep an event. Raises KeyboardInterrupt, as Ctrl-C does, once the run is cancelled in the portal."""
+        if event["event"] == "phase":
+            self._is_quiet = event["phase"] in QUIET_PHASES
+        if event["event"] != "result":
+            self._write(event)
+        if self._channel.cancel_requested and not self._is_cancelled:
+            self._is_cancelled = True
+            self._say(CANCELLED)
+            raise KeyboardInterrupt
+
+    def keep(self, exit_status: int, result: Document) -> None:
+        """Write the result to the folder, to be sent from there."""
+        try:
+            write_result(self._result_path, exit_status, result, mode=PRIVATE_FILE)
+        except OSError as exc:
+            self._say(f"the result is not kept in {self.folder}: {exc.strerror}")
+        else:
+            self._has_result = True
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if isinstance(error, EngineError):
+            self._write_error(error.to_dict())
+        elif self._is_cancelled:  # else the portal would wait for its silence
+            self._write_error({"code": "cancelled", "field": None, "message": CANCELLED})
+        elif isinstance(error, Exception) and not isinstance(error, BrokenPipeError):
+            self._write_error({"code": "engine_error", "field": None, "message": f"{type(error).__name__}: {error}"})
+        is_over = self._has_result or isinstance(error, EngineError)
+        self._end_by = time.monotonic() + (END_SECONDS if is_over else STOPPED_SECONDS)
+        self._ended.set()
+        if self._thread.ident is not None:
+            try:
+                self._thread.join(self._end_by - time.monotonic())
+            except KeyboardInterrupt:  # the run has ended: only the rest of its report is given up
+                self._reason = self._reason or "interrupted"
+            if self._thread.is_alive():
+                self._reason = self._reason or self._channel.reason or "the portal is slow"
+        if self._writer is not None:
+            self._writer.close()
+            self._say_outcome()
+
+    def _write(self, event: Mapping[str, Any]) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.write(event)
+        except OSError as exc:
+            self._say(f"events of the run are no longer kept: {exc.strerror}")
+
+    def _write_error(self, error: Mapping[str, Any]) -> None:
+        seconds = round(time.monotonic() - self._started, 3)
+        self._write({"event": "error", "seconds": seconds, "error": error})
+
+    def _say_outcome(self) -> None:
+        assert self._writer is not None
+        has_all_events = self._channel.is_open and self._channel.next >= self._writer.written
+        if self._sent_url or (has_all_events and not self._has_result):
+            self._say(f"reported: {self._sent_url or self._channel.url}")
+            return
+        reason = self._reason or self._channel.reason or "not all of it was taken"
+        self._say(f"kept in {self.folder}: `{self._sync_command} {self.folder}` sends it later ({reason})")
+
+    def _say(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it: that is no reason to end the run otherwise
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+    # in the thread of its own
+
+    def _send_all(self) -> None:
+        reader = EventReader(self._events_path)
+        while not self._ended.wait(LOOK_SECONDS):
+            self._send_next(reader, hurry=False)
+        tries = 0
+        while tries < _TRIES_AT_END and time.monotonic() < self._end_by:
+            if not self._send_next(reader, hurry=True):
+                break
+            if self._channel.failures:
+                tries += 1
+                time.sleep(_PAUSE_AT_END_SECONDS)
+        if self._has_result and time.monotonic() < self._end_by:
+            self._send_result()
+        reader.close()
+
+    def _send_next(self, reader: EventReader, *, hurry: bool) -> bool:
+        """Send what is due; whether something was."""
+        assert self._writer is not None
+        now, written = time.monotonic(), self._writer.written
+        call = next_call(self._channel, now=now, written=written, is_quiet=self._is_quiet, hurry=hurry)
+        if call is None:
+            return False
+        answer, sent = send(self._portal, call, reader)
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311  (spreads senders)
+        self._channel = after(self._channel, call, answer, sent=sent, now=time.monotonic(), jitter=jitter)
+        return True
+
+    def _send_result(self) -> None:
+        content = self._result_path.read_bytes()
+        for _ in range(_TRIES_AT_END):
+            answer = send_result(self._portal, content)
+            if meaning_of(answer) is Meaning.ACCEPTED:
+                self._sent_url = str(answer.body.get("url") or self._portal.url)
+                return
+            self._reason = describe(answer)
+            if meaning_of(answer) is not Meaning.LATER or time.monotonic() > self._end_by:
+                return
+            time.sleep(_PAUSE_AT_END_SECONDS)
