@@ -1,0 +1,206 @@
+"""PURE: whether a result is worse than a baseline, or than what was demanded.
+
+Batch size and memory are exact figures: worse by more than is allowed is a regression. A speed is one only where
+the interval of the ratio does not hold 1, too: two speeds whose intervals meet may be the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from ..errors import SpecError
+from ..from_json import from_json
+from ..intervals import Interval
+from ..result import Boundary, DeviceFacts, Point, Probe
+from ..setting import Role
+from ..spec import DEFAULTS, SETTINGS
+from ..stats import decisive_probes
+from ..units import format_bytes
+
+FAIL_BELOW = 0.05
+_COMMAND_WORKLOAD = ("command", "function", "batch", "whole_run")
+
+
+class Verdict(StrEnum):
+    """How a figure compares. `unknown`: one of the two was not measured, and nothing is claimed."""
+
+    PASSED = "passed"
+    REGRESSED = "regressed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a result must keep: `fail_below` is the share that a figure may be worse than the baseline's."""
+
+    fail_below: float = FAIL_BELOW
+    max_memory_bytes: int | None = None
+    min_batch_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The members of a result that are compared."""
+
+    spec: Mapping[str, Any]
+    device: DeviceFacts
+    environment: Mapping[str, Any]
+    boundary: Boundary
+    recommended: Point | None
+    probes: tuple[Probe, ...]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], what: str) -> Measured:
+        """Read a result, also one in a result file or in a run of the portal. Raises SpecError for the field `what`."""
+        inner = document.get("result")
+        content = inner if isinstance(inner, Mapping) else document
+        try:
+            found = from_json(cls, {each.name: content[each.name] for each in fields(cls)})
+        except KeyError as exc:
+            raise SpecError(what, f"is no result of a measurement: it has no {exc.args[0]}") from exc
+        except ValueError as exc:
+            raise SpecError(what, f"is no result of a measurement: {exc}") from exc
+        return found
+
+    def points(self) -> dict[int, Point]:
+        """Return every size that trained, with its memory."""
+        return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure, now and in the baseline, and the verdict with its reason."""
+
+    name: str
+    now: str
+    baseline: str
+    verdict: Verdict
+    reason: str
+
+
+def workload_differences(now: Measured, baseline: Measured) -> list[str]:
+    """Name the fields in which two results did not train the same on the same device: these are not compared."""
+    is_command = "batch" in now.spec or "batch" in baseline.spec
+    names = _COMMAND_WORKLOAD if is_command else [n for n, each in SETTINGS.items() if each.role is Role.WORKLOAD]
+    differing = [f"spec.{name}" for name in names if _value(now, name) != _value(baseline, name)]
+    of_device = [name for name in ("kind", "name") if getattr(now.device, name) != getattr(baseline.device, name)]
+    return [*differing, *(f"device.{name}" for name in of_device)]
+
+
+def _value(of: Measured, name: str) -> Any:
+    return of.spec.get(name, DEFAULTS.get(name))
+
+
+def compare(now: Measured, baseline: Measured | None, demands: Demands) -> list[Row]:
+    """Return a row for each figure. Raises SpecError where the two did not train the same."""
+    rows = [*_demanded(now, demands)]
+    if baseline is None:
+        return rows
+    if differing := workload_differences(now, baseline):
+        raise SpecError("baseline", f"is of another workload or device: {', '.join(differing)}")
+    return [_batch_size(now, baseline, demands), _memory(now, baseline, demands), _speed(now, baseline, demands), *rows]
+
+
+def _demanded(now: Measured, demands: Demands) -> Iterator[Row]:
+    if (least := demands.min_batch_size) is not None:
+        largest = now.boundary.largest_batch_size
+        verdict = Verdict.UNKNOWN if largest is None else _verdict(largest < least)
+        yield Row("batch size demanded", _size(largest), f"at least {least}", verdict, "the largest that trained")
+    if (most := demands.max_memory_bytes) is not None:
+        size, memory_bytes = _memory_of_today(now)
+        verdict = Verdict.UNKNOWN if memory_bytes is None else _verdict(memory_bytes > most)
+        reason = "no size that trained has a memory figure" if size is None else f"of batch {size}"
+        yield Row("memory allowed", _bytes(memory_bytes), f"at most {format_bytes(most)}", verdict, reason)
+
+
+def _memory_of_today(now: Measured) -> tuple[int | None, int | None]:
+    """Return the memory of today's batch size; of the recommended one where today's was not measured."""
+    points = now.points()
+    recommended = now.recommended.batch_size if now.recommended else 0
+    for size in (now.spec.get("current_batch_size", 0), recommended):
+        if size in points:
+            return size, points[size].memory_bytes
+    return None, None
+
+
+def _batch_size(now: Measured, baseline: Measured, demands: Demands) -> Row:
+    sizes = now.boundary.largest_batch_size, baseline.boundary.largest_batch_size
+    texts = _size(sizes[0]), _size(sizes[1])
+    if sizes[0] is None or sizes[1] is None:
+        return Row("largest batch size", *texts, Verdict.UNKNOWN, "not known of both")
+    is_worse = sizes[0] < sizes[1] * (1 - demands.fail_below)
+    if is_worse and not now.boundary.certified:
+        reason = f"the search ended before its limit was known ({now.boundary.reason.value.replace('_', ' ')})"
+        return Row("largest batch size", *texts, Verdict.UNKNOWN, reason)
+    return Row("largest batch size", *texts, _verdict(is_worse), _change(sizes[0], sizes[1]))
+
+
+def _memory(now: Measured, baseline: Measured, demands: Demands) -> Row:
+    """Compare at the largest size that trained in both."""
+    points, before = now.points(), baseline.points()
+    size = max(points.keys() & before.keys(), default=0)
+    held = (points[size].memory_bytes, before[size].memory_bytes) if size else (None, None)
+    texts = _bytes(held[0]), _bytes(held[1])
+    if held[0] is None or held[1] is None:
+        return Row("memory", *texts, Verdict.UNKNOWN, "no size was measured in both")
+    is_worse = held[0] > held[1] * (1 + demands.fail_below)
+    return Row("memory", *texts, _verdict(is_worse), f"of batch {size}: {_change(held[0], held[1])}")
+
+
+def _speed(now: Measured, baseline: Measured, demands: Demands) -> Row:
+    """Compare at the recommended size of each, which is what a training would use."""
+    name = "samples a second, recommended size"
+    speeds = speed_of(now.recommended), speed_of(baseline.recommended)
+    texts = _describe_speed(speeds[0], now.recommended), _describe_speed(speeds[1], baseline.recommended)
+    if speeds[0] is None or speeds[1] is None:
+        return Row(name, *texts, Verdict.UNKNOWN, "no interval is known of both, so nothing is claimed")
+    ratio = ratio_of(speeds[0], speeds[1])
+    between = f"{ratio.value:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]"
+    is_lower = ratio.value < 1 - demands.fail_below
+    if is_lower and ratio.high >= 1:
+        return Row(name, *texts, Verdict.PASSED, f"{between}: lower, but the intervals meet, so nothing is claimed")
+    return Row(name, *texts, _verdict(is_lower), between)
+
+
+def speed_of(point: Point | None) -> Interval | None:
+    """Return the speed of a point with its interval; None where it has none."""
+    if point is None or point.samples_per_second_low is None or point.samples_per_second_high is None:
+        return None
+    low, value, high = point.samples_per_second_low, point.samples_per_second or 0.0, point.samples_per_second_high
+    return Interval(low, value, high) if 0 < low <= value <= high else None
+
+
+def ratio_of(now: Interval, baseline: Interval) -> Interval:
+    """Return how many times as fast, with the interval of two measurements that know nothing of each other."""
+    value = math.log(now.value / baseline.value)
+    below = math.hypot(math.log(now.value / now.low), math.log(baseline.high / baseline.value))
+    above = math.hypot(math.log(now.high / now.value), math.log(baseline.value / baseline.low))
+    return Interval(value - below, value, value + above).exp()
+
+
+def _verdict(is_worse: bool) -> Verdict:
+    return Verdict.REGRESSED if is_worse else Verdict.PASSED
+
+
+def _change(now: float, before: float) -> str:
+    if now == before:
+        return "the same"
+    return f"{now / before - 1:+.1%}" if before else "was 0"
+
+
+def _size(size: int | None) -> str:
+    return "not known" if size is None else str(size)
+
+
+def _bytes(held: int | None) -> str:
+    return "not measured" if held is None else format_bytes(held)
+
+
+def _describe_speed(speed: Interval | None, point: Point | None) -> str:
+    if speed is None or point is None:
+        return "not measured"
+    return f"{speed.value:.1f} [{speed.low:.1f}, {speed.high:.1f}] of batch {point.batch_size}"
