@@ -110,14 +110,22 @@ def evidence_of(
     evidence = _measured(batch_size, trained, steps, [m for m in memories if m], micro_batches, limit_bytes, ended)
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
     growth = max(m.growth_bytes for m in memories if m)
-    whole_run = trained[0].whole_run
+    whole_run = _whole_run(trained[0])
     trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
-    if trained_data and all(each["looked"] for each in trained_data):
+    if trained_data and all(each["looked"] and not each["is_text"] for each in trained_data):
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
     caveat = _caveat(lengths, growth, kept, whole_run is not None, max(r.idle_optimizers for r in trained))
     return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=caveat)
+
+
+def _whole_run(reading: Reading) -> dict[str, Any] | None:
+    """Return what a whole run saw, and how often its optimizers stepped in what was read of it."""
+    if (seen := reading.whole_run) is None:
+        return None
+    steps = reading.read_steps()
+    return {**seen, "optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from typing import IO, Any, Protocol
 from ..errors import DeviceUnavailable
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
+from ..machine.scratch import scratch_folder
 from .evidence import Ended
 from .reading import Reading
 from .spec import VARIABLE, FunctionSpec, TuneSpec
@@ -88,7 +88,7 @@ def start(
     on_tick: Callable[[], None] = lambda: None,
 ) -> tuple[list[Reading], Ended]:
     """Start the training once; what the hook noted, and how it ended. Nothing of it is left when this returns."""
-    with tempfile.TemporaryDirectory(prefix="memorymark-start-") as folder:
+    with scratch_folder() as folder:
         place = Place(Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log")
         place.notes.mkdir()
         place.out.mkdir()

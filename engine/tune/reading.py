@@ -7,6 +7,7 @@ is no probe but a reason.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -132,12 +133,15 @@ class Reading:
         """How many optimizers were made and have made no step."""
         return int(self.data.get("idle_optimizers", 0))
 
+    def read_steps(self) -> Counter[int]:
+        """Return how many steps of each optimizer were made until the memory was read."""
+        names = [mark[1] for mark in self.data["marks"]]
+        end = names.index("memory_read") if "memory_read" in names else len(names)
+        return Counter(mark[2] for mark in self.data["marks"][:end] if mark[1] == "step")
+
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
-        counts: dict[int, int] = {}
-        for mark in self.data["marks"]:
-            if mark[1] == "step":
-                counts[mark[2]] = counts.get(mark[2], 0) + 1
+        counts = Counter(mark[2] for mark in self.data["marks"] if mark[1] == "step")
         slowest = min(counts, key=lambda each: counts[each], default=None)
         steps: list[Step] = []
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []

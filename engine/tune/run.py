@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,9 @@ from typing import Any
 
 from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
+from ..machine.scratch import scratch_folder
+from ..provenance.parse import mig_profile
+from ..provenance.read import run_facts
 from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from ..search.boundary import boundary_of_search, with_current_size_note, with_note
 from ..search.reserve import edge_size, sizes_with_reserve
@@ -72,12 +74,14 @@ def tune(
     *,
     keep: Callable[[TuneResult], None] = lambda _: None,
     begin: Begin | None = None,
+    started_as: Mapping[str, Any] | None = None,
 ) -> TuneResult:
     """Find the largest batch size that is trained. Raises CommandUntunable and WorkloadFailed.
 
-    `begin` makes a start; left out, the spec's command is started.
+    `begin` makes a start; left out, the spec's command is started. `started_as`: `run_facts()` of a run whose key is
+    known before it starts; left out, they are read here.
     """
-    return _Tuning(spec, emit, keep, begin or partial(begin_command, spec)).run()
+    return _Tuning(spec, emit, keep, begin or partial(begin_command, spec), started_as or run_facts()).run()
 
 
 @dataclass
@@ -88,6 +92,7 @@ class _Tuning:
     emit: Emit
     keep: Callable[[TuneResult], None]
     begin: Begin
+    started_as: Mapping[str, Any]
     started: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.time)
     probes: list[Probe] = field(default_factory=list)
@@ -102,7 +107,7 @@ class _Tuning:
 
     def run(self) -> TuneResult:
         """Search, and say all that happens; the result."""
-        with tempfile.TemporaryDirectory(prefix="memorymark-rows-") as self.rows_folder:
+        with scratch_folder() as self.rows_folder:
             return self._run()
 
     def _run(self) -> TuneResult:
@@ -319,7 +324,10 @@ class _Tuning:
             raise CommandUntunable("other_device", f"the training ran on {self.device.kind}, not on {wanted}")
         armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
         versions = {"torch": armed[2], "python": trained.data["python"]}
-        self.environment = {**versions, **script_facts(self.spec.files, self.spec.directory), "batch": self.spec.batch}
+        script = {**script_facts(self.spec.files, self.spec.directory), "batch": self.spec.batch}
+        profile = mig_profile(self.device.name)
+        mig = {} if profile is None else {"gpu_mig_profile": profile}
+        self.environment = {**versions, **script, **mig, **self.started_as}
         self.say("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:

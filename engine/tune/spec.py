@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import SpecError
 from ..program import PROGRAM
-from ..spec import RunSpec, check_device_name, check_settings, check_start
+from ..spec import RunSpec, check_settings, check_start
+from ..training_spec import check_device_name
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
 """Placeholders of a command: the batch size of a start, and a fresh folder of that start."""

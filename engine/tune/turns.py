@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from statistics import fmean
+from statistics import fmean, median
 
 from ..errors import CommandUntunable, TimeIsUp
 from ..intervals import ENOUGH_ROUNDS, Interval, interval
 from ..result import Outcome, Probe, Purpose
 from ..speed.comparison import Comparison
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
+from ..speed_rounds import SpeedBlock, SpeedRound, Stage
 
 MOST_PAIRS = 12
 METHOD = (
@@ -75,11 +77,30 @@ class InTurns:
             ended = f"the time budget ended after {len(pairs)} of at least {ENOUGH_ROUNDS} pairs of starts"
         except CommandUntunable as error:
             ended = f"a start could not be timed: {error}"
-        return comparison_of(self.turns, ended, may_keep_today=may_keep_today, seconds=time.monotonic() - began)
+        found = comparison_of(self.turns, ended, may_keep_today=may_keep_today, seconds=time.monotonic() - began)
+        return replace(found, speed_rounds=tuple(self._rounds(len(pairs))))
 
     def probes(self, found: Comparison) -> list[Probe]:
-        """Return one for each size with a speed, and the step times of all of its starts."""
-        return [_timing(speed.value, [p for p in self.timed if p.batch_size == n]) for n, speed in found.speeds.items()]
+        """Return one for each size that was timed, with the step times of all of its starts.
+
+        Its speed is that of the comparison; without a verdict the mean of its steps stands, for what it is worth.
+        """
+        timed = [p for p in self.timed if p.timed_step_seconds and p.samples_per_second is not None]
+        by_size = {n: [p for p in timed if p.batch_size == n] for n in dict.fromkeys(p.batch_size for p in timed)}
+        return [_timing(found.speeds.get(n), starts) for n, starts in by_size.items()]
+
+    def _rounds(self, pairs: int) -> Iterator[SpeedRound]:
+        """Yield each pair of starts as the round of the comparison that it is."""
+        timed_steps = Counter[int]()
+        for pair in zip(self.timed[: 2 * pairs : 2], self.timed[1 : 2 * pairs : 2], strict=True):
+            blocks = []
+            for p in pair:
+                steps = len(p.timed_step_seconds)
+                micro_batches = round(_samples_of_a_step(p) / p.batch_size)
+                first_step, middle = timed_steps[p.batch_size], median(p.timed_step_seconds)
+                blocks.append(SpeedBlock(p.batch_size, middle, first_step, steps, micro_batches=micro_batches))
+                timed_steps[p.batch_size] += steps
+            yield SpeedRound(Stage.EVALUATION, sum(p.wall_seconds for p in pair), tuple(blocks))
 
     def _pair(self, today: int, other: int, *, today_first: bool) -> tuple[float, float]:
         speeds = {size: self._speed(size) for size in ((today, other) if today_first else (other, today))}
@@ -160,16 +181,17 @@ def _speeds(turns: Turns) -> dict[int, Interval]:
     return {today: own, other: Interval(min(others.low, value), value, max(others.high, value))}
 
 
-def _timing(samples_per_second: float, starts: Sequence[Probe]) -> Probe:
+def _timing(speed: Interval | None, starts: Sequence[Probe]) -> Probe:
     """Return the probe of a size that was timed by several starts."""
-    first = starts[0]
+    first, steps = starts[0], tuple(s for p in starts for s in p.timed_step_seconds)
+    samples_per_second = speed.value if speed else _samples_of_a_step(first) / fmean(steps)
     return Probe(
         first.batch_size,
         Outcome.FITS,
         Purpose.TIMING,
         fresh_process=True,
         step_seconds=_samples_of_a_step(first) / samples_per_second,
-        timed_step_seconds=tuple(s for p in starts for s in p.timed_step_seconds),
+        timed_step_seconds=steps,
         samples_per_second=samples_per_second,
         wall_seconds=sum(p.wall_seconds for p in starts),
     )

@@ -1,4 +1,7 @@
-"""Gives a training the batch size to be tried, in the one way that was chosen for it, and notes where it went."""
+"""Gives a training the batch size to be tried, in the one way that was chosen for it, and notes where it went.
+
+Also keeps the Trainer of Hugging Face from uploading: a start is no training that anybody wants to find on a hub.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,15 @@ def goes_to_loaders(watched: Any, torch: Any) -> None:
 
 
 def goes_to_arguments(watched: Any, module: Any) -> None:
-    """Have the arguments of a Hugging Face Trainer hold the batch size to be tried."""
+    """Have the arguments of a Hugging Face Trainer upload nothing, and where wanted hold the batch size to be tried."""
     check = module.TrainingArguments.__post_init__
 
     def checked(arguments: Any) -> None:
-        watched.mark("batch_size_set", "TrainingArguments", arguments.per_device_train_batch_size)
-        arguments.per_device_train_batch_size = watched.settings["batch_size"]
-        arguments.auto_find_batch_size = False
+        arguments.push_to_hub = False
+        if watched.settings["batch"] == "hf":
+            watched.mark("batch_size_set", "TrainingArguments", arguments.per_device_train_batch_size)
+            arguments.per_device_train_batch_size = watched.settings["batch_size"]
+            arguments.auto_find_batch_size = False
         check(arguments)
 
     module.TrainingArguments.__post_init__ = checked

@@ -1,7 +1,7 @@
 """Shortens a training to what its memory hangs on: the largest batches of its data, its evaluation, its checkpoints.
 
 Used by `memorymark_watch.py` for a whole run only. Each pass of a DataLoader over its data begins with a batch of the
-largest rows. That of the training goes on with ordinary and largest ones in turns, gives the short last batch, and ends
+largest rows. That of the training goes on with ordinary ones among the largest, gives the short last batch, and ends
 there: so the script comes to its evaluation, its checkpoint and its next epoch after a few steps. That of an evaluation
 goes on for a while, since it may keep the outputs of all its batches. A pass never has more batches than the script's
 own: each of largest rows takes the place of one that was drawn.
@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Sized
 from contextlib import nullcontext
 from itertools import cycle, islice
+from math import isqrt
 from typing import Any
 
 from memorymark_rows import attributes_restored, largest_rows, length_of
@@ -33,6 +34,11 @@ class Pass:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
         self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
 
+    def is_one_batch_of_training(self, watched: Any) -> bool:
+        """Whether it was left after one batch that was trained, as by `next(iter(loader))`."""
+        is_left = self.drawn == 1 and not self.is_over
+        return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
+
 
 class Data:
     """One data set: how it is told from others, its largest rows, and what is noted of it.
@@ -43,6 +49,7 @@ class Data:
     def __init__(self, dataset: Any) -> None:
         self.is_same = same_as(dataset)
         self.known: Any = None
+        self.rows_given = 0
         self.noted: dict[str, Any] = {}
 
 
@@ -65,6 +72,15 @@ def rows_of_a_batch(torch: Any, batches: Any) -> int | None:
         if (batches := getattr(batches, "batch_sampler", None)) is None:
             return None
     return int(batches.batch_size) // parts
+
+
+def is_for_largest(number: int) -> bool:
+    """Whether the batch of this number in a pass is one of the largest rows: all but those of numbers 1, 3, 6, 10, 15.
+
+    Not every second one: a script that accumulates two batches, or makes a step of its second optimizer with every
+    second one, would meet the largest in one of these places only. Gaps that grow fall in step with no script.
+    """
+    return number == 0 or isqrt(8 * number + 1) ** 2 != 8 * number + 1
 
 
 class Epoch:
@@ -113,6 +129,8 @@ class Epoch:
         now = iterator.__dict__.get("memorymark_pass")
         if self.first is None and before is not None and watched.forwards > before.forwards:
             self.first = before
+        if now is None and before is not None and before.is_one_batch_of_training(watched):
+            self.data[before.data].noted["is_trained"] = True
         if now is None:
             now = self.latest = iterator.memorymark_pass = Pass(self.number_of(iterator._dataset), watched)
             if self.first is not None and now.data == self.first.data and self.steps_at_second is None:
@@ -127,7 +145,7 @@ class Epoch:
             now.is_over = self.has_cut = True
             self.noted["is_evaluation_cut"] |= is_evaluation
             return self.short_batch(iterator)
-        is_largest = now.drawn % 2 == 0 and not is_evaluation
+        is_largest = is_for_largest(now.drawn) and not is_evaluation
         if is_largest:
             self.know(iterator, now.data)
         try:
@@ -169,14 +187,20 @@ class Epoch:
     def largest_batch(self, iterator: Any, now: Pass, drawn: Any) -> Any:
         """Return a batch of the largest rows in place of the one that was drawn, where they are known and differ."""
         data, batches = self.data[now.data], iterator._index_sampler
-        if not data.known["rows"] or data.known["largest"] == data.known["smallest"]:
+        is_of_one_size = data.known.get("largest") == data.known.get("smallest") and not data.known.get("collated")
+        if not data.known["rows"] or is_of_one_size:
             return drawn
         if now.drawn > 1 and now.drawn == length_of(batches):
             return drawn  # the last one may be shorter
         size, sampler = rows_of_a_batch(self.torch, batches), getattr(batches, "sampler", None)
         size = min(size or 0, data.known["count"], length_of(sampler) or data.known["count"])
         try:
-            return self.fetch(iterator, list(islice(cycle(data.known["rows"]), size)))
+            leading = data.known["leading"]
+            at = data.rows_given % leading if size < leading else 0  # a few rows at a time, but all in the end
+            batch = self.fetch(iterator, list(islice(cycle(data.known["rows"]), at, at + size)))
+            data.rows_given += size
+            data.noted["leading_given"] = min(data.rows_given, leading)
+            return batch
         except Exception as error:  # noqa: BLE001 - the script may be right to refuse these rows together
             problem = f"no batch could be made of its largest rows: {type(error).__name__}: {error}"[:200]
             data.known["rows"] = []
@@ -200,7 +224,14 @@ class Epoch:
         name = f"{os.environ.get('RANK', '0')}-{number}.json"
         path = os.path.join(settings["rows_folder"], name)
         is_watched = self.watched.profile is not None
-        return largest_rows(self.torch, dataset, path, settings["look_through_seconds"], in_thread=is_watched)
+        return largest_rows(
+            self.torch,
+            dataset,
+            path,
+            settings["look_through_seconds"],
+            collate=iterator._collate_fn,
+            in_thread=is_watched,
+        )
 
     def fetch(self, iterator: Any, rows: Any) -> Any:
         """Return the batch of these rows, made as the loader makes its own."""

@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -17,11 +17,14 @@ from typing import Any
 SEEN_AGAIN = 3  # rows that are read twice: random ones have no largest
 FIRST_ROWS = 1_000  # from their time it is known whether all rows can be looked through
 KEPT_ROWS = 65_536
+COLLATED_ROWS = 4_096  # the longest texts, whose tokens are counted
 NESTED = 8  # data sets within each other, as torch's Subset
 
 
-def largest_rows(torch: Any, dataset: Any, kept: str, seconds: float, *, in_thread: bool = True) -> Any:
-    """Return what is known of the rows of `dataset`, the largest first.
+def largest_rows(
+    torch: Any, dataset: Any, kept: str, seconds: float, *, collate: Any = None, in_thread: bool = True
+) -> Any:
+    """Return what is known of the rows of `dataset`, the largest first. `collate` makes a batch of a list of rows.
 
     The first start looks them through and keeps the answer in the file `kept`: later starts must train the same
     rows, or two sizes would prove no boundary. Where a profiler runs this is done `in_thread`, a thread of its own that
@@ -38,11 +41,11 @@ def largest_rows(torch: Any, dataset: Any, kept: str, seconds: float, *, in_thre
     answers: list[Any] = []
     with attributes_restored(dataset):
         if in_thread:
-            thread = threading.Thread(target=lambda: answers.append(_look_through(dataset, seconds)))
+            thread = threading.Thread(target=lambda: answers.append(_look_through(dataset, seconds, collate)))
             thread.start()
             thread.join()
         else:
-            answers.append(_look_through(dataset, seconds))
+            answers.append(_look_through(dataset, seconds, collate))
     for restore, state in states:
         restore(state)
     with open(kept + ".partial", "w") as file:
@@ -77,16 +80,21 @@ def length_of(value: Any) -> int | None:
         return None
 
 
-def _look_through(dataset: Any, seconds: float) -> dict[str, Any]:
+def _look_through(dataset: Any, seconds: float, collate: Any) -> dict[str, Any]:
     """Return the rows, how many were looked through, and the largest of them; `problem` where that is impossible."""
     began = time.monotonic()
+
+    def shapes(row: int) -> list[tuple[int, ...]]:
+        return shapes_of(dataset[row])
+
     try:
         count = len(dataset)
-        totals, largest = _totals(dataset, range(min(count, FIRST_ROWS)), began + seconds)
+        totals, largest = _totals(shapes, range(min(count, FIRST_ROWS)), began + seconds)
         a_row = (time.monotonic() - began) / max(len(totals), 1)
         stride = -(-(count - len(totals)) * a_row // seconds) or 1  # every row, or evenly spread as many as time allows
-        rest, more = _totals(dataset, range(len(totals), count, int(stride)), began + 2 * seconds)
+        rest, more = _totals(shapes, range(len(totals), count, int(stride)), began + 2 * seconds)
         again = {row: sum(elements(dataset[row])) for row, _ in zip(totals, range(SEEN_AGAIN), strict=False)}
+        is_text = count > 0 and has_text(dataset[0])
     except Exception as error:  # noqa: BLE001 - the data set is the user's: any class of error, and it is said
         return {
             "problem": f"{type(error).__name__}: {error}"[:200],
@@ -99,31 +107,68 @@ def _look_through(dataset: Any, seconds: float) -> dict[str, Any]:
     totals |= rest
     for field, found in more.items():
         largest[field] = max(found, largest.get(field, (0, 0)))
-    first = list(dict.fromkeys(row for _, row in largest.values()))  # of each of a row's parts the largest
-    rows = [*first, *(row for row in heapq.nlargest(KEPT_ROWS, totals, key=totals.__getitem__) if row not in first)]
-    return {
+    rows, leading = _ordered(totals, largest)
+    known = {
         "count": count,
         "looked": len(totals),
         "seconds": time.monotonic() - began,
         "largest": max(totals.values(), default=0),
         "smallest": min(totals.values(), default=0),
         "rows": rows,
+        "leading": leading,
+        "is_text": is_text,
     }
+    return known | _ordered_by_collated(dataset, collate, rows, seconds / 2) if is_text and collate else known
 
 
-def _totals(dataset: Any, rows: range, until: float) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+def _ordered(totals: dict[int, int], largest: dict[int, tuple[int, int]]) -> tuple[list[int], int]:
+    """Return the rows, the largest first, and how many lead: the one of most elements, and of each part the largest."""
+    order = heapq.nlargest(KEPT_ROWS, totals, key=totals.__getitem__)
+    leading = list(dict.fromkeys([*order[:1], *(row for _, row in largest.values())]))
+    return [*leading, *(row for row in order if row not in leading)], len(leading)
+
+
+def _ordered_by_collated(dataset: Any, collate: Any, rows: list[int], seconds: float) -> dict[str, Any]:
+    """Order the first of `rows` by what `collate` makes of each alone: of texts the tokens; nothing where it cannot.
+
+    A text of many characters may have few tokens. `is_text` stays where the script makes tokens of a whole batch later.
+    """
+    try:
+        is_text = has_text(collate([dataset[rows[0]]]))
+        totals, largest = _totals(
+            lambda row: shapes_of(collate([dataset[row]])), rows[:COLLATED_ROWS], time.monotonic() + seconds
+        )
+    except Exception:  # noqa: BLE001 - the user's collate function may refuse one row alone; then characters decide
+        return {}
+    first, leading = _ordered(totals, largest)
+    others = [row for row in rows if row not in totals]
+    return {"rows": [*first, *others], "leading": leading, "is_text": is_text, "collated": len(totals)}
+
+
+def _totals(
+    shapes: Callable[[int], list[tuple[int, ...]]], rows: Iterable[int], until: float
+) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
     """Return the elements of each row by its number, and of each part and dimension the largest with its row."""
     totals: dict[int, int] = {}
     largest: dict[int, tuple[int, int]] = {}
     for row in rows:
-        shapes = shapes_of(dataset[row])
-        totals[row] = sum(map(prod, shapes))
-        for field, size in enumerate(size for shape in shapes for size in (prod(shape), *shape)):
+        found = shapes(row)
+        totals[row] = sum(map(prod, found))
+        for field, size in enumerate(size for shape in found for size in (prod(shape), *shape)):
             if size > largest.get(field, (-1, 0))[0]:
                 largest[field] = (size, row)
         if time.monotonic() > until:
             break
     return totals, largest
+
+
+def has_text(value: Any) -> bool:
+    """Return whether a row or a batch has a text in it."""
+    if isinstance(getattr(value, "shape", None), tuple):
+        return False
+    if callable(getattr(value, "values", None)):
+        return any(map(has_text, value.values()))
+    return isinstance(value, (str, bytes)) or (isinstance(value, (list, tuple)) and any(map(has_text, value)))
 
 
 def elements(value: Any) -> list[int]:

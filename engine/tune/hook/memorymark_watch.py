@@ -49,6 +49,9 @@ class Watch:
         optim, loaders = import_module("torch.optim.optimizer"), import_module("torch.utils.data.dataloader")
         modules, self.torch = torch.nn.modules.module, torch
         self.mark("armed", torch.__version__, sys.argv)
+        folder = self.settings["folder"]
+        if len(folder) < 80:  # a socket's path has at most 104 bytes; workers that are killed do not remove theirs
+            import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
 
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:

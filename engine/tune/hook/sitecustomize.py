@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import sys
-from functools import partial
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -45,21 +44,24 @@ def run_the_users_own() -> None:
 
 
 def watch() -> None:
-    import memorymark_batch as batch
     import memorymark_watch
 
     watched = memorymark_watch.begin(json.loads(os.environ["MEMORYMARK_HOOK"]))
-    if watched.settings["batch"] == "function":
+    way = watched.settings["batch"]
+    if way == "function":
         return  # `memorymark_step.py` begins when the function's module has been imported
+
+    def batch() -> Any:
+        return importlib.import_module("memorymark_batch")
 
     def arm(torch: Any) -> None:
         watched.arm(torch)
-        if watched.settings["batch"] == "dataloader":
-            batch.goes_to_loaders(watched, torch)
+        if way == "dataloader":
+            batch().goes_to_loaders(watched, torch)
 
-    actions = {"torch": arm}
-    if watched.settings["batch"] == "hf":
-        actions["transformers.training_args"] = partial(batch.goes_to_arguments, watched)
+    if way == "steps":
+        batch()  # `memorymark.steps` looks whether it is there
+    actions = {"torch": arm, "transformers.training_args": lambda module: batch().goes_to_arguments(watched, module)}
     sys.meta_path.insert(0, AfterImport(actions))
 
 
