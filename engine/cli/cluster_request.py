@@ -1,0 +1,112 @@
+"""PURE: the lines that request a card from a scheduler, for `fit --as slurm` and `fit --as k8s`.
+
+Names of cards differ from cluster to cluster. The default is what the scheduler's own detection makes of the name that
+the driver gives: Slurm with AutoDetect=nvml writes it in lower case with underscores, and the GPU feature discovery of
+Kubernetes with hyphens. Each request says how to check it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..estimate.mig import Slice
+from ..units import GIB, format_bytes
+
+SLURM, KUBERNETES = "slurm", "k8s"
+NVIDIA = "nvidia"
+
+
+@dataclass(frozen=True, slots=True)
+class CardChoice:
+    """The recommended card with what is known of the training on it.
+
+    `driver_names` are what the driver calls such a card, `basis` says in a sentence how the answer is known, and
+    `type_name` is what the cluster calls the card in Slurm, where the person said so.
+    """
+
+    name: str
+    vendor: str
+    driver_names: tuple[str, ...]
+    total_bytes: int
+    basis: str
+    host_bytes: int
+    is_host_assumed: bool = True
+    slice: Slice | None = None
+    type_name: str | None = None
+
+
+def request_lines(choice: CardChoice, scheduler: str) -> list[str]:
+    """Return the lines to paste, with comments that say what they rest on and what to check."""
+    return (_slurm if scheduler == SLURM else _kubernetes)(choice)
+
+
+def _slurm(choice: CardChoice) -> list[str]:
+    lines = [f"# {choice.basis}"]
+    name = choice.type_name or _slurm_type(choice)
+    if name is None:
+        lines += ["# The cluster's name for this card is not known: any card is requested. Check: sinfo -o %G"]
+    elif choice.type_name is None:
+        lines += ["# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G"]
+    lines += _assumed_host_memory(choice, "--mem")
+    lines += [f"#SBATCH --gres=gpu:{name}:1" if name else "#SBATCH --gres=gpu:1"]
+    lines += [f"#SBATCH --mem={_gib(choice.host_bytes)}G"]
+    if choice.slice is not None:
+        lines += [
+            f"# {_describe_slice(choice.slice)} Instead of the line with --gres:",
+            f"# #SBATCH --gres=gpu:{name}_{choice.slice.profile}:1",
+        ]
+    return lines
+
+
+def _kubernetes(choice: CardChoice) -> list[str]:
+    product = choice.driver_names[0].replace(" ", "-") if choice.driver_names and choice.vendor == NVIDIA else None
+    lines = [f"# {choice.basis}"]
+    if product:
+        lines += ["# Check the label: kubectl get nodes -L nvidia.com/gpu.product"]
+        if others := [name.replace(" ", "-") for name in choice.driver_names[1:]]:
+            lines += [f"# Other names of this card: {', '.join(others)}"]
+    else:
+        lines += [
+            "# The label of this card is not known: any card is requested. Check: kubectl get nodes --show-labels"
+        ]
+    lines += _assumed_host_memory(choice, "memory")
+    if choice.slice is not None:
+        lines += [
+            f"# {_describe_slice(choice.slice)} Instead of {choice.vendor}.com/gpu, with the MIG strategy “mixed”:",
+            f"#   nvidia.com/mig-{choice.slice.profile}: 1",
+        ]
+    lines += ["spec:"]
+    if product:
+        lines += ["  nodeSelector:", f"    nvidia.com/gpu.product: {product}"]
+    return [
+        *lines,
+        "  containers:",
+        "    - name: training",
+        "      resources:",
+        "        requests:",
+        f"          memory: {_gib(choice.host_bytes)}Gi",
+        "        limits:",
+        f"          {choice.vendor}.com/gpu: 1",
+    ]
+
+
+def _slurm_type(choice: CardChoice) -> str | None:
+    """Write the driver's name as Slurm's detection does; None where there is none, or another detection."""
+    if choice.vendor != NVIDIA or not choice.driver_names:
+        return None
+    return choice.driver_names[0].lower().replace(" ", "_")
+
+
+def _describe_slice(part: Slice) -> str:
+    return f"A MIG slice {part.profile} is enough: it has at least {format_bytes(part.usable_bytes)}."
+
+
+def _assumed_host_memory(choice: CardChoice, option: str) -> list[str]:
+    if not choice.is_host_assumed:
+        return []
+    return [f"# {option} is an assumption: as much host memory as the card has. --host-memory SIZE changes it."]
+
+
+def _gib(size_bytes: int) -> int:
+    """Round up to whole GiB."""
+    return -(-size_bytes // GIB)
