@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
+from ..advice.document import advise, basis_of_result
+from ..advice.text import short_lines
 from ..memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
 from ..progress import PHASE_LABELS
 from ..result import CPU_COUNTS_TENSORS, Point, Probe, Purpose, Reason, RecommendedBy, RunResult
@@ -11,6 +13,7 @@ from ..search.does_not_fit import describe_need, refusing_probe, suggestions
 from ..search.reserve import allowed_bytes
 from ..spec import RunSpec
 from ..units import GIB, format_bytes
+from .refused import change_lines_after
 
 RULE = "=" * 60
 ENTRIES_SHOWN = 3
@@ -184,13 +187,24 @@ def details(result: RunResult) -> str:
         f"timing {timings.timing_seconds:.1f} s, what filled it {timings.explaining_seconds:.1f} s"
     )
     lines = [certificate(result), *_certificate_limits(result), *filled_lines(result.memory_breakdown)]
-    lines += [*_ways_to_fit(result), *_estimated(result)]
+    lines += [*_ways_to_fit(result), *change_lines_after(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
     lines += [_point_line(name, point) for name, point in points if point is not None]
-    lines += _speed_lines(result)
+    lines += [*_samples_of_a_step(result), *_speed_lines(result), *_advice_lines(result)]
     return "\n".join([*lines, f"Took {timings.total_seconds:.1f} s in {timings.processes} processes: {spent}."])
+
+
+def _advice_lines(result: RunResult) -> list[str]:
+    """Return what keeps a global batch, for a model of the catalogue; nothing where no size is recommended."""
+    points = (result.largest, result.fastest, result.recommended, result.current)
+    is_measurable = result.speed is not None and result.speed.is_measurable
+    spec = result.spec.to_dict()
+    basis = basis_of_result(
+        spec, result.device, result.recommended, result.probes, points, is_speed_measurable=is_measurable
+    )
+    return [] if basis is None or not isinstance(result.spec, RunSpec) else short_lines(advise(basis))
 
 
 def filled_lines(breakdown: MemoryBreakdown | None) -> list[str]:
@@ -239,6 +253,15 @@ def _point_line(name: str, point: Point) -> str:
     if point.samples_per_second_low is not None and point.samples_per_second_high is not None:
         speed += f" [{point.samples_per_second_low:.1f}, {point.samples_per_second_high:.1f}]"
     return f"{name + ':':<13}{point.batch_size:>6}  {memory:>10}  {speed}"
+
+
+def _samples_of_a_step(result: RunResult) -> list[str]:
+    """Return the global batch where gradients are accumulated: speeds count all its samples."""
+    spec, point = result.spec, result.recommended
+    if not isinstance(spec, RunSpec) or spec.accumulation_steps == 1 or point is None:
+        return []
+    total = spec.accumulation_steps * point.batch_size
+    return [f"An optimizer step: {spec.accumulation_steps} x {point.batch_size} = {total} samples."]
 
 
 def _speed_lines(result: RunResult) -> list[str]:

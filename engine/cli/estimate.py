@@ -4,6 +4,8 @@
     python -m engine estimate bert --gpu all           every card of the catalogue, from one trace
     python -m engine estimate bert --gpu cpu           for a CPU, with a memory limit
     python -m engine estimate bert --memory 24GiB      a card of that total
+    python -m engine estimate bert --gpu t4 --batch-size 128 --what-to-change   the smallest change with which 128 fits
+    python -m engine estimate bert --gpu a10 --frontier 128,256,512   length x batch, and a budget of tokens
     python -m engine estimate --spec JSON --gpu a10 --events   JSON lines (what the portal reads)
 
 Nothing is measured and no device is used: every figure is a prediction, and labelled as such.
@@ -20,14 +22,19 @@ from typing import Any
 from ..errors import EngineError, SpecError
 from ..estimate import calibration, gpus
 from ..estimate.answers import Answers, ignore_event
+from ..estimate.frontier import sizes_in
 from ..estimate.gpus import Gpu
 from ..estimate.hidden_devices import devices_hidden
+from ..estimate.what_to_change import Scope
 from ..program import PROGRAM, with_program
 from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
 from ..units import parse_bytes
+from ..worker.counted import counted
+from .change_table import change_lines
 from .console import filled_lines
 from .estimate_table import table
-from .options import add_settings, settings_given, spec_of
+from .frontier import frontier_lines, frontiers
+from .options import add_config, add_settings, settings_given, spec_of
 from .output import print_json
 
 EXIT_INTERRUPTED = 130
@@ -52,14 +59,40 @@ def main(arguments: list[str]) -> int:
 def _estimate(options: argparse.Namespace) -> int:
     spec, cards = _spec(options), _cards(options)
     emit = print_json if options.events else _warn
-    answers = Answers(spec, expandable_segments=options.expandable_segments, emit=emit)
-    estimates = answers.of(cards, _batch_sizes(options))
+
+    def say(text: str) -> None:
+        emit({"event": "log", "seconds": 0.0, "level": "info", "message": text})
+
+    spec = counted(spec, say)
+    sizes = sizes_in(options.frontier) if options.frontier is not None else []
+    if sizes and not options.events:
+        return _frontier(spec, cards, sizes, options)
+    answers = Answers(spec, emit=emit)
+    scope = Scope(options.what_to_change) if options.what_to_change else None
+    estimates = answers.of(cards, _batch_sizes(options), scope, sizes)
+    changes = answers.what_to_change
     if options.json:
         documents = [made.to_dict() for made in estimates]
+        if changes is not None:
+            documents[0]["what_to_change"] = changes.to_dict()
         print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
     elif not options.events:
         sys.stdout.write(table(estimates, options.batch_size))
         sys.stdout.writelines(f"{line}\n" for made in estimates for line in filled_lines(made.breakdown))
+        sys.stdout.writelines(f"{line}\n" for line in (change_lines(changes) if changes is not None else ()))
+    return 0
+
+
+def _frontier(spec: RunSpec, cards: Sequence[Gpu | None], sizes: Sequence[int], options: argparse.Namespace) -> int:
+    """Estimate the surface of length and batch, and print it."""
+    if options.batch_size is not None or options.what_to_change is not None:
+        raise SpecError("frontier", "takes no --batch-size and no --what-to-change")
+    made = frontiers(spec, cards, sizes, emit=_warn)
+    if options.json:
+        documents = [each.to_dict() for each in made]
+        print_json(documents if len(cards) > 1 else documents[0])
+    else:
+        sys.stdout.writelines(f"{line}\n" for each in made for line in frontier_lines(each))
     return 0
 
 
@@ -112,6 +145,8 @@ def _batch_sizes(options: argparse.Namespace) -> tuple[int, ...]:
 def _warn(event: dict[str, Any]) -> None:
     if event["event"] == "log":
         sys.stderr.write(f"{event['message']}\n")
+    elif event["event"] == "stage" and event["stage"].startswith("change "):
+        sys.stderr.write(f"{event['seconds']:7.1f}s  {event['stage']}\n")
     else:
         ignore_event(event)
 
@@ -127,10 +162,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--gpu", metavar="ID", help="a card of the catalogue, several with commas, all, or cpu")
     add("--memory", metavar="SIZE", help="an unnamed card with this total memory: 24GiB")
     add("--batch-size", type=int, metavar="N", help="also the memory of exactly N samples")
+    add(
+        "--what-to-change",
+        nargs="?",
+        choices=list(Scope),
+        const=Scope.SINGLE,
+        help="the smallest changes with which that batch size fits; each is estimated. first: stop at the first one; "
+        "single (the default): each setting by itself, pairs only if none is enough; grid: all combinations",
+    )
+    frontier = "sizes of the input: the largest batch at each, and a budget of tokens (or pixels) a batch"
+    add("--frontier", metavar="SIZES", help=frontier)
     add_settings(parser)
+    add_config(parser)
     add("--memory-limit", metavar="SIZE", help="memory that training may use: 20GiB")
     add("--max", type=int, metavar="N", dest="max_batch_size", help="largest batch size to consider")
-    add("--expandable-segments", action="store_true", help="PYTORCH_ALLOC_CONF=expandable_segments:True")
     add(
         "--calibration",
         type=Path,

@@ -63,7 +63,7 @@ def _where(at: EstimateAt) -> str:
 def _notes(estimates: Sequence[Estimate]) -> list[str]:
     first, known = estimates[0], estimates[0].known_error
     versions = ", ".join(f"{name} {version}" for name, version in first.versions.items() if version)
-    error = "Known error: never compared with a measurement for this family on this kind of device."
+    error = "Known error: never compared with a measurement for such a training on this kind of device."
     if known is not None:
         text = f"median {known.typical_fraction:.1%}, worst {known.worst_fraction:.1%} in {known.runs} comparisons"
         error = f"Known error of this family: {text} ({known.source})."
@@ -72,9 +72,14 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
         f"Safe: would still fit with {first.margin_fraction:.1%} more memory than predicted.",
         error,
         f"Method: {_METHODS[first.method]}{_because(first)}; {calibrated}; {versions}.",
-        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it on the card: {PROGRAM} {first.spec.model}",
+        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it on the card: {PROGRAM} {_given(first.spec)}",
     ]
 
 
 def _because(made: Estimate) -> str:
     return f", because {made.approximate_because}" if made.approximate_because else ""
+
+
+def _given(spec: RunSpec) -> str:
+    """Return how a command line names what is trained."""
+    return spec.model if spec.config is None else f"--config FILE --task {spec.task}"

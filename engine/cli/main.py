@@ -6,21 +6,28 @@
     python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
     python -m engine tune -- python train.py --batch-size {batch_size}   the same of your own training command
     python -m engine estimate bert --gpu a10         predict it for a card, or --gpu all, with no GPU at hand
+    python -m engine fit bert --batch-size 64 --as slurm   which cards train it, and the request for one; or k8s
+    python -m engine --config config.json --task text-generation   a model of your own config; estimate too
+    python -m engine advise result.json              what to paste: exact global batch, learning rate, code
+    python -m engine check result.json --baseline main.json   stop a pipeline where a training got worse
     python -m engine gpus [--json]                   the cards that can be estimated for
     python -m engine calibrate [device] [--json]     measure a card's own constants, for estimates
     python -m engine devices [--json]                what this machine can measure on
     python -m engine models [--json]                 what can be measured
+    python -m engine sync memorymark-runs/           send kept runs to a portal, see --report-to
     python -m engine --version                       of MemoryMark
-    python -m engine --validate [model]              eager against torch.compile
-    python -m engine --validate-backward [model]     forward only against forward + backward
+    python -m engine validate bert --precision bf16  is the backward pass in the figures, are its gradients right
+    python -m engine validate bert --check compile   does torch.compile train the same, and faster
+    python -m engine --validate [model]              the second for bert, gpt2 and resnet, or for this model
+    python -m engine --validate-backward [model]     the first
 
 `--resume -` reads the probes of an interrupted attempt from standard input; `--result-file` also writes the result
 to a file, in case the reader of the output dies. docs/api.md describes both, and every event.
 
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1 (or at the size of --fits),
 4 device not available, or held by others, 5 time budget spent, 6 pretrained weights not available, 7 cannot be
-estimated, 9 a command that cannot be tuned, 130 interrupted, 141 nobody reads the output any more (as after
-`| head -1`), 143 stopped by SIGTERM.
+estimated, or of `check` a regression, 8 `sync` could not bring everything, 9 a command that cannot be tuned,
+130 interrupted, 141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -37,12 +44,17 @@ from ..program import MODELS_NEED, not_installed
 from .output import run_command
 
 COMMANDS = {
+    "advise": "advise",
     "calibrate": "calibrate",
+    "check": "check",
     "devices": "listings",
     "estimate": "estimate",
+    "fit": "fit",
     "gpus": "gpus",
     "models": "listings",
+    "sync": "sync",
     "tune": "tune",
+    "validate": "validate",
 }
 """The module of each command; any other word is a model to measure."""
 

@@ -7,25 +7,28 @@ import json
 import math
 import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import DeviceBusy, EngineError, SpecError
+from ..errors import EngineError, SpecError
 from ..estimate.calibration import Calibration
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM, with_program
 from ..result import RunResult
-from ..result_file import write_result
 from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
 from ..spec import RunSpec, memory_limit_bytes
+from ..validation import spec as validation
+from ..worker.counted import counted
 from .console import Console, check_answer, details, filled_lines, summary
 from .exit_status import exit_status
-from .options import WAIT_REMEDY, add_search_options, add_settings, settings_given, spec_of
-from .output import print_json
+from .options import add_config, add_search_options, add_settings, settings_given, spec_of
+from .output import print_failure, print_json
+from .refused import change_lines_after
+from .reporting import MEASUREMENT, Reported, Reporting, add_report_options
 
 VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 
@@ -39,36 +42,56 @@ def measure_command(arguments: list[str], *, description: str) -> int:
             return _validate(options)
         return _measure(options)
     except EngineError as error:
-        if options.events:
-            seconds = round(time.monotonic() - started, 3)
-            print_json({"event": "error", "seconds": seconds, "error": error.to_dict()})
-        remedy = WAIT_REMEDY if isinstance(error, DeviceBusy) else ""
-        sys.stderr.write(f"error: {error}{remedy}\n")
-        return error.exit_status
+        return print_failure(error, started=started, events=options.events)
 
 
 def _measure(options: argparse.Namespace) -> int:
+    reporting = Reporting(options)
     spec = spec_of(_given(options), options.spec)
     if options.events or options.json:
         emit = print_json if options.events else Console(sys.stderr)
-        keep = partial(_keep, options.result_file)
-        result = _measured(spec, options, emit, earlier=_earlier(options), keep=keep)
-        if options.json:
-            print_json(result.to_dict())
+        spec = counted(spec, _saying(emit))
+        earlier = _earlier(options)
+        with reporting.run(MEASUREMENT, spec, emit) as run:
+            result = _measured(spec, options, run, earlier=earlier)
+            if options.json:
+                print_json(result.to_dict())
     else:
         _refuse_tools_options(options)
-        result = _measured(spec, options, Console(sys.stdout))
-        if spec.check_batch_size is None:
-            print(f"\n{details(result)}\n\n{summary(result)}")
-        else:
-            print("\n".join([check_answer(result), *filled_lines(result.memory_breakdown)]))
+        emit = Console(sys.stdout)
+        spec = counted(spec, _saying(emit))
+        with reporting.run(MEASUREMENT, spec, emit) as run:
+            result = _measured(spec, options, run)
+            _print_for_people(spec, result)
     return exit_status(result)
 
 
-def _measured(spec: RunSpec, options: argparse.Namespace, emit: Emit, **others: Any) -> RunResult:
-    calibration, hold = _calibration(options), _hold(options, emit)
-    parts = {"estimates": options.estimates, "explains": options.explains}
-    return measure(spec, emit, calibration=calibration, hold=hold, **parts, **others)
+def _measured(
+    spec: RunSpec, options: argparse.Namespace, run: Reported, earlier: EarlierAttempt | None = None
+) -> RunResult:
+    return measure(
+        spec,
+        run.emit,
+        earlier=earlier,
+        keep=lambda result: run.keep(exit_status(result), result),
+        estimates=options.estimates,
+        explains=options.explains,
+        calibration=_calibration(options),
+        hold=_hold(options, run.emit),
+        started_as=run.started_as,
+    )
+
+
+def _print_for_people(spec: RunSpec, result: RunResult) -> None:
+    if spec.check_batch_size is None:
+        print(f"\n{details(result)}\n\n{summary(result)}")
+    else:
+        filled = filled_lines(result.memory_breakdown)
+        print("\n".join([check_answer(result), *filled, *change_lines_after(result)]))
+
+
+def _saying(emit: Emit) -> Callable[[str], None]:
+    return lambda text: emit({"event": "log", "seconds": 0.0, "level": "info", "message": text})
 
 
 def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
@@ -105,11 +128,6 @@ def _calibration(options: argparse.Namespace) -> Calibration | None:
     return None if options.calibration is None else Calibration.read(options.calibration)
 
 
-def _keep(path: Path | None, result: RunResult) -> None:
-    if path is not None:
-        write_result(path, exit_status(result), result)
-
-
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings named on the command line."""
     if options.device_name and options.device and options.device_name != options.device:
@@ -123,19 +141,18 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from ..measurement.device import facts_of  # imports torch
     from . import validate
 
     is_backward = options.validate_backward is not None
     if options.json or options.events or options.spec:
-        raise SpecError("validate", "prints rows; it takes no --json, --events or --spec")
+        raise SpecError("validate", f"prints rows; `{PROGRAM} validate` takes --json, --events and --spec")
     _refuse_tools_options(options)
     model = (options.validate_backward if is_backward else options.validate) or options.model
-    specs = [RunSpec(**{**_given(options), "model": each}) for each in ((model,) if model else VALIDATED_MODELS)]
-    check = validate.backward if is_backward else validate.compiled
-    hold = _hold(options, Console(sys.stderr))
-    with nullcontext() if hold is None else hold(facts_of(specs[0].device)):
-        return check(specs, print)
+    given = {name: value for name, value in _given(options).items() if name in validation.SETTINGS}
+    check = validation.BACKWARD if is_backward else validation.COMPILE
+    models = (given["model"],) if "config" in given else (model,) if model else VALIDATED_MODELS
+    specs = [validation.ValidationSpec(**{**given, "model": m}, check=check) for m in models]
+    return validate.validate_each(specs, options)
 
 
 def _parser(description: str) -> argparse.ArgumentParser:
@@ -148,6 +165,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
     add("--device", help="the same, as an option")
     add_settings(parser)
+    add_config(parser)
     add_search_options(parser)
     add("--fits", type=int, metavar="N", dest="check_batch_size", help="only run N: exit 0 if it trains, 3 if not")
     add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
@@ -160,6 +178,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--no-breakdown", action="store_false", dest="explains", help="do not find out what filled the memory")
     add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
     add("--calibration", type=Path, metavar="FILE", help="output of `calibrate --json`, for the estimate")
+    add_report_options(parser)
     checks = parser.add_mutually_exclusive_group()
     checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
     checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")

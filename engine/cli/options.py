@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
+from ..catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..errors import SpecError
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS, RunSpec
@@ -14,10 +16,37 @@ WAIT_REMEDY = "; --wait-for-device waits until it is free"
 """What helps where the device is busy."""
 
 
+OF_CONFIG = ("config", "task", "config_parameters")
+"""Settings of a config of one's own, which a command line takes as a file."""
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a model that a config.json describes."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a Hugging Face config.json, in place of a model")
+    parser.add_argument("--task", help=f"what a model of that config is trained for: {', '.join(TASKS)}")
+
+
+def config_given(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the config named on the command line; empty without one."""
+    if options.config is None:
+        return {} if options.task is None else {"task": options.task}
+    if options.model is not None:
+        raise SpecError("config", f"stands in place of a model; leave out {options.model}")
+    try:
+        with options.config.open("rb") as file:
+            content = file.read(SIZE_BYTES_MAX + 1)  # a larger file is refused, and not read
+        text = content.decode()
+    except OSError as exc:
+        raise SpecError("config", f"{options.config} cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise SpecError("config", f"{options.config} is no text in UTF-8") from exc
+    return {"model": CONFIG, "config": text, "task": options.task}
+
+
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options of the training settings. Their default is the spec's."""
     for name, each in SETTINGS.items():
-        if each.role not in (Role.TRAINING, Role.WORKLOAD, Role.TODAY) or name == "model":
+        if each.role not in (Role.TRAINING, Role.WORKLOAD, Role.TODAY) or name in ("model", *OF_CONFIG):
             continue
         option = f"--{name.replace('_', '-')}"
         if DEFAULTS[name] is False:
@@ -44,8 +73,8 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
 
 def settings_given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings named on the command line; what is not given keeps RunSpec's default."""
-    named = {name: getattr(options, name, None) for name in SETTINGS}
-    return {name: value for name, value in named.items() if value is not None}
+    named = {name: getattr(options, name, None) for name in SETTINGS if name not in OF_CONFIG}
+    return {name: value for name, value in named.items() if value is not None} | config_given(options)
 
 
 def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:

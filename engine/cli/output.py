@@ -11,9 +11,13 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Any
+
+from ..errors import DeviceBusy, EngineError
+from .options import WAIT_REMEDY
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_NOBODY_READS = 141  # 128 + SIGPIPE, which Windows does not have
@@ -40,6 +44,15 @@ def print_json(content: Any) -> None:
     """Print JSON as one line and flush it: the reader of events waits for it."""
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
+
+
+def print_failure(error: EngineError, *, started: float, events: bool) -> int:
+    """Print why a command that measures ended, also as an event where those are wanted; the exit status."""
+    if events:
+        print_json({"event": "error", "seconds": round(time.monotonic() - started, 3), "error": error.to_dict()})
+    remedy = WAIT_REMEDY if isinstance(error, DeviceBusy) else ""
+    sys.stderr.write(f"error: {error}{remedy}\n")
+    return error.exit_status
 
 
 def _discard_output() -> None:

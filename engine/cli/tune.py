@@ -7,13 +7,10 @@ import json
 import math
 import sys
 import time
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from ..errors import DeviceBusy, EngineError, SpecError
+from ..errors import EngineError, SpecError
 from ..program import PROGRAM
-from ..result_file import write_result
 from ..spec import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import TuneResult, tune
@@ -21,8 +18,9 @@ from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, functio
 from ..tune.training import Throughput, describe_loader
 from .console import Console, details, summary
 from .exit_status import exit_status
-from .options import WAIT_REMEDY, add_search_options
-from .output import print_json
+from .options import add_search_options
+from .output import print_failure, print_json
+from .reporting import COMMAND, Reporting, add_report_options
 
 DESCRIPTION = f"""Find the exact largest batch size that a training command trains, by starting it a few times.
 
@@ -44,14 +42,9 @@ def main(arguments: list[str]) -> int:
     try:
         return _tune(options, command)
     except EngineError as error:
-        report: dict[str, Any] = {"error": error.to_dict()}
-        if options.events:
-            print_json({"event": "error", "seconds": round(time.monotonic() - started, 3), **report})
-        elif options.json:
-            print_json(report)
-        remedy = WAIT_REMEDY if isinstance(error, DeviceBusy) else ""
-        sys.stderr.write(f"error: {error}{remedy}\n")
-        return error.exit_status
+        if options.json and not options.events:
+            print_json({"error": error.to_dict()})
+        return print_failure(error, started=started, events=options.events)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -64,18 +57,24 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 def _tune(options: argparse.Namespace, command: list[str]) -> int:
     spec = _spec(options, command)
     spec.check_program()
+    reporting = Reporting(options)
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
 
-    def on_wait(busy: str) -> None:
-        emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
-
     wait_seconds = math.inf if options.wait_for_device else 0.0
-    with devices_held(spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=on_wait):
-        result = tune(spec, emit, keep=partial(_keep, options.result_file))
-    if options.json:
-        print_json(result.to_dict())
-    elif not options.events:
-        print("\n".join(["", details(result.result), *training_lines(result), "", summary(result.result)]))
+    with reporting.run(COMMAND, spec, emit) as run:
+
+        def on_wait(busy: str) -> None:
+            run.emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
+
+        def keep(result: TuneResult) -> None:
+            run.keep(exit_status(result.result), result)
+
+        with devices_held(spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=on_wait):
+            result = tune(spec, run.emit, keep=keep, started_as=run.started_as)
+        if options.json:
+            print_json(result.to_dict())
+        elif not options.events:
+            print("\n".join(["", details(result.result), *training_lines(result), "", summary(result.result)]))
     return exit_status(result.result)
 
 
@@ -125,11 +124,6 @@ def _spec_of(document: str, others: list[str]) -> TuneSpec:
         raise SpecError("spec", f"is not a JSON object: {exc}") from exc
 
 
-def _keep(path: Path | None, result: TuneResult) -> None:
-    if path is not None:
-        write_result(path, exit_status(result.result), result)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} tune",
@@ -155,4 +149,5 @@ def _parser() -> argparse.ArgumentParser:
     output.add_argument("--events", action="store_true", help="print one JSON line per event")
     add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
     add("--wait-for-device", action="store_true", help="wait while another run holds the device; else that is an error")
+    add_report_options(parser)
     return parser

@@ -1,165 +1,160 @@
-"""Two checks a person can run against their own installation. Needs torch; runs in its own process.
+"""`python -m engine validate bert`: does the backward pass stand in the figures, does torch.compile train the same.
 
-`backward`: peak memory of the forward pass alone (under `no_grad`) against forward + backward. A finder that
-    measured only the forward pass would promise batch sizes that do not train; the ratio says by how much.
-`compiled`: a training step in eager mode against `torch.compile`: time, memory, compile seconds, and after
-    how many steps the compilation has paid for itself.
+    python -m engine validate bert [cuda|mps|cpu] [--precision bf16]   memory and gradients of the backward pass
+    python -m engine validate bert --check compile                     eager against torch.compile
+    python -m engine validate --spec JSON --events                     JSON lines (what the portal reads)
+
+Exit status: 0 passed, also with warnings; 1 failed; the others as a measurement has them.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
+import os
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from statistics import median
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import torch
-
-from ..errors import EngineError, WorkloadFailed
-from ..measurement.device import open_device
-from ..measurement.oom import classify
-from ..measurement.probe import Bench, BudgetMeter, Meter, run_probe
-from ..measurement.step import PhaseMarker, TrainingStep, apply_precision
-from ..measurement.timing import timed_steps
-from ..measurement.workloads import build
-from ..result import Outcome
-from ..spec import MEMORY_STEPS, RunSpec
-from ..units import format_bytes
+from ..errors import EngineError, SpecError
+from ..estimate.hidden_devices import HIDDEN
+from ..machine.device_lock import held_for_command, inherited_lock
+from ..program import PROGRAM, with_program
+from ..progress import PHASE_LABELS
+from ..spec import memory_limit_bytes
+from ..validation.spec import CHECKS, ValidationSpec
+from ..validation.verdict import ValidationResult, Verdict
+from ..worker.counted import counted
 from .console import RULE
+from .options import add_config, add_settings, settings_given
+from .output import print_failure, print_json
+from .reporting import VALIDATION, Reported, Reporting, add_report_options
 
-BATCH_SIZE = 8
-NO_ROOM = f"at batch {BATCH_SIZE} does not fit the memory there is"
-Print = Callable[[str], None]
-
-
-def verdict(ratio: float) -> str:
-    """< 1.5 FAIL, 1.5-2.0 WARN, 2.0-3.0 PASS, > 3.0 WARN."""
-    if ratio < 1.5:
-        return "FAIL"
-    return "PASS" if 2.0 <= ratio <= 3.0 else "WARN"
+_MARKS = {Verdict.PASSED: "PASS", Verdict.WARNING: "WARN", Verdict.FAILED: "FAIL", Verdict.NOT_CHECKED: "OPEN"}
 
 
-@contextmanager
-def _named_failure(spec: RunSpec) -> Iterator[None]:
-    """Turn whatever goes wrong with one model into the engine's own error, in a sentence."""
+def main(arguments: list[str]) -> int:
+    """Validate one model; the exit status."""
+    started = time.monotonic()
+    options = _parser().parse_args(arguments)
     try:
-        yield
-    except EngineError:
-        raise
-    except Exception as exc:
-        name, text = type(exc).__name__, str(exc).strip()[:1_000]
-        why = NO_ROOM if classify(name, text) is Outcome.OUT_OF_MEMORY else f"failed at batch {BATCH_SIZE}: {name}"
-        raise WorkloadFailed(f"{spec.model} {why}: {text}") from exc
+        return _validate(options)
+    except EngineError as error:
+        return print_failure(error, started=started, events=options.events)
 
 
-def backward(specs: Sequence[RunSpec], say: Print) -> int:
-    """Print a row per model; 1 if any of them fails, else 0."""
-    say(f"Forward only (no_grad) against forward + backward, batch {BATCH_SIZE}")
-    say(RULE)
-    ratios = []
-    for spec in specs:
-        with _named_failure(spec):
-            ratios.append(_backward_row(replace(spec, optimizer="none"), say))
-    say(RULE)
-    return int(any(verdict(ratio) == "FAIL" for ratio in ratios))
+def _validate(options: argparse.Namespace) -> int:
+    spec, reporting = _prepared(_spec(options)), Reporting(options)
+    with reporting.run(VALIDATION, spec, print_json if options.events else _say) as run:
+        result = validated(spec, run, wait_seconds=math.inf if options.wait_for_device else 0.0)
+        if options.events:
+            run.emit({"event": "result", "seconds": round(result.total_seconds, 3), "result": result.to_dict()})
+        elif options.json:
+            print_json(result.to_dict())
+        else:
+            print("\n".join(lines_of(result)))
+    return exit_status([result])
 
 
-def _backward_row(spec: RunSpec, say: Print) -> float:
-    bench = _bench(spec)
-    forward_bytes, forward_seconds = _measure(bench, _ForwardOnly(spec, bench.built, bench.device.torch_device))
-    both_bytes, both_seconds = _measure(bench, TrainingStep(spec, bench.built, bench.device.torch_device))
-    ratio = both_bytes / forward_bytes
-    say(
-        f"{spec.model:<12} forward {format_bytes(forward_bytes):>10} {forward_seconds:7.3f} s   "
-        f"with backward {format_bytes(both_bytes):>10} {both_seconds:7.3f} s   "
-        f"memory ratio {ratio:.2f} {verdict(ratio)}, time ratio {both_seconds / forward_seconds:.2f}"
-    )
-    return ratio
+def validate_each(specs: Sequence[ValidationSpec], options: argparse.Namespace) -> int:
+    """Validate several models, and print a block for each; the exit status."""
+    results, reporting = [], Reporting(options)
+    for spec in map(_prepared, specs):
+        with reporting.run(VALIDATION, spec, _say) as run:
+            results.append(validated(spec, run))
+        print("\n".join([*lines_of(results[-1]), RULE]))
+    return exit_status(results)
 
 
-class _ForwardOnly(TrainingStep):
-    """The forward pass under no_grad, in the place of a training step."""
+def validated(spec: ValidationSpec, run: Reported, wait_seconds: float = 0.0) -> ValidationResult:
+    """Run the validation while the device is held for this command, unless a portal's worker holds it already."""
+    from ..measurement.device import facts_of  # imports torch
+    from ..validation.measure import validate
 
-    def __call__(self, batch_size: int, phase: PhaseMarker = TrainingStep.unmarked) -> None:
-        batch = self.built.make_batch(batch_size)
-        with torch.no_grad(), phase("forward"):
-            self.forward(batch)
+    def on_wait(busy: str) -> None:
+        run.emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}", "is_waiting": True})
 
-
-def _measure(bench: Bench, step: TrainingStep) -> tuple[int, float]:
-    """Peak bytes of three steps, and the median seconds of timed ones."""
-    bench.device.start_from_clean()
-    meter = Meter(bench) if bench.device.has_caching_allocator else BudgetMeter(bench)
-    for _ in range(MEMORY_STEPS):
-        meter.run(step, BATCH_SIZE)
-    seconds = timed_steps(bench.device, step, BATCH_SIZE)
-    step.clear_gradients()
-    if meter.allocated_bytes is None:
-        raise WorkloadFailed(f"{bench.device.name} does not report its peak memory")
-    return meter.allocated_bytes, median(seconds)
+    is_held = inherited_lock() is not None
+    hold = partial(held_for_command, wait_seconds=wait_seconds, on_wait=on_wait)
+    with nullcontext() if is_held else hold(facts_of(spec.device)):
+        result = validate(spec, run.emit, run.started_as)
+    run.keep(exit_status([result]), result)
+    return result
 
 
-@dataclass(frozen=True)
-class _Mode:
-    """A training step in eager or compiled form."""
-
-    compile_seconds: float
-    step_seconds: float
-    peak_bytes: int | None
-
-
-def compiled(specs: Sequence[RunSpec], say: Print) -> int:
-    """Print a row per model; 1 if torch.compile cannot run one of them, else 0."""
-    say(f"Eager against torch.compile, batch {BATCH_SIZE}")
-    say(RULE)
-    failures = []
-    for spec in specs:
-        with _named_failure(spec):
-            failures.append(_compiled_row(spec, say))
-    say(RULE)
-    return int(any(failures))
+def _prepared(spec: ValidationSpec) -> ValidationSpec:
+    """Hide the cards from a validation on the CPU, and count the parameters of a config."""
+    if spec.device == "cpu":
+        os.environ.update(HIDDEN)  # autograd makes a context on every card it finds, and others may be measuring there
+    if spec.config is not None:
+        spec = replace(spec, config_parameters=counted(spec.run_spec()).config_parameters)
+    return spec
 
 
-def _compiled_row(spec: RunSpec, say: Print) -> bool:
-    bench = _bench(spec)
-    eager = _mode(bench, compile_seconds=0.0)
-    started = time.perf_counter()
+def exit_status(results: Sequence[ValidationResult]) -> int:
+    return int(any(result.verdict is Verdict.FAILED for result in results))
+
+
+def lines_of(result: ValidationResult) -> list[str]:
+    """Write the verdict, and a line for each check: ``PASS  the gradients of ... (they differ by 0.4 %)``."""
+    spec = result.spec
+    heading = f"{spec.model} on {result.device.name}, {spec.precision}, batch {spec.batch_size}"
+    rows = [f"  {_MARKS[check.verdict]}  {check.claim} ({check.finding})" for check in result.checks]
+    return [heading, *rows, result.text]
+
+
+def _say(event: dict[str, Any]) -> None:
+    """Tell a person what goes on; the checks themselves are printed at the end."""
+    if event["event"] == "phase" and event["phase"] != "finished":
+        sys.stderr.write(f"{PHASE_LABELS[event['phase']]}\n")
+    elif event["event"] == "log" and event.get("is_waiting"):
+        sys.stderr.write(f"{event['message']}\n")
+
+
+def _spec(options: argparse.Namespace) -> ValidationSpec:
+    own = {name: getattr(options, name) for name in ("check", "batch_size", "gradient_tolerance")}
+    given = settings_given(options) | {name: value for name, value in own.items() if value is not None}
+    if options.device_name:
+        given["device"] = options.device_name
+    if options.memory_limit is not None:
+        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
+    if options.spec is None:
+        return ValidationSpec.from_dict(given)
+    if given:
+        raise SpecError("spec", f"replaces all settings; leave out {', '.join(given)}")
     try:
-        # in place, so that the parameters stay the ones that are measured
-        bench.built.model.compile()
-        step = TrainingStep(spec, bench.built, bench.device.torch_device)
-        step(BATCH_SIZE)
-        bench.device.synchronize()
-        fast = _mode(bench, compile_seconds=time.perf_counter() - started)
-    except (RuntimeError, ImportError, WorkloadFailed) as exc:
-        reason = str(exc).partition("\n")[0][:200]
-        say(f"{spec.model:<12} torch.compile does not work here: {type(exc).__name__}: {reason}")
-        return True
-    gained = eager.step_seconds - fast.step_seconds
-    pays = f"pays after {fast.compile_seconds / gained:,.0f} steps" if gained > 0 else "never pays: not faster"
-    say(
-        f"{spec.model:<12} eager {eager.step_seconds:.3f} s {_size(eager)}   compiled {fast.step_seconds:.3f} s "
-        f"{_size(fast)}   compile {fast.compile_seconds:.1f} s, {eager.step_seconds / fast.step_seconds:.2f}x, {pays}"
+        return ValidationSpec.from_dict(json.loads(options.spec))
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} validate",
+        description=with_program(__doc__ or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return False
-
-
-def _mode(bench: Bench, compile_seconds: float) -> _Mode:
-    probe = run_probe(bench, BATCH_SIZE, with_kinds=False)
-    if not probe.fits:
-        raise WorkloadFailed(f"{bench.spec.model} {NO_ROOM}: {probe.error_message}")
-    step = TrainingStep(bench.spec, bench.built, bench.device.torch_device)
-    seconds = timed_steps(bench.device, step, BATCH_SIZE)
-    return _Mode(compile_seconds, median(seconds), probe.peak_allocated_bytes)
-
-
-def _size(mode: _Mode) -> str:
-    return "not measured" if mode.peak_bytes is None else format_bytes(mode.peak_bytes)
-
-
-def _bench(spec: RunSpec) -> Bench:
-    apply_precision(spec.precision)
-    torch.manual_seed(0)
-    device = open_device(spec)
-    return Bench(spec, device, build(spec, device.torch_device))
+    add = parser.add_argument
+    add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
+    add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
+    add("--check", help=" ".join(CHECKS))
+    add("--batch-size", type=int, metavar="N", help="samples of each step that is compared (8)")
+    add("--gradient-tolerance", type=float, metavar="SHARE", help="how far gradients may differ: 0.02 is 2 %%")
+    add_settings(parser)
+    add_config(parser)
+    add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
+    add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
+    add("--spec", metavar="JSON", help="the whole ValidationSpec as JSON instead of options")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
+    add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
+    add_report_options(parser)
+    return parser

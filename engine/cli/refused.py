@@ -1,0 +1,57 @@
+"""What a run whose batch size was refused ends with: the command that estimates the smallest change that fits.
+
+The advice itself is not computed there: it traces the training again, which takes as long as the estimate before a run.
+"""
+
+from __future__ import annotations
+
+from ..estimate import gpus
+from ..program import PROGRAM
+from ..result import DeviceFacts, Reason, RunResult
+from ..setting import Role
+from ..spec import DEFAULTS, SETTINGS, RunSpec
+
+
+def change_lines_after(result: RunResult) -> list[str]:
+    """Return the line with the command; empty where memory refused nothing that was wanted, or of a command's run."""
+    spec = result.spec
+    size = refused_size(result)
+    place = place_options(result.device)
+    if size is None or place is None or not isinstance(spec, RunSpec):
+        return []
+    words = [PROGRAM, "estimate", spec.model, *place, *_setting_options(spec), "--batch-size", str(size)]
+    return [f"What to change so that batch {size} fits: {' '.join([*words, '--what-to-change'])}"]
+
+
+def refused_size(result: RunResult) -> int | None:
+    """Return the size to check, or today's, if memory refused it; else None."""
+    boundary, spec = result.boundary, result.spec
+    if spec.check_batch_size is not None:
+        return spec.check_batch_size if result.fits is False and boundary.reason is Reason.ONE_SIZE else None
+    is_found = boundary.certified or boundary.reason is Reason.DOES_NOT_FIT
+    is_below = (boundary.largest_batch_size or 0) < spec.current_batch_size
+    is_memory = boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
+    return spec.current_batch_size if is_found and is_below and is_memory else None
+
+
+def place_options(device: DeviceFacts) -> list[str] | None:
+    """Return the options of `estimate` for this device and its limit; None where it cannot be estimated."""
+    limit = device.limit_bytes
+    if device.kind == "cpu":
+        return ["--gpu", "cpu", *(["--memory-limit", str(limit)] if limit else [])]
+    if device.kind != "cuda":
+        return None
+    card = gpus.match(device.name, device.capacity_bytes)
+    place = ["--gpu", card.id] if card else ["--memory", str(device.capacity_bytes)]
+    return [*place, *(["--memory-limit", str(limit)] if limit and limit < device.capacity_bytes else [])]
+
+
+def _setting_options(spec: RunSpec) -> list[str]:
+    options: list[str] = []
+    for name, each in SETTINGS.items():
+        value = getattr(spec, name)
+        if each.role not in (Role.TRAINING, Role.WORKLOAD) or name == "model" or value == DEFAULTS[name]:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        options += [option] if value is True else [option, str(value)]
+    return options
