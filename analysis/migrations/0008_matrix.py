@@ -11,6 +11,8 @@ READ_AT_ONCE = 500
 LENGTH_MAX = 250
 KEY = ("kind", "card", "model", "input_size", "precision", "optimizer", "settings")
 DEFAULTS = {"gradient_checkpointing": False, "mode": "train", "pretrained": False}
+# of later runs, where they are filled in anew
+DEFAULTS |= {"accumulation_steps": 1, "attention": "auto", "sequences": "full"}
 NOT_SETTINGS = {
     *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
     *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
@@ -67,7 +69,7 @@ def settings_key(spec):
     named = [
         f"{name}={value}"
         for name, value in sorted(spec.items())
-        if name not in NOT_SETTINGS and value is not None and value != DEFAULTS.get(name)
+        if name not in NOT_SETTINGS and value not in (None, False, DEFAULTS.get(name))
     ]
     return " ".join(named)[:LENGTH_MAX]
 
