@@ -7,7 +7,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from analysis.models.querysets import DeviceQuerySet
+from analysis.models.querysets import DeviceManager, DeviceQuerySet
 
 
 class MaintenanceMixin(models.Model):
@@ -41,6 +41,9 @@ class Device(MaintenanceMixin):
     """A device of a host on which runs execute: a card, a MIG instance, or the CPU. Registered by its worker.
 
     A card is identified by its UUID and keeps its row when it moves; other devices by host and name.
+
+    A reported device is one that only reported runs name. It is no device of this portal: `Device.objects` leaves it
+    out, so that no worker registers it, no run is placed on it and no form offers it.
     """
 
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="devices")
@@ -73,13 +76,27 @@ class Device(MaintenanceMixin):
     )
     calibrated_at = models.DateTimeField(null=True, blank=True)
 
-    objects = DeviceQuerySet.as_manager()
+    is_reported = models.BooleanField(
+        default=False, editable=False, help_text="Named by a reported run alone: no worker, takes no runs."
+    )
+
+    objects = DeviceManager()
+    all_devices = DeviceQuerySet.as_manager()
 
     class Meta:
         ordering = ("host__name", "device")
         constraints = (
-            models.UniqueConstraint(fields=("uuid",), condition=~Q(uuid=""), name="device_once_per_uuid"),
-            models.UniqueConstraint(fields=("host", "device"), condition=Q(uuid=""), name="device_once_per_host"),
+            models.UniqueConstraint(
+                fields=("uuid",), condition=~Q(uuid="") & Q(is_reported=False), name="device_once_per_uuid"
+            ),
+            models.UniqueConstraint(
+                fields=("host", "device"), condition=Q(uuid="", is_reported=False), name="device_once_per_host"
+            ),
+            models.UniqueConstraint(
+                fields=("host", "device", "uuid", "name"),
+                condition=Q(is_reported=True),
+                name="reported_device_once_per_host",
+            ),
         )
 
     def __str__(self) -> str:

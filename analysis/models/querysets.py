@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Lower, Now, StrIndex
 
 from analysis.models.device_access import denied_q, users_denied
-from analysis.models.run_states import RunKind, State
+from analysis.models.run_states import ON_DEVICES, RunKind, State
 from analysis.permissions import may_manage, may_start
 
 if TYPE_CHECKING:
@@ -94,6 +94,16 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.order_by(is_away, is_cpu, "-capacity_bytes", "id")
 
 
+_DeviceManager = models.Manager.from_queryset(DeviceQuerySet)
+
+
+class DeviceManager(_DeviceManager["Device"]):
+    """`Device.objects`: the devices that workers of this portal registered. `Device.all_devices` has reported ones."""
+
+    def get_queryset(self) -> DeviceQuerySet:
+        return DeviceQuerySet(self.model, using=self._db).filter(is_reported=False)
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     """Named queries of runs, for pages and API."""
 
@@ -109,11 +119,33 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state=State.RUNNING).order_by()
 
     def measuring(self) -> RunQuerySet:
-        """Keep measurements: the runs that need a device."""
+        """Keep measurements: the runs whose figures count."""
         return self.filter(kind=RunKind.MEASUREMENT)
+
+    def trusted(self) -> RunQuerySet:
+        """Keep runs whose figures may be relied on: those measured here, and reported ones of a trusted sender.
+
+        What recommends, compares with a baseline or answers from an earlier run reads through here.
+        """
+        return self.filter(is_trusted=True)
+
+    def reported(self) -> RunQuerySet:
+        """Keep the runs that senders on other machines execute."""
+        return self.exclude(reported_from="")
+
+    def on_devices(self) -> RunQuerySet:
+        """Keep the runs that wait for a device of this portal or hold one: measurements and validations."""
+        return self.filter(kind__in=ON_DEVICES, reported_from="")
+
+    def validating(self) -> RunQuerySet:
+        return self.filter(kind=RunKind.VALIDATION)
 
     def estimating(self) -> RunQuerySet:
         return self.filter(kind=RunKind.ESTIMATE)
+
+    def answering(self) -> RunQuerySet:
+        """Keep the estimates of what to change."""
+        return self.estimating().exclude(what_to_change="")
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
         """Keep the run if this token still owns it. Every write to a running run goes through here."""
@@ -124,7 +156,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         # most runs name no class, and every waiting row is examined: LIKE would take three times as long
         name = Value(device.name.lower(), output_field=models.TextField())
         is_in_name = Q(requested_device_class="") | Q(class_at__gt=0)
-        waiting = self.measuring().queued().filter(cancel_requested=False)
+        waiting = self.on_devices().queued().filter(cancel_requested=False)
         waiting = waiting.alias(class_at=StrIndex(name, Lower("requested_device_class")))
         waiting = waiting.filter(
             Q(requested_device=device) | Q(requested_device=None, requested_kind=device.kind) & is_in_name
@@ -143,7 +175,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def grading_estimates(self) -> RunQuerySet:
         """Keep measured runs that had an estimate before, the latest first; no detail is loaded."""
-        graded = self.measuring().filter(estimate_peak_error__isnull=False, finished_at__isnull=False)
+        graded = self.measuring().trusted().filter(estimate_peak_error__isnull=False, finished_at__isnull=False)
         return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:

@@ -13,10 +13,13 @@ from analysis.models.indexes import HISTORY_INDEXES
 from analysis.models.querysets import RunManager, RunQuerySet
 from analysis.models.run_states import TERMINAL_STATES, RunKind, State
 from analysis.models.trend import TREND_INDEX
+from engine.estimate.what_to_change import Scope
 from engine.spec import RunSpec
 
 ALL_GPUS = "all"
 """The `gpu` of an estimate for every card of the catalogue."""
+CPU = "cpu"
+"""The `gpu` of an estimate for a CPU, with the memory limit of its spec."""
 
 
 class Run(Restorable):
@@ -39,6 +42,12 @@ class Run(Restorable):
 
     An estimate has the same states, but no device: any worker of the default queue takes it. Its figures are in the
     `estimated_*` columns, and the columns of measured figures stay empty, so that no list can mix the two.
+
+    A validation waits for a device and holds it like a measurement. It has a `verdict`, and no batch size.
+
+    A reported run is one that a sender on another machine executes. It begins as running and is never queued, so no
+    worker can claim it: silence ends it as interrupted. There it differs from the drawing: a sign of life makes an
+    interrupted one running again, and its result finishes it whatever it ended as.
     """
 
     Kind = RunKind
@@ -52,7 +61,17 @@ class Run(Restorable):
 
     kind = models.CharField(max_length=12, choices=RunKind.choices, default=RunKind.MEASUREMENT)
     gpu = models.CharField(
-        max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, or all."
+        max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, all, or cpu."
+    )
+    what_to_change = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(scope.value, scope.value) for scope in Scope],
+        help_text="Estimates only: how many other settings are estimated too. Empty: none.",
+    )
+    frontier = models.JSONField(
+        default=list, blank=True, help_text="Estimates only: lengths or image sizes that are estimated too, in order."
     )
     model = models.CharField(max_length=40)
     device = models.ForeignKey(
@@ -115,6 +134,9 @@ class Run(Restorable):
     largest_batch_size = models.PositiveIntegerField(null=True, blank=True)
     certified = models.BooleanField(null=True, blank=True)
     boundary_reason = models.CharField(max_length=20, blank=True, default="")
+    verdict = models.CharField(
+        max_length=12, blank=True, default="", help_text="Validations only: passed, warning or failed."
+    )
     recommended_batch_size = models.PositiveIntegerField(null=True, blank=True)
     recommended_samples_per_second = models.FloatField(null=True, blank=True)
     recommended_memory_bytes = models.BigIntegerField(null=True, blank=True)
@@ -150,6 +172,13 @@ class Run(Restorable):
         null=True, blank=True, help_text="A few batch sizes with their bytes, for the curve in lists."
     )
     cost_per_million_samples_usd = models.FloatField(null=True, blank=True)
+
+    reported_from = models.CharField(
+        max_length=200, blank=True, default="", help_text="Host of the sender that reported the run. Empty: run here."
+    )
+    is_trusted = models.BooleanField(
+        default=True, help_text="Whether the figures count for recommendations, baselines, the matrix and reuse."
+    )
 
     # annotations by people
     name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
@@ -188,15 +217,26 @@ class Run(Restorable):
         )
         constraints = (
             models.UniqueConstraint(
-                fields=("device",), condition=Q(state=State.RUNNING), name="one_running_run_per_device"
+                fields=("device",),
+                condition=Q(state=State.RUNNING, reported_from=""),
+                name="one_running_run_per_device",
             ),
             models.CheckConstraint(
                 condition=~Q(state=State.RUNNING) | (~Q(token="") & Q(heartbeat_at__isnull=False)),
                 name="running_run_has_token_and_heartbeat",
             ),
             models.CheckConstraint(
+                condition=Q(reported_from="", is_trusted=True) | ~Q(reported_from="") & ~Q(state=State.QUEUED),
+                name="reported_run_is_never_queued",
+            ),
+            models.CheckConstraint(
                 condition=~Q(kind=RunKind.ESTIMATE) | Q(device=None, requested_device=None, largest_batch_size=None),
                 name="estimate_has_no_device_and_nothing_measured",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind=RunKind.VALIDATION, largest_batch_size=None, is_baseline=False)
+                | ~Q(kind=RunKind.VALIDATION) & Q(verdict=""),
+                name="only_validation_has_verdict_and_no_batch_size",
             ),
         )
 
@@ -215,9 +255,22 @@ class Run(Restorable):
         return self.kind == RunKind.ESTIMATE
 
     @property
+    def is_validation(self) -> bool:
+        return self.kind == RunKind.VALIDATION
+
+    @property
+    def is_measurement(self) -> bool:
+        return self.kind == RunKind.MEASUREMENT
+
+    @property
     def is_command(self) -> bool:
-        """Whether it tunes a registered training command, and no model of the catalogue."""
+        """Whether it tunes a training command, and no model of the catalogue."""
         return "command" in self.spec
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether a sender on another machine executes it, and no worker of this portal."""
+        return bool(self.reported_from)
 
     @property
     def run_spec(self) -> RunSpec:

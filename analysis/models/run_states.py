@@ -15,10 +15,18 @@ class State(models.TextChoices):
 
 
 class RunKind(models.TextChoices):
-    """Whether a run's figures are measured on a device or estimated by the predictor."""
+    """What a run is for: figures of a device, figures of the predictor, or a check that what is measured is right.
+
+    A validation runs on a device as a measurement does, but finds no batch size: nothing counts it as one.
+    """
 
     MEASUREMENT = "measurement", "Measurement"
     ESTIMATE = "estimate", "Estimate"
+    VALIDATION = "validation", "Validation"
+
+
+ON_DEVICES = (RunKind.MEASUREMENT, RunKind.VALIDATION)
+"""The kinds that wait for a device and hold it."""
 
 
 TERMINAL_STATES = frozenset({State.FINISHED, State.FAILED, State.CANCELLED, State.INTERRUPTED})
