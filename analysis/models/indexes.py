@@ -37,5 +37,6 @@ HISTORY_INDEXES = (
     Index(fields=("certified", "-created_at"), name="run_by_certificate"),
     Index(fields=("-created_at",), name="run_baselines", condition=Q(is_baseline=True)),
     Index(fields=("-created_at",), name="run_shared", condition=Q(is_shared=True)),
+    Index(fields=("-created_at",), name="run_reported", condition=~Q(reported_from="")),
     Index(fields=("deleted_at",), name="run_deleted", condition=Q(deleted_at__isnull=False)),
 )

@@ -24,6 +24,8 @@ class RetentionRule(models.Model):
         OLD_RUNS = "old_runs", "Runs that are over: deleted, but can be restored until they are removed permanently"
         AUDIT_ENTRIES = "audit_entries", "Entries of the audit log"
         IDEMPOTENCY_KEYS = "idempotency_keys", "Idempotency keys of API requests"
+        NEWS = "news", "News of runs and devices, with the log of their deliveries"
+        SHARE_LINKS = "share_links", "Links that show a run without a login: no link is valid for longer"
 
     what = models.CharField(max_length=20, choices=What.choices, unique=True)
     days = models.PositiveIntegerField(
