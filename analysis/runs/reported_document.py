@@ -1,0 +1,144 @@
+"""PURE: a result document of another machine -> what is stored of it. Nothing in it is believed before it is checked.
+
+`engine.recompute` reads the form strictly and derives every figure of the answer again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from analysis.models import Run
+from analysis.models.text import storable_text
+from analysis.runs.result_columns import result_columns
+from engine.cli.exit_status import exit_status_of
+from engine.errors import SpecError
+from engine.recompute import Contradiction, find_contradictions
+from engine.result import Boundary, DeviceFacts, Probe
+from engine.spec import RunSpec
+from engine.tune.spec import TuneSpec
+from engine.validation.spec import ValidationSpec
+from engine.validation.verdict import Verdict
+
+MEASUREMENT, COMMAND, VALIDATION = "measurement", "command", "validation"
+KINDS = (MEASUREMENT, COMMAND, VALIDATION)
+"""What can be reported. A command is a measurement of the portal, too; its spec has other fields."""
+HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
+_RUN_KEY = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError)
+_LONGEST_SECONDS = 366 * 86_400.0
+_DERIVED_OF_COMMANDS = ("model", "function")
+
+ReportedSpec = RunSpec | TuneSpec | ValidationSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedDocument:
+    """A result whose form is right. `seconds` is how long the run took by its own clock.
+
+    With `contradictions` it claims what its own probes do not show, and must not be stored.
+    """
+
+    run_key: str
+    kind: str
+    host: str
+    started_at: datetime
+    spec: ReportedSpec
+    device: DeviceFacts
+    probes: tuple[Probe, ...]
+    seconds: float
+    exit_status: int
+    columns: Mapping[str, Any]
+    result: Mapping[str, Any]
+    contradictions: Sequence[Contradiction]
+
+
+def read_document(body: object) -> ReportedDocument:
+    """Read the content of a result file, or a result alone. Raises SpecError, which names what is wrong."""
+    result = _object(body, "")
+    if "exit_status" in result and "result" in result:
+        result = _object(result["result"], "result")
+    environment, spec = _object(result.get("environment"), "environment"), _object(result.get("spec"), "spec")
+    kind = VALIDATION if "checks" in result else COMMAND if "command" in spec else MEASUREMENT
+    contradictions = find_contradictions(result)
+    try:
+        device = DeviceFacts.from_dict(_object(result.get("device"), "device"))
+        probes = tuple(Probe.from_dict(probe) for probe in result.get("probes", ()))
+        columns = result_columns(result)
+        seconds = float(result["total_seconds"] if kind == VALIDATION else result["timings"]["total_seconds"])
+        exit_status = _exit_status(result, kind)
+    except _MALFORMED as exc:
+        raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
+    return ReportedDocument(
+        run_key=checked_run_key(environment.get("run_key"), "environment.run_key"),
+        kind=kind,
+        host=checked_host(environment.get("host"), "environment.host"),
+        started_at=_moment(environment.get("started_at"), "environment.started_at"),
+        spec=read_spec(kind, {**spec, "device": device.device}),
+        device=device,
+        probes=probes,
+        seconds=_checked_seconds(seconds),
+        exit_status=exit_status,
+        columns=columns,
+        result=result,
+        contradictions=contradictions,
+    )
+
+
+def read_spec(kind: str, spec: Mapping[str, Any]) -> ReportedSpec:
+    """Read the spec of a report, as the engine writes it. Raises SpecError, naming the field."""
+    if kind == COMMAND:
+        return TuneSpec.from_dict({name: value for name, value in spec.items() if name not in _DERIVED_OF_COMMANDS})
+    return ValidationSpec.from_dict(dict(spec)) if kind == VALIDATION else RunSpec.from_dict(dict(spec))
+
+
+def checked_run_key(value: object, field: str = "run_key") -> str:
+    """Return the key. Raises SpecError where it is none: a short one could be guessed, and is another's."""
+    if not isinstance(value, str) or not _RUN_KEY.fullmatch(value):
+        raise SpecError(field, "must be 32 small hexadecimal digits, drawn when the run started")
+    return value
+
+
+def checked_host(value: object, field: str = "host") -> str:
+    """Return the name of a host. Raises SpecError where it cannot be shown as one."""
+    is_name = isinstance(value, str) and 0 < len(value) <= HOST_LENGTH and value.strip() == value
+    if (
+        not isinstance(value, str)
+        or not is_name
+        or storable_text(value, HOST_LENGTH) != value
+        or not value.isprintable()
+    ):
+        raise SpecError(field, f"must be the name of a host, of at most {HOST_LENGTH} printable characters")
+    return value
+
+
+def _exit_status(result: Mapping[str, Any], kind: str) -> int:
+    """Derive the engine's exit status from the answer; what the file claims of it is not read."""
+    if kind == VALIDATION:
+        return int(Verdict(result["verdict"]) is Verdict.FAILED)
+    return exit_status_of(Boundary.from_dict(result["boundary"]))
+
+
+def _object(value: object, field: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SpecError(field or "result", "must be a JSON object")
+    return value
+
+
+def _moment(value: object, field: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.utcoffset() is None:
+        raise SpecError(field, "must be a moment with its offset from UTC, such as 2026-11-23T04:00:00+00:00")
+    return moment
+
+
+def _checked_seconds(value: float) -> float:
+    if not 0 <= value <= _LONGEST_SECONDS:
+        raise SpecError("timings.total_seconds", f"must be from 0 to {_LONGEST_SECONDS:,.0f}")
+    return value

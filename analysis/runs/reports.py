@@ -1,0 +1,266 @@
+"""Runs that a sender on another machine executes: begun, heard from, and finished by its result.
+
+Every call may be repeated. The row of the report is locked first, so that of two calls for one run the second sees what
+the first stored; the unique run key and the unique digest of the document decide between two that begin one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from analysis.audit.record import record
+from analysis.models import ApiToken, Attempt, Device, Host, Measurement, Report, Run, State
+from analysis.models.report import ENGINE_VERSION_LENGTH
+from analysis.models.text import storable_json, storable_text
+from analysis.runs.create import spec_columns
+from analysis.runs.finish import finish_locked, storable_result
+from analysis.runs.progress import check_storable
+from analysis.runs.reported_document import ReportedDocument, ReportedSpec
+from analysis.runs.result_columns import probe_columns
+from analysis.runs.run_settings import run_settings_keep
+from analysis.runs.run_text import run_text_keep
+from analysis.runs.trust import is_trusted
+from engine.errors import SpecError
+from engine.recompute import Contradiction
+from engine.result import DeviceFacts
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+_MODEL_LENGTH = Run._meta.get_field("model").max_length or 0
+
+
+class Sender(NamedTuple):
+    """Who reports: a person, the token they use (None: a password), and the host the sender names."""
+
+    person: User
+    token: ApiToken | None
+    host: str
+
+
+class NotYourReportError(Exception):
+    """The run key is unknown, or of another person: the answer is the same, so that it tells nothing."""
+
+
+class ReportConflictError(Exception):
+    """The run already has another result, or is of another kind or model."""
+
+
+class ContradictedError(Exception):
+    """The document claims what its own probes do not show."""
+
+    def __init__(self, contradictions: Sequence[Contradiction]) -> None:
+        super().__init__("; ".join(each.field for each in contradictions))
+        self.contradictions = contradictions
+
+
+def report_begin(*, sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str) -> tuple[Run, bool]:
+    """Store a running run of this sender. Also returns whether it is new: the same key gives the same run.
+
+    Raises NotYourReportError for the key of another person.
+    """
+    try:
+        return _report_begin(sender, run_key, spec, engine_version)
+    except IntegrityError:  # the run key is unique: a request with it was quicker
+        return _report_begin(sender, run_key, spec, engine_version)
+
+
+@transaction.atomic
+def _report_begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str) -> tuple[Run, bool]:
+    if (report := _report_locked(run_key, sender.person)) is not None:
+        return report.run, False
+    return _begin(sender, run_key, spec, engine_version).run, True
+
+
+def report_locked(run_key: str, person: User) -> Report:
+    """Lock the report until the transaction ends, and read its run as it is then. Raises NotYourReportError."""
+    report = _report_locked(run_key, person)
+    if report is None:
+        raise NotYourReportError
+    return report
+
+
+def report_revive(run: Run) -> None:
+    """Move interrupted -> running: the sender was silent for too long, and is heard from again."""
+    if run.state != State.INTERRUPTED:
+        return
+    ended = {"finished_at": None, "error_code": "", "error_message": "", "exit_status": None}
+    interrupted = Run.objects.filter(pk=run.pk, state=State.INTERRUPTED)
+    if interrupted.update(state=State.RUNNING, heartbeat_at=Now(), suspect_at=None, **ended):
+        run.attempts.update(ended_at=None, outcome="", cause="", message="", exit_status=None)
+        run.state = State.RUNNING
+
+
+def report_device(run: Run, facts: DeviceFacts) -> Device:
+    """Return the row of a device that a reported run names. It is no device of this portal, whatever it is called."""
+    host, _ = Host.objects.get_or_create(name=run.reported_from)
+    device, _ = Device.all_devices.update_or_create(
+        host=host,
+        device=facts.device[:20],
+        uuid=(facts.uuid or "")[:100],
+        name=storable_text(facts.name, 200),
+        is_reported=True,
+        defaults={
+            "kind": facts.kind[:10],
+            "capacity_bytes": facts.capacity_bytes,
+            "driver": storable_text(facts.driver or "", 100),
+            "compute_capability": storable_text(facts.compute_capability or "", 20),
+            "enabled": False,
+            "last_seen_at": Now(),
+        },
+    )
+    Run.objects.filter(pk=run.pk).update(device=device, device_name=device.name, requested_kind=device.kind)
+    run.attempts.update(device=device)
+    return device
+
+
+def result_known(sha256: str) -> Run | None:
+    """Return the run that has this very document, whoever sent it: who sends its bytes knows all that it says."""
+    report = Report.objects.filter(document_sha256=sha256).first()
+    return None if report is None else Run.all_runs.get(pk=report.run_id)
+
+
+def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
+    """Finish the run of this document, or store a new one. Also returns whether the document was not known yet.
+
+    Raises ContradictedError where the document claims what its probes do not show, and SpecError where a probe cannot
+    be stored. Raises ReportConflictError where the run has another result, and
+    NotYourReportError where it is another person's.
+    """
+    if document.contradictions:
+        raise ContradictedError(document.contradictions)
+    _check_probes(document)
+    try:
+        return _result_store(sender, document, sha256)
+    except IntegrityError:  # another request with this run key or document was quicker
+        return _result_store(sender, document, sha256)
+
+
+@transaction.atomic
+def _result_store(sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
+    report = _report_locked(document.run_key, sender.person)
+    if report is None:
+        if (known := result_known(sha256)) is not None:
+            return known, False
+        version = str(document.result["environment"].get("memorymark_revision") or "")
+        report = _begin(sender, document.run_key, document.spec, version)
+    if report.document_sha256 == sha256:
+        return report.run, False
+    _refuse_other(report, document, sha256)
+    _finish(report, sender, document, sha256)
+    return Run.all_runs.get(pk=report.run_id), True
+
+
+def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: str) -> None:
+    """Replace what the live run said by what the document says: its spec, device, probes and figures."""
+    run = report.run
+    columns = {
+        **_columns(document.spec),
+        "reported_from": document.host,
+        "is_trusted": is_trusted(sender.token, document.host),
+    }
+    for name, value in columns.items():
+        setattr(run, name, value)
+    device = report_device(run, document.device)
+    run_settings_keep(run=run)
+    _probes_keep(run, document)
+    result = storable_result(document.result)
+    # by this server's clock alone: two clocks that differ would give a duration that never was
+    started_at = Now() - timedelta(seconds=document.seconds)
+    ended = {"started_at": started_at, "error_code": "", "error_message": "", "phase": "finished"}
+    finish_locked(
+        run,
+        result,
+        {**document.columns, **columns, **ended},
+        document.exit_status,
+        started_at=started_at,
+        device=device,
+        cause="",
+        message="",
+        environment={name: result[name] for name in ("device", "environment", "estimate") if result.get(name)},
+    )
+    Report.objects.filter(pk=report.pk).update(
+        document_sha256=sha256, started_at=document.started_at, token=sender.token
+    )
+    record("run.report_result", target=run, after={"sha256": sha256, "host": document.host})
+
+
+def _begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str) -> Report:
+    run = Run(
+        **_columns(spec),
+        requested_by=sender.person,
+        requested_kind=spec.device.partition(":")[0][:10],
+        reported_from=sender.host,
+        is_trusted=is_trusted(sender.token, sender.host),
+        uses_device_price=False,
+        state=State.RUNNING,
+        attempt=1,
+        token=uuid4().hex,
+        owner=sender.host,
+        started_at=Now(),
+        heartbeat_at=Now(),
+    )
+    run.save(force_insert=True)
+    Attempt.objects.create(run=run, number=1, owner=sender.host, started_at=Now())
+    version = storable_text(engine_version, ENGINE_VERSION_LENGTH)
+    report = Report.objects.create(run=run, run_key=run_key, token=sender.token, engine_version=version)
+    run_text_keep(run_id=run.pk)
+    run_settings_keep(run=run)
+    record("run.report", target=run, after={"run_key": run_key, "host": sender.host, "token": str(sender.token or "")})
+    return report
+
+
+def _report_locked(run_key: str, person: User) -> Report | None:
+    """Lock the row. Raises NotYourReportError for another person's; None where the key is unknown."""
+    report = Report.objects.select_for_update().filter(run_key=run_key).first()
+    if report is None:
+        return None
+    report.run = Run.all_runs.with_places().defer("result").get(pk=report.run_id)
+    if report.run.requested_by_id != person.pk:
+        raise NotYourReportError
+    return report
+
+
+def _refuse_other(report: Report, document: ReportedDocument, sha256: str) -> None:
+    if report.document_sha256 is not None:
+        raise ReportConflictError(
+            f"Run {report.run_id} of this run_key has another result: its SHA-256 is {report.document_sha256}, "
+            f"that of this document is {sha256}."
+        )
+    run, claimed = report.run, _columns(document.spec)
+    if (run.kind, run.model) != (claimed["kind"], claimed["model"]):
+        raise ReportConflictError(
+            f"Run {run.pk} of this run_key is a {run.kind} of {run.model}, "
+            f"this document is a {claimed['kind']} of {claimed['model']}."
+        )
+    if run.deleted_at is not None:
+        raise ReportConflictError(f"Run {run.pk} of this run_key was deleted: POST .../restore/ brings it back.")
+
+
+def _columns(spec: ReportedSpec) -> dict[str, Any]:
+    columns = spec_columns(spec)
+    # the name of a script or of a function: one that is longer than the column keeps its end
+    return {**columns, "model": columns["model"][-_MODEL_LENGTH:], "spec": storable_json(columns["spec"])}
+
+
+def _check_probes(document: ReportedDocument) -> None:
+    for number, probe in enumerate(document.probes):
+        try:
+            check_storable(probe)
+        except ValueError as exc:
+            raise SpecError(f"probes[{number}]", str(exc)) from exc
+
+
+def _probes_keep(run: Run, document: ReportedDocument) -> None:
+    """Store the probes of the document in place of those that came one by one, of which some may be missing."""
+    Measurement.objects.filter(run=run, attempt=run.attempt).delete()
+    Measurement.objects.bulk_create(
+        Measurement(run=run, attempt=run.attempt, sequence=sequence, **probe_columns(probe))
+        for sequence, probe in enumerate(document.probes, start=1)
+    )

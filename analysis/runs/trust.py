@@ -1,0 +1,69 @@
+"""Whose reported runs count like those measured here: a GPU manager trusts a token or a host, and may revoke it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+
+from analysis.audit.record import record
+from analysis.models import ApiToken, Run, Trust
+from analysis.models.querysets import RunQuerySet
+from analysis.runs.matrix_store import cells_renew
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+_RENEWED_AT_ONCE = 500
+
+
+def is_trusted(token: ApiToken | None, host: str) -> bool:
+    """Whether runs that come with this token from this host count. Must be called in the transaction that stores one.
+
+    The rows are locked: trust that is revoked meanwhile is revoked after the run is stored, and then of that run too.
+    """
+    given = Trust.objects.given().filter(Q(token__isnull=False, token=token) | Q(host=host))
+    return bool(given.select_for_update(no_key=True).values_list("pk"))
+
+
+def trust_give(*, by: User, token: ApiToken | None = None, host: str = "") -> Trust:
+    """Trust a token or a host, for the runs that it reported and will report. Trusting it again changes nothing."""
+    given = Trust.objects.given().filter(token=token, host=host)
+    try:
+        with transaction.atomic():
+            trust = Trust.objects.create(token=token, host=host, trusted_by=by)
+            record("trust.give", target=trust, after={"token": str(token or ""), "host": host})
+            _apply(_of(trust).filter(is_trusted=False), is_trusted=True)
+            return trust
+    except IntegrityError:  # trust_once_per_token, trust_once_per_host
+        return given.get()
+
+
+def trust_revoke(*, trust_id: int, by: User) -> bool:
+    """Stop trusting. Runs that no other trust covers count no longer; baselines among them are unpinned."""
+    with transaction.atomic():
+        trust = Trust.objects.given().select_related("token").filter(pk=trust_id).first()
+        if trust is None or not Trust.objects.given().filter(pk=trust_id).update(revoked_at=Now(), revoked_by=by):
+            return False
+        record("trust.revoke", target=trust, before={"token": str(trust.token or ""), "host": trust.host})
+        others = Trust.objects.given().filter(
+            Q(token__isnull=False, token=OuterRef("report__token")) | Q(host=OuterRef("reported_from"))
+        )
+        _apply(_of(trust).filter(~Exists(others), is_trusted=True), is_trusted=False, is_baseline=False)
+    return True
+
+
+def _of(trust: Trust) -> RunQuerySet:
+    reported = Run.all_runs.reported().order_by()
+    return reported.filter(report__token=trust.token) if trust.token else reported.filter(reported_from=trust.host)
+
+
+def _apply(runs: RunQuerySet, **columns: bool) -> None:
+    """Change these runs, and what the matrix says of their cards."""
+    numbers = list(runs.values_list("pk", flat=True))
+    for first in range(0, len(numbers), _RENEWED_AT_ONCE):
+        some = numbers[first : first + _RENEWED_AT_ONCE]
+        Run.all_runs.filter(pk__in=some).update(**columns)
+        cells_renew(run_ids=some)
