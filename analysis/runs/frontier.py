@@ -1,0 +1,35 @@
+"""Measured runs of an estimate's training at one of its lengths, on the card that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from analysis.models import Device, Run
+from analysis.runs.reuse import classes_of, stored_spec
+from analysis.runs.what_to_change import Measured, devices_for, newest_measured
+from engine.errors import SpecError
+from engine.estimate.frontier import specs_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
+    """Find what was measured at each length or image size, all on devices of one name and memory.
+
+    Of several kinds of devices that which measured most sizes; empty where none was measured.
+    """
+    spec = stored_spec(run)
+    if spec is None or not run.frontier:
+        return {}
+    try:
+        specs = specs_of(spec, run.frontier)
+    except SpecError:  # a later version no longer allows a size
+        return {}
+    devices = devices_for(run, Device.objects.enabled().allowing(user))
+    by_class = [
+        {each.input_size: found for each in specs if (found := newest_measured(each, same)) is not None}
+        for same in classes_of(devices)
+    ]
+    return max(by_class, key=len, default={})

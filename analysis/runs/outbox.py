@@ -1,0 +1,17 @@
+"""The outbox: that a run ended is stored in the transaction that ends it, so no killed process can lose the news.
+
+`analysis.news` decides later what follows from it, and for whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analysis.models import NewsEvent, NewsKind, State
+
+
+def note_ends(run_ids: Iterable[int], state: State) -> None:
+    """Store that these runs ended in this state. Call it inside the transaction that ends them; safe to repeat."""
+    kind = NewsKind(f"run.{state}")
+    events = [NewsEvent(kind=kind, key=f"run:{run_id}:{state}", run_id=run_id) for run_id in run_ids]
+    NewsEvent.objects.bulk_create(events, ignore_conflicts=True, batch_size=500)

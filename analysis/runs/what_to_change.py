@@ -1,0 +1,203 @@
+"""What to change so that a batch size fits: the estimate of a run's own training, and the runs that measure changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from analysis.models import ALL_GPUS, CPU, Device, Run, State
+from analysis.runs.create import run_create
+from analysis.runs.estimates import estimate_create
+from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.placement import Placement
+from analysis.runs.reuse import (
+    LOOKED_THROUGH_MAX,
+    NOT_MEASURED,
+    classes_of,
+    part_without,
+    runs_with_todays_software,
+    stored_spec,
+)
+from engine.errors import SpecError
+from engine.estimate.what_to_change import Variant, WhatToChange
+from engine.spec import DEFAULTS, RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+MEASURED_MAX = 20
+"""Runs that one request may start."""
+# what is searched, and what it is compared with, changes neither the largest batch size nor the speed of a size
+_NOT_OF_SETTINGS = (*NOT_MEASURED, "current_batch_size", "check_batch_size", "start_batch_size", "soak_steps")
+_ACCUMULATION = "accumulation_steps"
+_BUDGET_SECONDS = DEFAULTS["time_budget_seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a training is estimated: a card of the catalogue or the CPU, with the memory that it may use."""
+
+    gpu: str
+    memory_limit_bytes: int | None
+
+
+def place_of(run: Run) -> Place | None:
+    """Return where a run was measured or estimated; None where that cannot be estimated."""
+    if run.is_estimate:
+        return None if run.gpu == ALL_GPUS else Place(run.gpu, run.spec.get("memory_limit_bytes"))
+    if run.is_command or run.device is None:
+        return None
+    if run.device.kind == "cpu":
+        return Place(CPU, run.spec.get("memory_limit_bytes"))
+    card = gpu_of(run.device)
+    return None if card is None else Place(card.id, run.spec.get("memory_limit_bytes"))
+
+
+def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: User) -> Run:
+    """Queue the estimate of what to change so that this batch size fits where the run was. Raises SpecError."""
+    place = place_of(run)
+    if place is None:
+        raise SpecError("run", "its device is not in the catalogue of cards, or it was of no single one")
+    spec = replace(
+        RunSpec.from_dict(run.spec),
+        device="auto",
+        check_batch_size=None,
+        current_batch_size=batch_size,
+        memory_limit_bytes=place.memory_limit_bytes,
+    )
+    return estimate_create(spec=spec, gpu=place.gpu, requested_by=requested_by, what_to_change=scope)
+
+
+def changes_found(run: Run) -> WhatToChange | None:
+    """Read what an estimate found to change; None for a run that has no such part."""
+    stored = (run.result or {}).get("what_to_change")
+    return WhatToChange.from_dict(stored) if stored else None
+
+
+def newest_changes(run: Run) -> Run | None:
+    """Find the newest finished estimate of what to change for a training like the run's, in the same place."""
+    place, spec = place_of(run), stored_spec(run)
+    if place is None or spec is None:
+        return None
+    made = Run.objects.answering().filter(state=State.FINISHED, model=run.model, gpu=place.gpu).exclude(pk=run.pk)
+    wanted = part_without(spec, _NOT_OF_SETTINGS)
+    for other in made.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
+        stored = stored_spec(other)
+        if stored is not None and part_without(stored, _NOT_OF_SETTINGS) == wanted:
+            return other
+    return None
+
+
+def changes_measure(*, run: Run, labels: Collection[str], place: Placement, requested_by: User) -> list[Run]:
+    """Queue a measurement of each of these variants of an estimate: all of them or, with SpecError, none."""
+    found = changes_found(run)
+    if found is None:
+        raise SpecError("run", f"run {run.pk} has not found out what to change")
+    wanted = set(labels)
+    if not wanted:
+        raise SpecError("variants", "name at least one")
+    if len(wanted) > MEASURED_MAX:
+        raise SpecError("variants", f"at most {MEASURED_MAX} at once")
+    offered = {variant.label: variant for variant in found.variants}
+    if unknown := sorted(wanted - set(offered)):
+        raise SpecError("variants", f"{unknown[0][:80]!r} is not offered; one of {', '.join(offered)}")
+    spec = RunSpec.from_dict(run.spec)
+    with transaction.atomic():
+        return [
+            _measurement(spec, variant, place, requested_by) for label, variant in offered.items() if label in wanted
+        ]
+
+
+def _measurement(spec: RunSpec, variant: Variant, place: Placement, requested_by: User) -> Run:
+    try:
+        return run_create(spec=spec_of(spec, variant), place=place, requested_by=requested_by, uses_device_price=True)
+    except SpecError as error:
+        error.args = (f"{error} ({variant.label})",)
+        raise
+
+
+def spec_of(spec: RunSpec, variant: Variant) -> RunSpec:
+    """Return the spec that measures a variant of a training. Raises SpecError."""
+    changes = dict(variant.settings)
+    if variant.micro_batch_size is not None:
+        pieces = variant.batch_size // variant.micro_batch_size
+        changes[_ACCUMULATION] = getattr(spec, _ACCUMULATION) * pieces
+    size = variant.micro_batch_size or variant.batch_size
+    return replace(spec, device="auto", current_batch_size=size, time_budget_seconds=_BUDGET_SECONDS, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run measured of a variant: its largest batch size, and the recommended one's speed with its interval."""
+
+    run_id: int
+    device_name: str
+    largest_batch_size: int
+    samples_per_second: tuple[float, float, float] | None
+    """Low, value and high."""
+
+
+def measured_variants(run: Run, found: WhatToChange, user: User | None) -> Mapping[str, Measured]:
+    """Find what was measured of each variant, all on devices of one name and memory, with the software of today.
+
+    Of several kinds of devices that which measured most variants; empty where none of it was measured.
+    """
+    devices = [device for device in Device.objects.enabled().allowing(user) if _is_there(device, run.gpu)]
+    by_class = [dict(_measured_on(run, found, same)) for same in classes_of(devices)]
+    return max(by_class, key=len, default={})
+
+
+def _measured_on(run: Run, found: WhatToChange, same: list[Device]) -> Iterator[tuple[str, Measured]]:
+    if (requested := stored_spec(run)) is None:
+        return
+    newest: dict[tuple[str, str], dict[RunSpec, Run]] = {}  # read once for each precision and optimizer
+    for variant in found.variants:
+        try:
+            spec = spec_of(requested, variant)
+        except SpecError:  # a later version no longer allows it
+            continue
+        key = spec.precision, spec.optimizer
+        if key not in newest:
+            newest[key] = _newest_by_settings(spec, same)
+        if (measured := _measured(spec, newest[key])) is not None:
+            yield variant.label, measured
+
+
+def newest_measured(spec: RunSpec, same: list[Device]) -> Measured | None:
+    """Find the newest run of this training on these devices, whatever batch size it was compared with."""
+    return _measured(spec, _newest_by_settings(spec, same))
+
+
+def _newest_by_settings(spec: RunSpec, same: list[Device]) -> dict[RunSpec, Run]:
+    found: dict[RunSpec, Run] = {}
+    for run, stored, _ in runs_with_todays_software(spec, same, certified=True, largest_batch_size__gt=0):
+        found.setdefault(part_without(stored, _NOT_OF_SETTINGS), run)
+    return found
+
+
+def _measured(spec: RunSpec, newest: dict[RunSpec, Run]) -> Measured | None:
+    run = newest.get(part_without(spec, _NOT_OF_SETTINGS))
+    if run is None or not run.largest_batch_size:
+        return None
+    return Measured(run.pk, run.device_name, run.largest_batch_size, _speed(run))
+
+
+def _speed(run: Run) -> tuple[float, float, float] | None:
+    point = (run.result or {}).get("recommended") or {}
+    known = [value for end in ("_low", "", "_high") if (value := point.get(f"samples_per_second{end}")) is not None]
+    return (known[0], known[1], known[2]) if len(known) == 3 and run.is_speed_measurable else None
+
+
+def _is_there(device: Device, gpu: str) -> bool:
+    if gpu == CPU:
+        return device.kind == "cpu"
+    card = gpu_of(device)
+    return card is not None and card.id == gpu
+
+
+def devices_for(run: Run, devices: Iterable[Device]) -> list[Device]:
+    """Return the devices of the card that an estimate is for: a measurement on another would say nothing of it."""
+    return [device for device in devices if _is_there(device, run.gpu)]
