@@ -17,7 +17,7 @@ from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 
 from analysis.audit.record import kind_of, record, record_changes
-from analysis.models import Device, GpuPrice, Host, Quota, RetentionRule, SavedView
+from analysis.models import AllowedHost, Device, GpuPrice, Host, Quota, RetentionRule, SavedView
 
 _UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
 _HIDDEN = {"password": "(changed)"}
@@ -47,6 +47,7 @@ TRACKED: Mapping[type[Model], Tracked] = {
         ("devices",),
     ),
     SavedView: Tracked(("owner", "name", "query", "is_shared")),
+    AllowedHost: Tracked(("host", "note")),
     RetentionRule: Tracked(("what", "days")),
 }
 

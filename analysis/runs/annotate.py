@@ -27,6 +27,7 @@ from analysis.runs.run_text import run_text_keep
 from engine.errors import SpecError
 from engine.spec import RunSpec
 from engine.tune.spec import TuneSpec
+from engine.validation.spec import ValidationSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -88,16 +89,17 @@ def runs_untag(*, run_ids: Collection[int], by: User, tag: str) -> BulkResult:
 
 
 def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) -> BulkResult:
-    """Pin or unpin these runs. A baseline must be a finished measurement on a card that no other process used."""
+    """Pin or unpin these runs. A baseline must be a finished measurement on an unshared card, and trusted."""
     mine = Run.objects.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
-    fit = mine.filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT).exclude(is_shared=True) if is_baseline else mine
+    measured = mine.trusted().filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT)
+    fit = measured.exclude(is_shared=True) if is_baseline else mine
     with transaction.atomic():
         changed = _ids(fit.exclude(is_baseline=is_baseline))
         done = fit.update(is_baseline=is_baseline)
         details = {"before": {"is_baseline": not is_baseline}, "after": {"is_baseline": is_baseline}}
         record_many("run.baseline", _named(changed), **details)
-    reason = "not a finished measurement on an unshared card"
+    reason = "not a finished measurement on an unshared card, or reported from where nobody trusts yet"
     return BulkResult(done, len(run_ids) - count, count - done, reason)
 
 
@@ -166,17 +168,27 @@ def run_again(*, run: Run, requested_by: User | None, is_timing_only: bool = Fal
 
 def _run_again(run: Run, requested_by: User | None) -> Run:
     if run.is_estimate:
-        return estimate_create(spec=RunSpec.from_dict(run.spec), gpu=run.gpu, requested_by=requested_by)
+        return estimate_create(
+            spec=RunSpec.from_dict(run.spec),
+            gpu=run.gpu,
+            requested_by=requested_by,
+            what_to_change=run.what_to_change,
+            frontier=run.frontier,
+        )
     return _measure_again(run, requested_by, place=placement_of(run))
 
 
-def _requested_spec(run: Run) -> RunSpec | TuneSpec:
+def _requested_spec(run: Run) -> RunSpec | TuneSpec | ValidationSpec:
+    if run.is_validation:
+        return ValidationSpec.from_dict(run.spec)
     return spec_to_start(run.spec) if run.is_command else RunSpec.from_dict(run.spec)
 
 
 def _timed_again(run: Run, requested_by: User | None) -> Run:
-    if run.is_estimate or run.state != State.FINISHED:
+    if not run.is_measurement or run.state != State.FINISHED:
         raise SpecError("run", "only a finished measurement can be timed again")
+    if run.is_reported:
+        raise SpecError("run", "it ran on a machine that no worker of this portal serves")
     if run.is_command:
         raise SpecError("run", "the speeds of a command are those of separate starts, which are not compared")
     return _measure_again(run, requested_by, place=Placement(device=run.device), takes_over=run)

@@ -44,7 +44,7 @@ def _next_on(device: Device, run_id: int | None) -> Run | None:
     waiting = Run.objects.waiting_for(device)
     if run_id is not None:
         return _locked(waiting.filter(pk=run_id))
-    return _next(waiting, Run.objects.measuring())
+    return _next(waiting, Run.objects.on_devices())
 
 
 def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:

@@ -15,14 +15,17 @@ from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
+from analysis.runs.outbox import note_ends
 from analysis.runs.placement import Placement, request_of, slot_of
 from analysis.runs.run_settings import run_settings_keep
 from analysis.runs.run_text import run_text_keep
 from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
-from engine.spec import AMPERE, NEEDS_AMPERE, RunSpec
+from engine.spec import RunSpec
+from engine.training_spec import AMPERE, NEEDS_AMPERE
 from engine.tune.spec import TuneSpec
 from engine.units import format_bytes
+from engine.validation.spec import ValidationSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -33,7 +36,7 @@ _AMPERE = float(".".join(map(str, AMPERE)))
 
 def run_create(
     *,
-    spec: RunSpec | TuneSpec,
+    spec: RunSpec | TuneSpec | ValidationSpec,
     place: Placement,
     requested_by: User | None = None,
     priority: int = Run.Priority.NORMAL,
@@ -43,30 +46,25 @@ def run_create(
 ) -> Run:
     """Store a queued run and wake the workers that may take it. Both commit together, in the same database.
 
-    A run of a registered command has no precision and no optimizer that would be known.
+    A run of a registered command has no precision and no optimizer that would be known. A ValidationSpec makes a run
+    of that kind, which has no batch size of today.
     `takes_over` is a run of the same spec: the engine starts with its probes where device and environment are the same.
 
     Raises SpecError when no device of that placement can ever run it or it requests more than is allowed, and
     QuotaExceededError when the person has too many runs in the queue.
     """
-    precision, optimizer = ("", "") if isinstance(spec, TuneSpec) else (spec.precision, spec.optimizer)
     run = Run(
-        model=spec.model,
+        **spec_columns(replace(spec, device=place.device.device if place.device else place.kind)),
         requested_by=requested_by,
-        spec=replace(spec, device=place.device.device if place.device else place.kind).to_dict(),
-        precision=precision,
-        optimizer=optimizer,
-        current_batch_size=spec.current_batch_size,
         priority=priority,
         accepts_shared_device=accepts_shared_device,
         uses_device_price=uses_device_price,
         requested_device=place.device,
         requested_kind=place.device.kind if place.device else place.kind,
         requested_device_class=place.device_class,
-        needs_bytes=spec.memory_limit_bytes,
         takes_over=takes_over,
     )
-    if run.requested_kind == "cuda" and precision in NEEDS_AMPERE:
+    if run.requested_kind == "cuda" and run.precision in NEEDS_AMPERE:
         run.needs_compute_capability = _AMPERE
     refuse_excessive_request(run)
     with transaction.atomic():
@@ -78,6 +76,19 @@ def run_create(
         record("run.create", target=run, after=describe_request(run))
         wake_for(run=run)
     return run
+
+
+def spec_columns(spec: RunSpec | TuneSpec | ValidationSpec) -> dict[str, Any]:
+    """Return the columns of a run that its spec decides."""
+    return {
+        "kind": Run.Kind.VALIDATION if isinstance(spec, ValidationSpec) else Run.Kind.MEASUREMENT,
+        "model": spec.model,
+        "spec": spec.to_dict(),
+        "precision": "" if isinstance(spec, TuneSpec) else spec.precision,
+        "optimizer": "" if isinstance(spec, TuneSpec) else spec.optimizer,
+        "current_batch_size": None if isinstance(spec, ValidationSpec) else spec.current_batch_size,
+        "needs_bytes": spec.memory_limit_bytes,
+    }
 
 
 def wake_for(*, run: Run) -> None:
@@ -112,6 +123,7 @@ def runs_cancel(*, run_ids: Collection[int]) -> int:
     with transaction.atomic():
         found = list(unfinished.values_list("pk", "state", "cancel_requested"))
         cancelled = runs.queued().update(state=State.CANCELLED, cancel_requested=True, finished_at=Now())
+        note_ends([pk for pk, state, _ in found if state == State.QUEUED], State.CANCELLED)
         stopping = runs.running().update(cancel_requested=True)
         record_changes(
             ("run.cancel", ("run", str(pk)), {"state": state}, None)

@@ -14,6 +14,7 @@ from analysis.models import Attempt, Run, State
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.create import runs_cancel, wake_for
 from analysis.runs.matrix_store import cells_store
+from analysis.runs.outbox import note_ends
 from analysis.runs.result_columns import result_columns
 from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
 from analysis.runs.run_text import run_text_keep
@@ -23,19 +24,34 @@ _MESSAGE_LENGTH = 10_000
 
 def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
     """Move running -> finished, and copy the figures that lists sort on from the result into columns."""
-    result = _storable(result)
+    result = storable_result(result)
     columns = result_columns(result)
     with transaction.atomic():
         run = _lock_held_run(run_id, token)
         if run is None:
             return False
-        _end_run(run, State.FINISHED, exit_status, {"result": dict(result), **columns})
-        run_text_keep(run_id=run.pk)  # the result names the card
-        cells_store(run=run, result=result)
+        finish_locked(run, result, columns, exit_status)
         return True
 
 
-def _storable(result: Mapping[str, Any]) -> dict[str, Any]:
+def finish_locked(
+    run: Run, result: Mapping[str, Any], columns: Mapping[str, Any], exit_status: int, **attempt_columns: Any
+) -> None:
+    """Store the result of a run whose row the caller has locked, with all that is derived from it."""
+    columns = {**columns, **_counted_spec(run, result), "result": dict(result)}
+    _end_run(run, State.FINISHED, exit_status, columns, attempt_columns)
+    run_text_keep(run_id=run.pk)  # the result names the card
+    cells_store(run=run, result=result)
+
+
+def _counted_spec(run: Run, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec with the parameters of its config, which only the engine can count: lists show them."""
+    measured = result["estimates"][0] if "estimates" in result else result
+    number = (measured.get("spec") or {}).get("config_parameters")
+    return {} if number is None else {"spec": {**run.spec, "config_parameters": number}}
+
+
+def storable_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result without unprintable characters, which a driver's name of a device may contain."""
     return {name: storable_json(part) for name, part in result.items()}
 
@@ -48,12 +64,12 @@ def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: i
         if run is None:
             return False
         earlier = list(run.attempts.filter(number__lt=run.attempt, counted=True).values_list("cause", flat=True))
-        decision = decide_retry(code, earlier, cancel_requested=run.cancel_requested)
+        decision = decide_retry(code, earlier, cancel_requested=run.cancel_requested, is_reported=run.is_reported)
         attempt_columns = {"cause": code[:40], "message": message, "counted": decision.counted}
         if decision.state == State.QUEUED:
             _requeue(run, exit_status, attempt_columns)
             return True
-        if decision.state == State.INTERRUPTED:
+        if decision.state == State.INTERRUPTED and not run.is_reported:
             message = f"{describe_attempts([*earlier, code])} Last: {message}"
         is_cancelled = decision.state == State.CANCELLED
         run_columns = {} if is_cancelled else {"error_code": code[:40], "error_message": message}
@@ -117,6 +133,7 @@ def _end_run(
     ended = {"state": state, "finished_at": Now(), "suspect_at": None, "exit_status": exit_status}
     Run.objects.filter(pk=run.pk).update(**ended, **run_columns)
     _end_attempt(run, state, exit_status, attempt_columns or {})
+    note_ends([run.pk], state)
 
 
 def _requeue(run: Run, exit_status: int | None, attempt_columns: Mapping[str, Any]) -> None:

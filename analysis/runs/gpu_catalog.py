@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 
-from analysis.models import ALL_GPUS, Device, GpuPrice
+from analysis.models import ALL_GPUS, CPU, Device, GpuPrice
 from engine.errors import SpecError
 from engine.estimate.gpus import Gpu, find, gpus, match
 from engine.units import format_bytes
@@ -28,6 +28,8 @@ def gpu_name(gpu_id: str) -> str:
     """Return the vendor's name of a card; of one that is no longer in the catalogue, its id."""
     if gpu_id == ALL_GPUS:
         return "all cards"
+    if gpu_id == CPU:
+        return "CPU"
     known = gpus().get(gpu_id)
     return known.name if known else gpu_id
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from analysis.models import RunKind
+from analysis.models import CPU, RunKind
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
 from engine.catalog import WORKLOADS
 from engine.estimate.gpus import match
@@ -38,12 +38,13 @@ class FinishedRun(Protocol):
 
 def cells_of(run: FinishedRun) -> list[Cell]:
     """Return the columns of a run's cells, without `run` and `answered_at`; empty where it proves nothing of a card."""
-    if run.result is None or run.model not in WORKLOADS:
+    if run.result is None or run.model not in WORKLOADS or run.kind == RunKind.VALIDATION:
         return []
     if run.kind == RunKind.ESTIMATE:
         held = run.spec.get("memory_limit_bytes") is not None
         reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)
-        return [] if held else [_key(run) | _estimated(estimate, reserve) for estimate in run.result["estimates"]]
+        on_cards = [estimate for estimate in run.result["estimates"] if estimate["gpu"]["id"] != CPU]
+        return [] if held else [_key(run) | _estimated(estimate, reserve) for estimate in on_cards]
     measured = _measured(run.result)
     return [_key(run) | measured] if measured else []
 

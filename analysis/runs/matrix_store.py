@@ -20,14 +20,14 @@ Key = tuple[Any, ...]
 
 # runs that may have cells; further conditions, such as a card's memory limit, can only be read from the result
 _MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
-    Q(kind=RunKind.ESTIMATE) | Q(kind=RunKind.MEASUREMENT, certified=True, is_shared=False)
+    Q(kind=RunKind.ESTIMATE) | Q(kind=RunKind.MEASUREMENT, certified=True, is_shared=False, is_trusted=True)
 )
 
 
 def cells_store(*, run: Run, result: Mapping[str, Any]) -> None:
-    """Store the cells of a run that has just finished: its results are the newest."""
+    """Store the cells of a run that has just finished: its results are the newest. One that is not trusted has none."""
     run.result = dict(result)
-    if cells := cells_of(run):
+    if run.is_trusted and (cells := cells_of(run)):
         run.refresh_from_db(fields=["finished_at"])
         _store(run, cells, run.finished_at)
 

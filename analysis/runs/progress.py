@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -57,6 +58,16 @@ def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_
         row = Measurement(**place, is_carried=is_carried, **probe_columns(probe))
         Measurement.objects.bulk_create([row], ignore_conflicts=True)
     return True
+
+
+def check_storable(probe: Probe) -> None:
+    """Raise ValueError for a probe with a figure that its column cannot hold, such as a negative count of steps."""
+    row = Measurement(**probe_columns(probe))
+    absent = {name for name, value in probe_columns(probe).items() if value in (None, "", [])}
+    try:
+        row.clean_fields(exclude={"run", "attempt", "sequence", *absent})
+    except ValidationError as exc:
+        raise ValueError("; ".join(f"{name}: {' '.join(texts)}" for name, texts in exc.message_dict.items())) from exc
 
 
 def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence: int) -> bool:

@@ -88,18 +88,18 @@ def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
 
 def _forecast_now() -> _Forecast:
     made_at_seconds, now = monotonic(), timezone.now()
-    queue = Run.objects.measuring().queued().filter(cancel_requested=False)
+    queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
     waiting = list(queue.order_by().only(*_READ)[: POSITIONS_MAX + 1])
     if len(waiting) > POSITIONS_MAX:
         return _Forecast(made_at_seconds, _TOO_MANY, {})
-    running_now = Run.objects.measuring().running().only("device_id", "requested_by_id", "model", "started_at")
+    running_now = Run.objects.on_devices().running().only("device_id", "requested_by_id", "model", "started_at")
     running = {run.device_id: run for run in running_now}
     typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
     expected = forecast(
         [_waiting(run, typical) for run in waiting],
         _cards(running, typical, now),
         now=now,
-        last_started=Run.objects.measuring().last_started({run.requested_by_id for run in waiting}),
+        last_started=Run.objects.on_devices().last_started({run.requested_by_id for run in waiting}),
     )
     positions = {
         run_id: QueuePosition(
@@ -112,8 +112,10 @@ def _forecast_now() -> _Forecast:
 
 def typical_seconds(model: str) -> float | None:
     """Return the median of this model's last finished runs; None when there is none."""
-    finished = Run.objects.measuring().filter(
-        model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False
+    finished = (
+        Run.objects.measuring()
+        .trusted()
+        .filter(model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False)
     )
     times = finished.newest_first().values_list("started_at", "finished_at")[:_RUNS_OF_A_MODEL]
     took = [(ended - started).total_seconds() for started, ended in times if started and ended]

@@ -45,7 +45,11 @@ def remaining_time(run: Run, attempt: Attempt | None, probes: Sequence[Measureme
     if run.state != State.RUNNING or run.started_at is None or run.cancel_requested:
         return None
     if run.is_estimate:
+        if run.what_to_change or run.frontier:
+            return None  # its own stages say what is left
         return _by_its_cards(attempt)
+    if run.is_validation:
+        return None
     by_earlier = _by_earlier_runs(run, run.started_at)
     if by_earlier is not None and by_earlier.latest_at > timezone.now():
         return by_earlier
@@ -60,7 +64,7 @@ def so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> 
     return SoFar(
         phase=run.phase,
         probes=[row.probe for row in probes],
-        current_batch_size=int(run.spec["current_batch_size"]),
+        current_batch_size=int(run.spec.get("current_batch_size") or run.spec["batch_size"]),  # of a validation
         soak_steps=int(steps),
         expected=estimate.get("largest_batch_size"),
         open_seconds=_open_seconds(progress.get("phases") or {}),
@@ -123,8 +127,16 @@ def _by_earlier_runs(run: Run, started_at: datetime) -> RemainingTime | None:
 
 def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:
     """Return the durations of the newest runs of the same series. Resumed runs are left out: their times differ."""
-    finished = Run.objects.measuring().filter(
-        state=State.FINISHED, model=run.model, device_name=device_name, precision=run.precision, optimizer=run.optimizer
+    finished = (
+        Run.objects.measuring()
+        .trusted()
+        .filter(
+            state=State.FINISHED,
+            model=run.model,
+            device_name=device_name,
+            precision=run.precision,
+            optimizer=run.optimizer,
+        )
     )
     rows = finished.filter(attempt=1, started_at__isnull=False, finished_at__isnull=False).order_by("-finished_at")
     series = SeriesKey.of_run(run.spec, device_name)

@@ -16,6 +16,7 @@ from engine.estimate.gpus import gpus
 from engine.result import Probe
 from engine.savings import cost_per_million_samples_usd
 from engine.stats import decisive_probes
+from engine.validation.verdict import Verdict
 
 POINTS_MAX = 12
 _TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")
@@ -26,6 +27,8 @@ def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a `RunResult.to_dict()` that lists filter and sort on; None for a missing part."""
     if "estimates" in result:
         return _estimates_columns(result["estimates"])
+    if "checks" in result:
+        return _validation_columns(result)
     device, boundary, waste, savings = (result[name] for name in ("device", "boundary", "waste", "savings"))
     recommended = result["recommended"] or {}
     return {
@@ -49,6 +52,17 @@ def result_columns(result: Mapping[str, Any]) -> dict[str, Any]:
         "saving_per_year_usd_high": savings.get("per_year_usd_high"),
         **history_columns(result),
         **_graded_estimate_columns(result),
+    }
+
+
+def _validation_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a `ValidationResult.to_dict()`: its verdict, and no figure that a measurement has."""
+    device = result["device"]
+    return {
+        "device_name": storable_text(str(device["name"]), 200),
+        "capacity_bytes": device["capacity_bytes"],
+        "is_shared": device.get("is_shared"),
+        "verdict": Verdict(result["verdict"]).value,
     }
 
 

@@ -21,7 +21,7 @@ from django_q.models import Task
 from analysis.audit.context import acting
 from analysis.audit.record import record
 from analysis.database import database_now
-from analysis.models import AuditEntry, IdempotencyKey, RetentionRule, Throttle
+from analysis.models import AuditEntry, IdempotencyKey, NewsEvent, RetentionRule, ShareLink, Throttle
 from analysis.runs import purge, services
 
 What = RetentionRule.What
@@ -31,6 +31,8 @@ DAYS: Mapping[str, int | None] = {
     What.OLD_RUNS: None,
     What.AUDIT_ENTRIES: None,
     What.IDEMPOTENCY_KEYS: 1,
+    What.NEWS: 30,
+    What.SHARE_LINKS: 90,
 }
 """The default number of days of each rule."""
 
@@ -131,6 +133,8 @@ def _due(rule: RetentionRule, before: datetime) -> int:
         What.LOG_LINES: lambda: purge.runs_with_old_logs(rule.reached_at, before),
         What.AUDIT_ENTRIES: lambda: AuditEntry.objects.filter(recorded_at__lt=before),
         What.IDEMPOTENCY_KEYS: lambda: IdempotencyKey.objects.filter(created_at__lt=before),
+        What.NEWS: lambda: NewsEvent.objects.filter(created_at__lt=before),
+        What.SHARE_LINKS: lambda: ShareLink.objects.filter(created_at__lt=before),
     }
     return waiting[What(rule.what)]().order_by().count()
 
@@ -149,6 +153,17 @@ def _purge_entries(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
 
 def _purge_keys(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     return IdempotencyKey.objects.filter(created_at__lt=before).delete()[0], True
+
+
+def _purge_news(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    """Delete the oldest events; their deliveries and attempts go with them."""
+    keys = list(NewsEvent.objects.filter(created_at__lt=before).values_list("pk", flat=True)[:_ROWS_AT_ONCE])
+    NewsEvent.objects.filter(pk__in=keys).delete()
+    return _batch_outcome(len(keys), _ROWS_AT_ONCE)
+
+
+def _purge_links(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    return ShareLink.objects.filter(created_at__lt=before).delete()[0], True
 
 
 def _trim_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
@@ -171,6 +186,8 @@ _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = 
     What.LOG_LINES: _trim_logs,
     What.AUDIT_ENTRIES: _purge_entries,
     What.IDEMPOTENCY_KEYS: _purge_keys,
+    What.NEWS: _purge_news,
+    What.SHARE_LINKS: _purge_links,
 }
 
 

@@ -7,7 +7,8 @@
 | engine_killed, engine_crashed, engine_worker_died, stalled | perhaps the run | queued again once, then failed |
 | anything else | the run | failed |
 
-In all cases: a run with a cancel request is cancelled, and no run has more than 3 counted attempts.
+In all cases: a run with a cancel request is cancelled, and no run has more than 3 counted attempts. A reported run has
+one: no worker of this portal could make another.
 """
 
 from __future__ import annotations
@@ -67,11 +68,15 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
+def decide_retry(
+    cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False, is_reported: bool = False
+) -> RetryDecision:
     """Return what follows this cause; `earlier_counted` are the causes of the counted attempts before this one."""
     is_counted = cause != Cause.WORKER_STOPPED
     if cancel_requested:
         return RetryDecision(State.CANCELLED, is_counted)
+    if is_reported:
+        return RetryDecision(State.INTERRUPTED if cause in _OF_THE_HOST else State.FAILED)
     has_room = len(earlier_counted) + is_counted < MAX_COUNTED_ATTEMPTS
     if cause == Cause.WORKER_STOPPED or (cause in _OF_THE_HOST and has_room):
         return RetryDecision(State.QUEUED, is_counted)

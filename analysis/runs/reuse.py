@@ -21,8 +21,12 @@ LOOKED_THROUGH_MAX = 100
 SAME_CAPACITY = 0.02
 """Cards of one name may differ twofold in memory; drivers reserve a little of it, in differing amounts."""
 STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
-# settings that change no measured figure: which of equal devices, the time budget, the assumptions about cost
-NOT_MEASURED = ("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year")
+# settings that change no measured figure: which of equal devices, the time budget, the assumptions about cost, and the
+# count of a config's parameters, which a run has only after its start
+NOT_MEASURED = (
+    *("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year"),
+    "config_parameters",
+)
 
 Stack = tuple[Any, ...]
 
@@ -86,14 +90,18 @@ def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
     """
     around = SAME_CAPACITY * device.capacity_bytes
     attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
-    runs = Run.objects.measuring().filter(
-        state=State.FINISHED,
-        model=spec.model,
-        device_name=device.name[:200],
-        precision=spec.precision,
-        optimizer=spec.optimizer,
-        is_shared=False,
-        capacity_bytes__range=(int(device.capacity_bytes - around), int(device.capacity_bytes + around)),
+    runs = (
+        Run.objects.measuring()
+        .trusted()
+        .filter(
+            state=State.FINISHED,
+            model=spec.model,
+            device_name=device.name[:200],
+            precision=spec.precision,
+            optimizer=spec.optimizer,
+            is_shared=False,
+            capacity_bytes__range=(int(device.capacity_bytes - around), int(device.capacity_bytes + around)),
+        )
     )
     newest = runs.with_places().defer("result", "memory_curve").order_by("-finished_at", "-id")
     return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from analysis.models import Run, RunSetting
-from engine.catalog import WORKLOADS
+from analysis.runs.stored_workload import stored_workload
 
 FILTERED = (
     *("current_batch_size", "memory_limit_bytes", "sequence_length", "image_size"),
@@ -18,14 +18,15 @@ FILTERED = (
 
 
 def run_settings_keep(*, run: Run) -> None:
-    """Store the settings of a new run; a spec never changes."""
+    """Store the settings of a new run. Only of a reported one the spec may change: its result has the last word."""
+    RunSetting.objects.filter(run=run).delete()
     RunSetting.objects.bulk_create(RunSetting(run=run, setting=setting) for setting in settings_of(run.spec))
 
 
 def settings_of(spec: Mapping[str, Any]) -> list[str]:
     """Return the rows of a spec, with the input size of the model's default spelled out."""
     values = {name: spec.get(name) for name in FILTERED}
-    if (workload := WORKLOADS.get(spec["model"])) is not None and values[workload.input_field] is None:
+    if (workload := stored_workload(spec)) is not None and values[workload.input_field] is None:
         values[workload.input_field] = workload.default_input_size
     return [_setting(name, value) for name, value in values.items() if value is not None]
 

@@ -49,6 +49,8 @@ from analysis.runs.progress import (
 )
 from analysis.runs.purge import logs_trim, runs_expire, runs_purge
 from analysis.runs.saved_views import saved_view_delete, saved_view_set
+from analysis.runs.trust import trust_give, trust_revoke
+from analysis.runs.what_to_change import changes_estimate, changes_measure
 
 __all__ = [
     "LOG_LINES_PER_ATTEMPT",
@@ -57,6 +59,8 @@ __all__ = [
     "Lease",
     "LogLine",
     "calibration_set",
+    "changes_estimate",
+    "changes_measure",
     "devices_set_enabled",
     "environment_set",
     "estimate_claim",
@@ -92,6 +96,8 @@ __all__ = [
     "saved_view_delete",
     "saved_view_set",
     "step_acknowledge",
+    "trust_give",
+    "trust_revoke",
     "wake_for",
     "worker_wake",
 ]
