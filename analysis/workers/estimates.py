@@ -29,6 +29,10 @@ def owner_of_this_process() -> str:
 def estimate_arguments(run: Run) -> list[str]:
     """Return the arguments of `python -m engine`: the spec, the card, and this portal's calibrations of such cards."""
     arguments = ["estimate", "--spec", json.dumps(run.spec, separators=(",", ":")), "--gpu", run.gpu, "--events"]
+    if run.what_to_change:
+        arguments += ["--what-to-change", run.what_to_change]
+    if run.frontier:
+        arguments += ["--frontier", ",".join(map(str, run.frontier))]
     for calibration in calibrations(run.gpu):
         path = result_file(run).with_name(f"calibration-{calibration['gpu_id']}.json")
         path.write_text(json.dumps(calibration))

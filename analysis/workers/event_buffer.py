@@ -23,18 +23,23 @@ class _Measured:
 
 
 class EventBuffer:
-    """The events of one attempt. Bounded: log lines beyond the log's limit are dropped."""
+    """The events of one attempt. Bounded: log lines beyond the log's limit are dropped.
 
-    def __init__(self, lease: Lease) -> None:
+    A buffer of an attempt of which a part is stored already begins with that: the facts, and how many probes and lines.
+    """
+
+    def __init__(
+        self, lease: Lease, *, facts: dict[str, Any] | None = None, probes_stored: int = 0, lines_stored: int = 0
+    ) -> None:
         self._lease = lease
-        self._facts: dict[str, Any] = {}
+        self._facts: dict[str, Any] = dict(facts or {})
         self._facts_wait = False
         self._progress: dict[str, Any] = {}
         self._progress_waits = False
         self._probes: list[_Measured] = []
-        self._measured = 0
+        self._measured = probes_stored
         self._lines: list[LogLine] = []
-        self._lines_stored = 0
+        self._lines_stored = lines_stored
 
     @property
     def knows_device(self) -> bool:

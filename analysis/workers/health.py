@@ -96,7 +96,7 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
 
 def run_left_lying() -> int | None:
     """Find a run that waits too long although a device that may take it is alive and was idle meanwhile."""
-    old = Run.objects.measuring().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
+    old = Run.objects.on_devices().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
     is_requested = Q(pk__in=old.values("requested_device")) | Q(
         kind__in=old.filter(requested_device=None).values("requested_kind")
     )

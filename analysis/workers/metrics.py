@@ -61,7 +61,7 @@ def metrics_text() -> bytes:
 def _waiting(now: datetime) -> Iterator[Metric]:
     queued = GaugeMetricFamily("memorymark_runs_queued", "Waiting runs, by priority", labels=("priority",))
     age = GaugeMetricFamily("memorymark_runs_queued_oldest_seconds", "Time the oldest waiting run has waited; 0: none")
-    rows = Run.objects.measuring().queued().order_by().values("priority")
+    rows = Run.objects.on_devices().queued().order_by().values("priority")
     found = {row["priority"]: row for row in rows.annotate(count=Count("pk"), oldest=Min("created_at"))}
     for priority in Run.Priority:
         queued.add_metric((priority.name.lower(),), found.get(priority, {"count": 0})["count"])
@@ -70,7 +70,7 @@ def _waiting(now: datetime) -> Iterator[Metric]:
 
 
 def _running(now: datetime) -> Iterator[Metric]:
-    running = Run.objects.measuring().running().aggregate(count=Count("pk"), oldest=Min("started_at"))
+    running = Run.objects.on_devices().running().aggregate(count=Count("pk"), oldest=Min("started_at"))
     yield GaugeMetricFamily("memorymark_runs_running", "Running runs", running["count"])
     age = _age_seconds(running["oldest"], now)
     yield GaugeMetricFamily("memorymark_runs_running_oldest_seconds", "Running time of the oldest running run", age)
@@ -93,7 +93,7 @@ def _ended(now: datetime) -> Iterator[Metric]:
 
 def _durations_seconds() -> dict[str, list[float | None]]:
     """Return durations by state; None for a run that was cancelled before it ever started."""
-    rows = Run.objects.measuring().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
+    rows = Run.objects.on_devices().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
     durations: dict[str, list[float | None]] = defaultdict(list)
     for state, started_at, finished_at in rows.values_list("state", "started_at", "finished_at")[:_MOST_ENDED_RUNS]:
         took = finished_at - started_at if started_at and finished_at else None

@@ -32,14 +32,13 @@ from analysis.runs.resume import earlier_attempt
 from analysis.runs.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
-from analysis.workers.engine_events import log_line, progress_after
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
+from analysis.workers.event_intake import EventIntake
 from engine.errors import SpecError
 from engine.estimate.hidden_devices import HIDDEN
 from engine.machine.device_lock import inherited_by_child, sign
-from engine.result import Probe
 
 logger = logging.getLogger(__name__)
 
@@ -117,16 +116,16 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     spec, environment = asdict(spec_to_start(run.spec)) if run.is_command else dict(run.spec), dict[str, str]()
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
-    arguments = ["tune"] if run.is_command else []
+    arguments = ["tune"] if run.is_command else ["validate"] if run.is_validation else []
     arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
-    may_resume = not run.is_command and (run.attempt > 1 or run.takes_over_id)
+    may_resume = run.is_measurement and not run.is_command and (run.attempt > 1 or run.takes_over_id)
     measured = earlier_attempt(run) if may_resume else None
     earlier = "" if measured is None else json.dumps(measured)
     arguments += ["--resume", "-"] if earlier else []
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
     environment |= inherited_by_child(keep_open)
-    if device.calibration is not None and not run.is_command:
+    if device.calibration is not None and run.is_measurement and not run.is_command:
         path = result_file(run).with_name("calibration.json")
         path.write_text(json.dumps(device.calibration))
         arguments += ["--calibration", str(path)]
@@ -147,12 +146,9 @@ class _Watch:
     ) -> None:
         self._lease = Lease(run_id=run.pk, token=run.token)
         self._process, self._should_stop, self._timeouts = process, should_stop, timeouts
-        self._on_line, self._on_tick = on_line, on_tick
+        self._on_tick = on_tick
         self._events = EventBuffer(self._lease)
-        self._phase = ""
-        self._progress: dict[str, Any] = {}
-        self._result: dict[str, Any] | None = None
-        self._error: dict[str, Any] | None = None
+        self._intake = EventIntake(self._events, on_line=on_line)
         self._stop: Stop | None = None
         now = time.monotonic()
         self._wall_ends_at = now + run.spec["time_budget_seconds"] + timeouts.wall_grace_seconds
@@ -181,7 +177,8 @@ class _Watch:
 
     @property
     def _was_ended_by_signal(self) -> bool:
-        is_worker_dead = self._error is not None and self._error.get("code") == Cause.ENGINE_WORKER_DIED
+        error = self._intake.error
+        is_worker_dead = error is not None and error.get("code") == Cause.ENGINE_WORKER_DIED
         return is_worker_dead or ending_signal(self._process.exit_status) is not None
 
     def store_outcome(self) -> None:
@@ -201,8 +198,8 @@ class _Watch:
     def _write_outcome(self) -> None:
         self._events.store()
         status = self._process.exit_status
-        if self._result is not None:
-            self._write_result(self._result)
+        if self._intake.result is not None:
+            self._write_result(self._intake.result)
         elif self._stop is Stop.CANCELLED:
             services.run_mark_cancelled(**self._lease, message=self._kernel_lines().strip())
         else:
@@ -226,9 +223,8 @@ class _Watch:
             return "time_out", "The engine was stopped: it ran far beyond its time budget."
         if self._stop is Stop.STALLED:
             return Cause.STALLED, "The engine was stopped: it made no progress for too long."
-        if self._error is not None:
-            code, message = self._error.get("code"), self._error.get("message")
-            return str(code or "engine_error")[:40], str(message or "no message")
+        if self._intake.error is not None:
+            return self._intake.failure
         if self._process.has_cut_result:
             return "bad_result", "The engine's result is a line of more than 1 MiB, which the portal does not read."
         return cause_of_death(status), describe_death(status, self._process.last_lines)
@@ -240,34 +236,12 @@ class _Watch:
 
     def _read_events(self, wait_seconds: float) -> None:
         for event in self._process.events(wait_seconds):
-            try:
-                self._handle_event(event)
-            except (KeyError, TypeError, ValueError) as exc:
-                self._log(LogLine("warning", f"Skipped a {event['event']} event that the portal cannot read: {exc!r}"))
-
-    def _handle_event(self, event: dict[str, Any]) -> None:
-        match event["event"]:
-            case "probe":
-                self._events.add_probe(Probe.from_dict(event["probe"]), is_carried=event.get("is_carried") is True)
-                self._write_at = min(self._write_at, time.monotonic())
-            case "device" if event.get("environment"):
-                self._events.add_facts(device=event["device"], environment=event["environment"])
-            case "estimate" if self._events.knows_device:
-                self._events.add_facts(estimate=dict(event["estimate"]))
-            case "phase":
-                self._phase, self._beat_at, self._write_at = str(event["phase"]), 0.0, 0.0
-            case "result":
-                self._result = dict(event["result"])
-            case "error":
-                self._error = dict(event["error"])
-        self._progress = progress_after(self._progress, event)
-        self._events.note_progress(self._progress)
-        if line := log_line(event):
-            self._log(line)
-
-    def _log(self, line: LogLine) -> None:
-        self._events.add_log_line(line)
-        self._on_line(line)
+            self._intake.take(event)
+            match event["event"]:
+                case "probe":
+                    self._write_at = min(self._write_at, time.monotonic())
+                case "phase":
+                    self._beat_at = self._write_at = 0.0
 
     def _check(self, now: float) -> None:
         self._on_tick()
@@ -285,7 +259,7 @@ class _Watch:
 
     @property
     def _patience_seconds(self) -> float:
-        is_preparing = self._phase in ("", "estimating", "preparing")
+        is_preparing = self._intake.phase in ("", "estimating", "preparing", "compiling", "gradients")
         return (
             max(self._timeouts.preparing_seconds, self._timeouts.stall_seconds)
             if is_preparing
@@ -297,7 +271,7 @@ class _Watch:
         try:
             self._require_lease(self._events.store())
             if now >= self._beat_at:
-                self._require_lease(services.run_heartbeat(**self._lease, phase=self._phase))
+                self._require_lease(services.run_heartbeat(**self._lease, phase=self._intake.phase))
                 self._beat_at = now + self._timeouts.heartbeat_seconds
             if services.run_wants_cancel(run_id=self._lease["run_id"]):
                 self._stop_engine(Stop.CANCELLED)
