@@ -1,0 +1,120 @@
+"""An event in words and figures: the body of a webhook, Slack's body, a mail. Names and notes of people are in none.
+
+A body is written once, when its delivery is stored: every attempt sends the same.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from analysis.models import Channel, NewsEvent, NewsKind, Run, State
+from analysis.presentation import estimate_summary
+from analysis.presentation.headline import headline
+from analysis.presentation.labels import model_name, run_place
+from analysis.presentation.run_state import ending
+from analysis.presentation.stored_estimate import read_estimates
+from analysis.presentation.stored_result import read_result
+from analysis.presentation.stored_validation import read_validation
+from engine.kinds import DERIVED, ESTIMATED, MEASURED
+
+logger = logging.getLogger(__name__)
+
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""Errors of reading a result that another version of the engine wrote: the news is true without its words."""
+_INTERVALS = ("speedup", "saving_per_year_usd")
+_FIGURES = {
+    "largest_batch_size": MEASURED,
+    "recommended_batch_size": MEASURED,
+    "recommended_samples_per_second": MEASURED,
+    "recommended_memory_bytes": MEASURED,
+    "speedup": MEASURED,
+    "saving_per_year_usd": DERIVED,
+    "estimated_largest_batch_size": ESTIMATED,
+    "estimated_safe_batch_size": ESTIMATED,
+}
+Figures = dict[str, dict[str, Any]]
+
+
+def body_of(event: NewsEvent, run: Run | None) -> dict[str, Any]:
+    """Return the body: what happened, its run, a link, the verdict in words, the figures with their intervals."""
+    is_end = event.kind.startswith("run.")
+    return {
+        "event": event.kind,
+        "at": event.created_at.isoformat(),
+        "run": run.pk if run else None,
+        "link": link_of(event, run),
+        "verdict": describe_end(run) if run and is_end else str(event.details.get("verdict", "")),
+        "figures": figures_of(run) if run and is_end else event.details.get("figures", {}),
+    }
+
+
+def link_of(event: NewsEvent, run: Run | None) -> str:
+    """Return the page of the event. Without MEMORYMARK_PUBLIC_URL it is a path: the sender serves no request."""
+    if run is not None:
+        return f"{settings.PUBLIC_URL}{run.get_absolute_url()}"
+    return settings.PUBLIC_URL + reverse("analysis:fleet" if event.kind == NewsKind.SILENT else "notifications")
+
+
+def describe_end(run: Run) -> str:
+    """Return the verdict as the run's page has it; without the text of an error, which may hold paths of the host."""
+    if run.state != State.FINISHED or not run.result:
+        title, _ = ending(run)
+        return f"{title} {f'Cause: {run.error_code}.' if run.error_code else ''}".strip()
+    try:
+        return _verdict(run)
+    except UNREADABLE:
+        logger.exception("the result of run %s cannot be put into words", run.pk)
+        return f"{model_name(run.model)} on {run_place(run)}: finished."
+
+
+def figures_of(run: Run) -> Figures:
+    """Return the figures that the run has, each with its kind, and its interval where it is known."""
+    figures: Figures = {}
+    for name, kind in _FIGURES.items():
+        value = getattr(run, name)
+        if value is not None:
+            ends = {end: getattr(run, f"{name}_{end}") for end in ("low", "high")} if name in _INTERVALS else {}
+            figures[name] = {"value": value, **ends, "kind": kind}
+    return figures
+
+
+def encoded(channel: str, delivery_id: str, body: dict[str, Any]) -> bytes:
+    """Return the bytes of a request: what is signed is what is sent."""
+    content = {"text": slack_text(body)} if channel == Channel.SLACK else {"delivery": delivery_id, **body}
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def slack_text(body: dict[str, Any]) -> str:
+    """Write the verdict with a link, in Slack's markup; Mattermost and others read it too."""
+    text = body["verdict"].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"{text} <{body['link']}|{_page_name(body)}>"
+
+
+def mail_text(body: dict[str, Any]) -> str:
+    """Write the text of a mail."""
+    lines = [body["verdict"], "", body["link"], ""]
+    for name, figure in body["figures"].items():
+        ends = f" ({figure['low']:g} to {figure['high']:g})" if figure.get("low") is not None else ""
+        lines.append(f"{name}: {figure['value']}{ends}, {figure['kind']}")
+    return "\n".join([*lines, "", "You receive this because of your settings under Account, Notifications."])
+
+
+def _page_name(body: dict[str, Any]) -> str:
+    return f"Run {body['run']}" if body["run"] else "MemoryMark"
+
+
+def _verdict(run: Run) -> str:
+    assert run.result is not None
+    if run.is_validation:
+        return read_validation(run.result).text
+    if not run.is_estimate:
+        return str(headline(read_result(run.result)))
+    estimates = read_estimates(run.result)
+    if len(estimates) == 1:
+        return estimate_summary.headline(estimates[0], run.spec)
+    return estimate_summary.headline_of_all(estimates, run.spec)
