@@ -17,6 +17,8 @@ _ROWS = {
     RetentionRule.What.LOG_LINES: "log lines removed",
     RetentionRule.What.AUDIT_ENTRIES: "entries removed",
     RetentionRule.What.IDEMPOTENCY_KEYS: "keys removed",
+    RetentionRule.What.NEWS: "news removed",
+    RetentionRule.What.SHARE_LINKS: "share links removed",
 }
 
 

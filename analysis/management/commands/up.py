@@ -58,9 +58,10 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{exc.filename or settings.DATA_DIR}: {exc.strerror or exc}; nothing was started"
             ) from exc
-        self._processes.start([web_server(host, port), default_worker(), *map(worker, devices)])
+        url = address(host, port)
+        self._processes.start([web_server(host, port), default_worker(), news_sender(url), *map(worker, devices)])
         try:
-            self._keep(address(host, port))
+            self._keep(url)
         finally:
             self._say("stopping ...")
             self._processes.stop(seconds=_STOP_SECONDS)
@@ -167,6 +168,12 @@ def web_server(host: str, port: int) -> Child:
 
 def default_worker() -> Child:
     return Child("worker without a device", [sys.executable, str(settings.BASE_DIR / "manage.py"), "worker"])
+
+
+def news_sender(url: str) -> Child:
+    """Return the sender of news. Its links have the portal's address, unless the settings name a public one."""
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "send_news"]
+    return Child("sender of news", command, {"MEMORYMARK_PUBLIC_URL": settings.PUBLIC_URL or url})
 
 
 def worker(device: Device) -> Child:

@@ -1,0 +1,108 @@
+"""Which addresses a delivery may connect to: only public ones, unless a GPU manager allowed the host.
+
+A webhook is a request that the portal makes for a person, from inside the lab's network: without this check anybody
+with an account could reach what only the portal's host can reach, such as a cloud's metadata service.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+from analysis.models.news import URL_LENGTH
+from engine.errors import SpecError
+
+Address = IPv4Address | IPv6Address
+
+_METADATA = frozenset({ip_address("168.63.129.16")})
+"""Public addresses that a cloud answers to its own machines alone: Azure's. The others are private or link-local."""
+# the lists of older Pythons lack these
+_SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv6Network("64:ff9b:1::/48"))
+_NAT64 = IPv6Network("64:ff9b::/96")
+_IPV4_COMPATIBLE = IPv6Network("::/96")
+
+
+class RefusedAddressError(Exception):
+    """The host of a webhook has an address that news may not go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The parts of a webhook's URL."""
+
+    is_tls: bool
+    host: str
+    port: int
+    path: str
+
+    @property
+    def host_header(self) -> str:
+        """Return the host as the receiver expects it: IPv6 in brackets, the port unless it is the scheme's own."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == (443 if self.is_tls else 80) else f"{name}:{self.port}"
+
+
+def parse_target(url: str) -> Target:
+    """Split a webhook's URL. Raises SpecError: it must be http(s), with a host, without a name and password."""
+    if not 0 < len(url) <= URL_LENGTH or not url.isascii() or not url.isprintable() or " " in url:
+        raise SpecError("url", f"must be an ASCII URL of at most {URL_LENGTH} characters without blanks")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as exc:
+        raise SpecError("url", f"is not a URL: {exc}") from exc
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SpecError("url", "must begin with https:// and a host (http:// only for hosts that are allowed)")
+    if parts.username is not None or parts.password is not None or parts.fragment or port == 0:
+        raise SpecError("url", "must have no user name, password, fragment or port 0")
+    is_tls = parts.scheme == "https"
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(is_tls, parts.hostname.lower().rstrip("."), port or (443 if is_tls else 80), path)
+
+
+def why_refused(address: Address) -> str:
+    """Say why news may not go to an address; empty for a public one."""
+    if isinstance(address, IPv6Address) and address in _NAT64:
+        return why_refused(IPv4Address(int(address) & 0xFFFF_FFFF))  # the gateway connects to that one
+    for each in (address, *_embedded(address)):
+        if each in _METADATA:
+            return f"{address} is a metadata service"
+        if not _is_public(each):
+            return f"{address} is not a public address"
+    return ""
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, IPv6Address) and address.is_site_local:
+        return False
+    is_special = any(address in network for network in _SPECIAL)
+    return address.is_global and not (address.is_multicast or address.is_reserved or is_special)
+
+
+def checked_addresses(target: Target, *, is_allowed: bool) -> list[str]:
+    """Look the host up once, and return addresses to connect to. Raises RefusedAddressError, and OSError.
+
+    The caller connects to what is returned, never to the name: a second lookup could answer another address.
+    One refused address refuses the host, because which one is used must not depend on the order of the answers.
+    """
+    if not target.is_tls and not is_allowed:
+        raise RefusedAddressError("http is only for hosts that a GPU manager allowed: use https")
+    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    if not is_allowed:
+        for text in addresses:
+            if reason := why_refused(ip_address(text)):
+                raise RefusedAddressError(f"{reason}: a GPU manager has to allow the host {target.host}")
+    return addresses
+
+
+def _embedded(address: Address) -> Iterator[IPv4Address]:
+    """Return the IPv4 addresses inside an IPv6 one: a gateway would connect to those."""
+    if isinstance(address, IPv4Address):
+        return
+    if address in _IPV4_COMPATIBLE:
+        yield IPv4Address(int(address) & 0xFFFF_FFFF)
+    yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))

@@ -1,0 +1,195 @@
+"""Deliveries that are due are taken, and their outcome is stored.
+
+Taking one moves `due_at` past the longest attempt: a sender that is killed meanwhile has lost nothing, the delivery is
+due again. So a receiver may see one twice, with the same delivery id.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from analysis.database import database_now
+from analysis.models import (
+    AllowedHost,
+    Channel,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    NewsEvent,
+    NewsKind,
+    Subscription,
+)
+from analysis.models.news import REASON_LENGTH
+from analysis.models.text import storable_text
+from analysis.news import mail
+from analysis.news.addresses import parse_target
+from analysis.news.messages import encoded
+from analysis.news.post import Outcome, post
+from analysis.news.retry_schedule import DISABLED_AFTER, is_to_be_disabled, next_attempt
+from analysis.news.signing import HEADER, signature_header, signing_secrets
+from engine import __version__
+from engine.errors import SpecError
+
+_LOOKUP_SECONDS = 30.0
+"""A name lookup has no time limit of ours; resolvers give up within this time."""
+_AWAY_SECONDS = 120.0
+GONE = 410
+"""A receiver's word that it wants no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """All that one attempt needs: the thread that sends it reads no row."""
+
+    delivery_pk: int
+    subscription_pk: int
+    number: int
+    channel: str
+    url: str
+    delivery_id: str
+    body: dict[str, Any]
+    secrets: tuple[str, ...]
+    is_host_allowed: bool
+    mail_address: str
+
+
+def take_due(limit: int, busy: Collection[int]) -> list[Parcel]:
+    """Take deliveries that are due, the longest waiting first; one at a time for each subscription.
+
+    So a receiver that hangs delays its own deliveries only. `busy` are the subscriptions with an attempt under way.
+    """
+    due = Delivery.objects.filter(state=DeliveryState.WAITING, due_at__lte=Now(), subscription__disabled_at=None)
+    due = due.exclude(subscription__in=busy).order_by("due_at")
+    oldest = list(due.values_list("pk", "subscription")[: 20 * limit])
+    one_each = {subscription: delivery for delivery, subscription in reversed(oldest)}
+    return [parcel for pk in list(one_each.values())[:limit] if (parcel := _take(pk)) is not None]
+
+
+def is_sender_away() -> bool:
+    """Whether news wait for so long that no sender seems to work."""
+    long_ago = Now() - timedelta(seconds=max(_AWAY_SECONDS, 4 * settings.NEWS_TIMEOUT_SECONDS + _LOOKUP_SECONDS))
+    due = Delivery.objects.filter(state=DeliveryState.WAITING, due_at__lt=long_ago, subscription__disabled_at=None)
+    return due.exists() or NewsEvent.objects.filter(dispatched_at=None, created_at__lt=long_ago).exists()
+
+
+def attempt(parcel: Parcel) -> Outcome:
+    """Send it once. Runs in a thread, without the database."""
+    if parcel.channel == Channel.EMAIL:
+        return mail.send(parcel.mail_address, parcel.delivery_id, parcel.body)
+    body = encoded(parcel.channel, parcel.delivery_id, parcel.body)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"MemoryMark/{__version__}",
+        "X-MemoryMark-Event": str(parcel.body["event"]),
+        "X-MemoryMark-Delivery": parcel.delivery_id,
+    }
+    if parcel.secrets:
+        headers[HEADER] = signature_header(parcel.secrets, body, int(time.time()))
+    limit = settings.NEWS_TIMEOUT_SECONDS
+    return post(parcel.url, body, headers, is_allowed=parcel.is_host_allowed, seconds=limit)
+
+
+def store_outcome(parcel: Parcel, outcome: Outcome) -> None:
+    """Store the attempt, and what it means for the delivery and its subscription."""
+    with transaction.atomic():
+        delivery = Delivery.objects.select_for_update().filter(pk=parcel.delivery_pk).first()
+        if delivery is None or delivery.state != DeliveryState.WAITING:
+            return  # its subscription was deleted or disabled, or a slower sender's delivery arrived meanwhile
+        DeliveryAttempt.objects.create(
+            delivery=delivery,
+            number=parcel.number,
+            is_delivered=outcome.is_delivered,
+            status=outcome.status,
+            seconds=outcome.seconds,
+            reason=storable_text(outcome.reason, REASON_LENGTH),
+        )
+        subscriptions = Subscription.objects.filter(pk=delivery.subscription_id)
+        if outcome.is_delivered:
+            _end(delivery, DeliveryState.DELIVERED)
+            subscriptions.update(failing_since=None)
+            return
+        subscriptions.filter(failing_since=None).update(failing_since=Now())
+        _try_again(delivery)
+        _disable_if_hopeless(delivery.subscription_id, outcome)
+
+
+def _take(pk: int) -> Parcel | None:
+    """Take this delivery, unless another sender was quicker."""
+    lease = timedelta(seconds=2 * settings.NEWS_TIMEOUT_SECONDS + _LOOKUP_SECONDS)
+    due = Delivery.objects.filter(pk=pk, state=DeliveryState.WAITING, due_at__lte=Now())
+    if not due.update(due_at=Now() + lease, attempts_made=F("attempts_made") + 1):
+        return None
+    delivery = Delivery.objects.select_related("subscription__owner").filter(pk=pk).first()
+    if delivery is None:
+        return None
+    subscription = delivery.subscription
+    return Parcel(
+        delivery_pk=pk,
+        subscription_pk=subscription.pk,
+        number=delivery.attempts_made,
+        channel=subscription.channel,
+        url=subscription.url,
+        delivery_id=str(delivery.delivery_id),
+        body=delivery.body,
+        secrets=tuple(signing_secrets(subscription, database_now())) if subscription.is_signed else (),
+        is_host_allowed=_is_host_allowed(subscription.url),
+        mail_address=subscription.owner.email,
+    )
+
+
+def _is_host_allowed(url: str) -> bool:
+    try:
+        return AllowedHost.objects.filter(host=parse_target(url).host).exists()
+    except SpecError:  # no URL: `post` says so
+        return False
+
+
+def _try_again(delivery: Delivery) -> None:
+    due_at = next_attempt(
+        delivery.attempts_made,
+        created_at=delivery.created_at,
+        now=database_now(),
+        base_seconds=settings.NEWS_RETRY_SECONDS,
+        give_up_seconds=settings.NEWS_GIVE_UP_SECONDS,
+        fraction=random.random(),  # noqa: S311  (spreads retries, protects nothing)
+    )
+    if due_at is None:
+        _end(delivery, DeliveryState.GIVEN_UP)
+    else:
+        Delivery.objects.filter(pk=delivery.pk).update(due_at=due_at)
+
+
+def _end(delivery: Delivery, state: DeliveryState) -> None:
+    Delivery.objects.filter(pk=delivery.pk).update(state=state, ended_at=Now())
+
+
+def _disable_if_hopeless(subscription_id: int, outcome: Outcome) -> None:
+    subscription = Subscription.objects.get(pk=subscription_id)
+    if outcome.status == GONE:
+        disable(subscription, "the receiver answered 410 Gone")
+    elif is_to_be_disabled(subscription.failing_since, database_now()):
+        disable(subscription, f"every attempt failed for {DISABLED_AFTER.days} days; the last: {outcome.reason}")
+
+
+def disable(subscription: Subscription, reason: str) -> None:
+    """Disable it, and give up what waits. Its page says so, and the owner's other subscriptions get the news."""
+    reason = storable_text(reason, REASON_LENGTH)
+    details = {
+        "owner": subscription.owner_id,
+        "verdict": f"Your notifications “{subscription.name}” are off: {reason}.",
+    }
+    key = f"disabled:{subscription.pk}:{database_now().timestamp():.0f}"
+    NewsEvent.objects.create(kind=NewsKind.DISABLED, key=key, details=details)
+    Subscription.objects.filter(pk=subscription.pk).update(disabled_at=Now(), disabled_because=reason)
+    waiting = Delivery.objects.filter(subscription=subscription, state=DeliveryState.WAITING)
+    waiting.update(state=DeliveryState.GIVEN_UP, ended_at=Now())

@@ -1,0 +1,87 @@
+"""The loop of `manage.py send_news`: a process of its own, so that a receiver that hangs delays no run and no estimate.
+
+One thread uses the database; the others only send. Several senders may run, on any host that reaches the database.
+Killed at any point, it loses nothing: events wait in their table, and deliveries that it had taken are due again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from analysis.database import DATABASE_AWAY, connections_release
+from analysis.models.querysets import SEEN_LATELY
+from analysis.news.decide import note_silent_devices
+from analysis.news.deliver import Parcel, attempt, store_outcome, take_due
+from analysis.news.fan_out import dispatch_waiting
+from analysis.news.post import Outcome
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 8
+_LOOK_SECONDS = 1.0
+_DEVICES_SECONDS = 15.0
+_AWAY_SECONDS = 5.0
+_STOP_SECONDS = 2.0
+
+
+class Sender:
+    """Dispatches events, sends deliveries that are due, and stores their outcomes, until it is stopped."""
+
+    def __init__(self) -> None:
+        self._is_stopping = False
+        self._under_way: dict[Future[Outcome], Parcel] = {}
+        # after a start of the whole portal every device is silent until its worker is up
+        self._devices_at = time.monotonic() + SEEN_LATELY.total_seconds()
+
+    def stop(self) -> None:
+        """Request the end; called by a signal's handler."""
+        self._is_stopping = True
+
+    def work(self) -> None:
+        """Work until stopped. An attempt that is under way then gets a moment; if it ends later, it is repeated."""
+        threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="news")
+        while not self._is_stopping:
+            try:
+                self.look(threads)
+            except DATABASE_AWAY as exc:
+                logger.warning("news wait, the database is away: %s", str(exc).splitlines()[:1])
+                connections_release()
+                time.sleep(_AWAY_SECONDS)
+            self._wait(_LOOK_SECONDS)
+        self._wait(_STOP_SECONDS)
+        self._store_done()
+        threads.shutdown(wait=False, cancel_futures=True)
+
+    def look(self, threads: ThreadPoolExecutor) -> None:
+        """Do everything that is due now."""
+        self._store_done()
+        if time.monotonic() >= self._devices_at:
+            self._devices_at = time.monotonic() + _DEVICES_SECONDS
+            note_silent_devices()
+        dispatch_waiting()
+        busy = {parcel.subscription_pk for parcel in self._under_way.values()}
+        for parcel in take_due(AT_ONCE - len(self._under_way), busy):
+            self._under_way[threads.submit(attempt, parcel)] = parcel
+
+    def _store_done(self) -> None:
+        """Store the outcomes of ended attempts. One that cannot be stored now stays, for the next look."""
+        for future in [future for future in self._under_way if future.done()]:
+            store_outcome(self._under_way[future], _outcome_of(future))
+            del self._under_way[future]
+
+    def _wait(self, seconds: float) -> None:
+        if self._under_way:
+            wait(self._under_way, timeout=seconds, return_when=FIRST_COMPLETED)
+        elif not self._is_stopping:
+            time.sleep(seconds)
+
+
+def _outcome_of(future: Future[Outcome]) -> Outcome:
+    """Return the outcome of an attempt. A fault of ours is one too: it must not end the sender at each repetition."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    logger.error("an attempt failed by a fault of the sender", exc_info=error)
+    return Outcome(False, 0.0, reason=f"a fault of the sender: {type(error).__name__}")
