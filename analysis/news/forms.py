@@ -1,0 +1,73 @@
+"""The form of a subscription. `subscriptions` validates; the form shows its errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.db.models import Q
+
+from analysis.models import Channel, SavedView, Subscription
+from analysis.models.annotations import NAME_LENGTH
+from analysis.models.news import CHOSEN_KINDS, ENDS_OF_RUNS, URL_LENGTH
+from analysis.news import mail
+from analysis.news.subscriptions import Wish
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+_MY_RUNS = ("", "my runs")
+
+
+class SubscriptionForm(forms.Form):
+    """Where news go, which, and of which runs."""
+
+    name = forms.CharField(
+        max_length=NAME_LENGTH, help_text="For you alone.", widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    channel = forms.ChoiceField(label="How")
+    url = forms.CharField(
+        label="URL",
+        required=False,
+        max_length=URL_LENGTH,
+        help_text="https://… of the receiver. Empty for e-mail.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "url"}),
+    )
+    view = forms.ChoiceField(
+        label="Of which runs", required=False, help_text="A saved view of the history, whoever started its runs."
+    )
+    kinds = forms.MultipleChoiceField(
+        label="Which news",
+        choices=[(kind.value, kind.label) for kind in CHOSEN_KINDS],
+        initial=[kind.value for kind in ENDS_OF_RUNS],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, owner: User, subscription: Subscription | None = None, **kwargs: Any) -> None:
+        """Offer the person's own and shared views. The channel of an existing subscription stays."""
+        if subscription is not None:
+            kwargs["initial"] = {
+                **{name: getattr(subscription, name) for name in ("name", "channel", "url", "kinds")},
+                "view": str(subscription.view_id or ""),
+            }
+        super().__init__(*args, **kwargs)
+        self._views = {
+            str(view.pk): view
+            for view in SavedView.objects.filter(Q(owner=owner) | Q(is_shared=True)).order_by("name", "pk")
+        }
+        self._offer("view", [_MY_RUNS, *((key, view.name) for key, view in self._views.items())])
+        channels = [channel for channel in Channel if channel != Channel.EMAIL or mail.is_configured()]
+        kept = [Channel(subscription.channel)] if subscription is not None else channels
+        self._offer("channel", [(channel.value, channel.label) for channel in kept])
+
+    @property
+    def wish(self) -> Wish:
+        """What was chosen, once the form is valid."""
+        values = self.cleaned_data
+        view = self._views.get(values["view"])
+        return Wish(values["name"], values["channel"], values["kinds"], values["url"].strip(), view)
+
+    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
