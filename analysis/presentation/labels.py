@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 from analysis.models import Device, Run, State
 from analysis.presentation.formatting import duration, round_bytes
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
+from analysis.runs.stored_workload import stored_workload
 from engine.catalog import WORKLOADS
+from engine.catalog.from_config import CONFIG
 from engine.result import Boundary, DeviceFacts, Reason
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, OPTIMIZER_LABELS, SETTINGS, TRAINING_SETTINGS
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from engine.training_spec import OPTIMIZER_LABELS
+from engine.validation.spec import SHORT_NAMES
 
 _COMMAND_LENGTH = 80
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
@@ -23,8 +28,11 @@ _FAMILIES = {
 
 
 def model_name(model: str) -> str:
-    """Write "bert" as "BERT base"; a model no longer offered keeps its id."""
-    return WORKLOADS[model].name if model in WORKLOADS else model
+    """Write "bert" as "BERT base", one of a config as "config cd3dea"; a model no longer offered keeps its id."""
+    if model in WORKLOADS:
+        return WORKLOADS[model].name
+    own = re.fullmatch(rf"{CONFIG}-([0-9a-f]{{6}})[0-9a-f]*", model)
+    return f"{CONFIG} {own[1]}" if own else model
 
 
 def family_name(model: str) -> str:
@@ -39,12 +47,20 @@ def describe_settings(spec: Mapping[str, Any]) -> list[str]:
         function = spec.get("function")
         line = f"function {function}" if function else shlex.join(spec["command"])
         return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *whole]
-    described = [spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
+    checked = [f"{validation_name(spec)}, batch {spec['batch_size']}"] if "check" in spec else []
+    own = stored_workload(spec) if spec.get(CONFIG) else None
+    named = [own.name.partition(",")[0]] if own else []
+    described = [*named, *checked, spec["precision"], _describe_optimizer(spec["optimizer"]), describe_input(spec)]
     for name in TRAINING_SETTINGS:
         value = spec.get(name, DEFAULTS[name])
         if name not in ("precision", "optimizer") and value != DEFAULTS[name]:
             described.append(SETTINGS[name].describe(value))
     return [text for text in described if text]
+
+
+def validation_name(spec: Mapping[str, Any]) -> str:
+    """Write "backward pass" or "torch.compile"; a check that is no longer offered keeps its name."""
+    return SHORT_NAMES.get(spec["check"], str(spec["check"]))
 
 
 def describe_limit(limit_bytes: int | None) -> str:
@@ -76,7 +92,7 @@ def limit_of_run(run: Run) -> int | None:
 
 def describe_input(spec: Mapping[str, Any]) -> str:
     """Write "128 tokens" or "224 px"."""
-    workload = WORKLOADS.get(spec["model"])
+    workload = stored_workload(spec)
     if workload is None:
         return ""
     size = spec.get(workload.input_field) or workload.default_input_size

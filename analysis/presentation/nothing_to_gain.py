@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.presentation.formatting import bytes_text, factor, factor_range, rate, rate_range, round_percent
 from analysis.presentation.stored_result import StoredResult
-from engine.catalog import WORKLOADS
+from analysis.runs.stored_workload import stored_workload
 from engine.result import Point
 
 ROOM_FROM = 0.2
@@ -67,7 +67,7 @@ def _speed(point: Point) -> str:
 
 def _others(result: StoredResult, kept: Point) -> list[str]:
     """Name what may make this training faster or larger; none of it was measured in this run."""
-    free, workload = result.free_bytes or 0, WORKLOADS.get(result.spec["model"])
+    free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
     if "command" in result.spec:  # of a command nothing is known that could be set otherwise
         return []

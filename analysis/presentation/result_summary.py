@@ -26,10 +26,10 @@ from analysis.presentation.headline import is_faster
 from analysis.presentation.labels import trains
 from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.stored_result import StoredResult
-from engine.catalog import WORKLOADS
+from analysis.runs.stored_workload import stored_workload
 from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 from engine.search import does_not_fit
-from engine.spec import PURE_BF16
+from engine.training_spec import PURE_BF16
 from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
 from engine.tune.training import describe_loader
 
@@ -207,7 +207,7 @@ def suggestions(result: StoredResult) -> list[str]:
         return []
     return does_not_fit.suggestions(
         _refusal(result),
-        WORKLOADS.get(result.spec["model"]),
+        stored_workload(result.spec),
         result.device,
         optimizer=result.spec.get("optimizer", ""),
         is_checkpointed=bool(result.spec.get("gradient_checkpointing")),
@@ -226,12 +226,11 @@ def paste(result: StoredResult) -> str | None:
     """Return the setting to paste, for the library that the model comes from."""
     if result.recommended is None:
         return None
-    size, today = result.recommended.batch_size, result.current_batch_size
-    # with a smaller size than today's, gradient accumulation keeps the optimizer's batch the same
-    accumulation = -(-today // size)
+    size = result.recommended.batch_size
+    accumulation = _micro_batches(result)
     if "command" in result.spec:
         return _command_line(result.spec, size)
-    workload = WORKLOADS.get(result.spec["model"])
+    workload = stored_workload(result.spec)
     if workload is not None and workload.library == "torchvision":
         return f"DataLoader(dataset, batch_size={size}, shuffle=True)\naccumulation_steps = {accumulation}"
     lines = [f"per_device_train_batch_size={size}", f"gradient_accumulation_steps={accumulation}"]
@@ -239,6 +238,16 @@ def paste(result: StoredResult) -> str | None:
     lines += ["gradient_checkpointing=True"] if result.spec.get("gradient_checkpointing") else []
     weights = ["# the model loaded with dtype=torch.bfloat16"] if result.spec["precision"] == PURE_BF16 else []
     return "\n".join([*weights, "TrainingArguments(", *(f"    {line}," for line in lines), ")"])
+
+
+def _samples_per_step_today(result: StoredResult) -> int:
+    return result.current_batch_size * int(result.spec.get("accumulation_steps", 1))
+
+
+def _micro_batches(result: StoredResult) -> int:
+    """Return the fewest micro-batches of the recommended size that have as many samples as a step has today."""
+    size = result.recommended.batch_size if result.recommended else 1
+    return -(-_samples_per_step_today(result) // size)
 
 
 def _command_line(spec: Mapping[str, Any], size: int) -> str:
@@ -254,9 +263,9 @@ def paste_note(result: StoredResult) -> str | None:
     """Say what changes for the optimizer when the setting is pasted."""
     if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
         return None
-    size, today = result.recommended.batch_size, result.current_batch_size
+    size, today = result.recommended.batch_size, _samples_per_step_today(result)
     if size < today:
-        steps = -(-today // size)
+        steps = _micro_batches(result)
         total = f"{steps} x {size:,} = {steps * size:,} samples make one optimizer step"
         return f"{total}, as today." if steps * size == today else f"{total}; today it is {today:,}."
     return (

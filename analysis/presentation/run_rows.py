@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from analysis.models import Run
 from analysis.presentation import labels, run_state
+from analysis.presentation.origin import describe_origin
+from analysis.presentation.stored_validation import verdict_chip
 from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
 
@@ -22,6 +24,7 @@ class HistoryRow:
     chip: run_state.Chip
     took_seconds: float | None
     turn: str
+    origin: str | None = None
 
     @property
     def does_not_fit(self) -> bool:
@@ -51,9 +54,10 @@ def _row(run: Run, turn: QueuePosition | None) -> HistoryRow:
         model_name=labels.model_name(run.model),
         device_name=labels.short_device_name(run.device_name) or labels.run_place(run),
         settings=" · ".join(labels.settings_of_run(run)),
-        chip=run_state.chip(run),
+        chip=verdict_chip(run) or run_state.chip(run),
         took_seconds=_took_seconds(run),
         turn=run_state.describe_queue_position(turn) if turn else "",
+        origin=describe_origin(run),
     )
 
 

@@ -66,6 +66,21 @@ _ESTIMATE_ENDINGS = {
 }
 
 
+_VALIDATION_ENDINGS = {
+    State.FAILED: ("{} on {}: the validation could not be made.", "The engine gave no verdict. The reason is below."),
+    State.CANCELLED: ("{} on {}: the validation was cancelled.", "It gives no verdict."),
+    State.INTERRUPTED: (
+        "{} on {}: the validation was interrupted.",
+        "Its worker stopped before the end; the validation itself did not fail. Start it again.",
+    ),
+}
+_REPORTED_INTERRUPTED = (
+    "Its sender went silent before the end; the analysis itself did not fail. "
+    "It goes on here when the sender is heard from again, and its result finishes it."
+)
+_VERDICTS = {"passed": "✓ passed", "warning": "▲ warning", "failed": "✕ failed"}
+
+
 def chip(run: Run) -> Chip:
     """Return the state's label; of a running run with a cancel request "stopping"."""
     if run.state == State.RUNNING and run.cancel_requested:
@@ -87,6 +102,8 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
         return "Stopping the engine."
     if run.is_estimate and run.phase == "":
         return "The worker is starting the predictor."
+    if run.phase == "" and run.is_reported:
+        return "Waiting for the first event of the machine that runs it."
     if run.phase in ("", "finished"):
         return _STORING if run.phase else _BEFORE_THE_FIRST_EVENT
     label = PHASE_LABELS.get(run.phase, run.phase)
@@ -125,6 +142,8 @@ def _found(run: Run) -> str:
         if run.estimated_cards is not None:
             return f"≈ {run.estimated_cards_that_fit} of {run.estimated_cards} cards"
         return "≈ finished" if size is None else f"≈ {size:,}" if size else "≈ does not fit"
+    if run.is_validation:
+        return _VERDICTS.get(run.verdict, "finished")
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "✕ does not fit"
     size = run.recommended_batch_size or run.largest_batch_size
@@ -140,9 +159,11 @@ def describe_silence(run: Run) -> str:
     """Warn that the page may be out of date, and what happens next; empty while the worker gives signs of life."""
     if not is_silent(run):
         return ""
+    whose = "the machine that runs it" if run.is_reported else "its worker"
+    next_step = "the run is marked as interrupted" if run.is_reported else "another attempt starts"
     return (
-        f"No sign of life from its worker for {duration(_silent_seconds(run))}: this page may be out of date. "
-        f"After about {duration(settings.RUN_LEASE_SECONDS)} another attempt starts."
+        f"No sign of life from {whose} for {duration(_silent_seconds(run))}: this page may be out of date. "
+        f"After about {duration(settings.RUN_LEASE_SECONDS)} {next_step}."
     )
 
 
@@ -180,9 +201,18 @@ def _roughly(seconds: float) -> str:
     return f"{minutes} min left" if minutes else "less than 1 min left"
 
 
+_ENDINGS_OF = {
+    Run.Kind.MEASUREMENT: _ENDINGS,
+    Run.Kind.ESTIMATE: _ESTIMATE_ENDINGS,
+    Run.Kind.VALIDATION: _VALIDATION_ENDINGS,
+}
+
+
 def ending(run: Run) -> tuple[str, str]:
     """Return headline and explanation of a run that ended without a result."""
-    title, explanation = (_ESTIMATE_ENDINGS if run.is_estimate else _ENDINGS)[State(run.state)]
+    title, explanation = _ENDINGS_OF[Run.Kind(run.kind)][State(run.state)]
+    if run.is_reported and run.state == State.INTERRUPTED:
+        explanation = _REPORTED_INTERRUPTED
     return title.format(model_name(run.model), run_place(run)), explanation
 
 
@@ -195,6 +225,8 @@ def advice(run: Run) -> list[str]:
     """Return advice for a run that ended without a result."""
     if run.state == State.CANCELLED:
         return ["Start it again: a new run measures again, and this page stays unchanged."]
+    if run.state == State.INTERRUPTED and run.is_reported:
+        return ["Where its sender has ended, send what it kept: memorymark sync FOLDER."]
     if run.state == State.INTERRUPTED:
         return [
             "Check whether its host is up: the fleet page shows the last sign of life of each device.",

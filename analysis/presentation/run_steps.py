@@ -17,6 +17,7 @@ from engine.progress import (
     PHASE_NAMES,
     TIMING_PHASES,
     TUNING_PHASES,
+    VALIDATING_PHASES,
 )
 from engine.result import Outcome, Probe, Purpose
 
@@ -69,6 +70,8 @@ def phases_of(run: Run) -> tuple[str, ...]:
     """Return the phases that this run goes through, as far as that is known before; all where it goes another way."""
     if run.is_estimate:
         return ESTIMATING_PHASES
+    if run.is_validation:
+        return VALIDATING_PHASES[run.spec["check"]]
     if run.is_command:
         return COMPARING_PHASES if run.spec.get("compare_speed") else TUNING_PHASES
     if run.spec.get("check_batch_size") is not None:
@@ -80,6 +83,8 @@ def phases_of(run: Run) -> tuple[str, ...]:
 
 def _share(known: SoFar, progress: Mapping[str, Any]) -> float:
     if progress.get("cards"):
+        if progress.get("stage"):  # the card is done; how many other settings or sizes follow is only in its text
+            return 0.0
         return min(1.0, float(progress["cards_done"]) / float(progress["cards"]))
     return share_of_phase(known)
 
@@ -89,6 +94,8 @@ def _fact(phase: str, state: str, known: SoFar, estimate: StoredEstimate | None,
     stage, trying = str(progress.get("stage") or ""), progress.get("batch_size")
     step = f", step {progress['step']}" if state == NOW and progress.get("step") else ""
     if phase == "predicting" and progress.get("cards"):
+        if state == NOW and stage:  # other settings or sizes, after the card
+            return stage
         return f"{progress['cards_done']} of {progress['cards']} card{'' if progress['cards'] == 1 else 's'}"
     if phase == "searching":
         return _searched(known.probes, trying if state == NOW else None) + step

@@ -1,0 +1,101 @@
+"""PURE: a run as people without an account may see it, by a link that was shared.
+
+Everything that a page could show of it is taken from this copy, so that no template can show what is not in it: what
+people wrote, host, user and queue, the numbers and processes of the machine, texts of errors, which can name files, and
+of a training of somebody's own its command, its name and its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Device, Run
+
+OWN_TRAINING = "a training of their own"
+ANOTHER_MACHINE = "another machine"
+_VERSIONS = ("torch", "torchvision", "transformers", "diffusers", "cuda", "rocm", "cudnn", "python")
+_RESULT = (
+    *("schema", "largest", "fastest", "recommended", "current", "waste", "speedup", "speedup_low", "speedup_high"),
+    *("batch_size_ratio", "savings", "timings", "speed", "memory_breakdown", "fits"),
+)
+_DEVICE = (
+    *("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes"),
+)
+_PROBE_HIDDEN = ("error_type", "error_message", "timing_conditions")
+_SPEC_HIDDEN = ("name", "directory", "function", "script", "device", "command")
+_ESTIMATE_HIDDEN = ("spec", "environment", "host")
+
+
+def public_run(run: Run) -> Run:
+    """Return a copy of the run, never to be saved, that holds only what everybody may see."""
+    facts = (run.result or {}).get("device") or {}
+    card = Device(kind=facts.get("kind", ""), name=run.device_name, capacity_bytes=run.capacity_bytes or 0)
+    return Run(
+        pk=run.pk,
+        kind=run.kind,
+        gpu=run.gpu,
+        model=OWN_TRAINING if run.is_command else run.model,
+        device=None if run.is_estimate else card,
+        device_name=run.device_name,
+        reported_from=ANOTHER_MACHINE if run.is_reported else "",  # that it was reported, not from which host
+        is_trusted=run.is_trusted,
+        state=run.state,
+        created_at=run.created_at,
+        finished_at=run.finished_at,
+        spec=_spec(run.spec),
+        result=_estimates(run.result or {}) if run.is_estimate else _result(run.result or {}),
+        capacity_bytes=run.capacity_bytes,
+        limit_bytes=run.limit_bytes,
+        largest_batch_size=run.largest_batch_size,
+        certified=run.certified,
+        boundary_reason=run.boundary_reason,
+        estimated_largest_batch_size=run.estimated_largest_batch_size,
+        estimated_safe_batch_size=run.estimated_safe_batch_size,
+        estimate_is_calibrated=run.estimate_is_calibrated,
+    )
+
+
+def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what is trained and how; of a command only that it is one."""
+    public = {name: value for name, value in spec.items() if name not in _SPEC_HIDDEN}
+    if "command" in spec:
+        public |= {"model": OWN_TRAINING, "command": []}
+    return public
+
+
+def _result(result: Mapping[str, Any]) -> dict[str, Any]:
+    device, boundary = result.get("device") or {}, result.get("boundary") or {}
+    public = {name: result[name] for name in _RESULT if name in result}
+    public |= {
+        "spec": _spec(result["spec"]),
+        # how many others there were decides whether the card was shared; who they were stays inside
+        "device": {
+            **{name: device[name] for name in _DEVICE if name in device},
+            "device": device.get("kind"),
+            "foreign_processes": [{} for _ in device.get("foreign_processes") or ()],
+        },
+        "boundary": {**boundary, "refusal": None},
+        "probes": [_without(probe, _PROBE_HIDDEN) for probe in result.get("probes") or ()],
+        "environment": {name: text for name, text in (result.get("environment") or {}).items() if name in _VERSIONS},
+    }
+    if "command" in result["spec"]:
+        public["boundary"]["note"] = None
+    if training := result.get("training"):
+        public["training"] = {**training, "changed_files": [], "whole_run": None}
+    if estimate := result.get("estimate"):
+        public["estimate"] = _estimate(estimate)
+    return public
+
+
+def _estimates(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"estimates": [_estimate(estimate) for estimate in result.get("estimates") or ()]}
+
+
+def _estimate(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    limit = {"memory_limit_bytes": (estimate.get("spec") or {}).get("memory_limit_bytes")}
+    return {**_without(estimate, _ESTIMATE_HIDDEN), "spec": limit}
+
+
+def _without(document: Mapping[str, Any], hidden: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in hidden}

@@ -1,0 +1,91 @@
+"""A stored validation, read for its page: its checks, the figures they rest on, and the verdict as a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.models import Run
+from analysis.presentation.run_state import Chip
+from engine.result import DeviceFacts
+from engine.validation.verdict import Check, StepFigures, Verdict, checks_of
+
+_CHIPS = {
+    Verdict.PASSED: Chip("●", "passed", "chip-ok"),
+    Verdict.WARNING: Chip("▲", "warning", "chip-run"),
+    Verdict.FAILED: Chip("✕", "failed", "chip-bad"),
+    Verdict.NOT_CHECKED: Chip("○", "not checked", "chip-plain"),
+}
+_STEPS = {
+    "forward": "Forward pass alone",
+    "forward_and_backward": "Forward and backward pass",
+    "eager": "Training step, eager",
+    "compiled": "Training step, compiled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One check of the table."""
+
+    check: Check
+    chip: Chip
+
+    @property
+    def claim(self) -> str:
+        return f"{self.check.claim[:1].upper()}{self.check.claim[1:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """Memory and time of one kind of step. None: not measured."""
+
+    name: str
+    peak_bytes: int | None
+    median_seconds: float | None
+    half: tuple[float, float] | None
+    compile_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValidation:
+    """The result of a finished validation."""
+
+    text: str
+    verdict: Chip
+    checks: tuple[CheckRow, ...]
+    steps: tuple[StepRow, ...]
+    device: DeviceFacts
+    environment: Mapping[str, Any]
+    total_seconds: float
+
+    @property
+    def headline(self) -> str:
+        """Return the verdict as it stands after the name of the model."""
+        return f"{self.text[:1].lower()}{self.text[1:]}"
+
+
+def read_validation(result: Mapping[str, Any]) -> StoredValidation:
+    """Read the result of a finished validation."""
+    return StoredValidation(
+        text=result["verdict_text"],
+        verdict=_CHIPS[Verdict(result["verdict"])],
+        checks=tuple(CheckRow(check, _CHIPS[check.verdict]) for check in checks_of(result["checks"])),
+        steps=tuple(_step(name, figures) for name, figures in result["steps"].items()),
+        device=DeviceFacts.from_dict(result["device"]),
+        environment=result["environment"],
+        total_seconds=result["total_seconds"],
+    )
+
+
+def verdict_chip(run: Run) -> Chip | None:
+    """Return the verdict of a validation that has ended with one; None for any other run."""
+    return _CHIPS[Verdict(run.verdict)] if run.verdict else None
+
+
+def _step(name: str, stored: Mapping[str, Any]) -> StepRow:
+    figures = StepFigures(stored["peak_bytes"], tuple(stored["step_seconds"]), stored["compile_seconds"])
+    return StepRow(
+        _STEPS.get(name, name), figures.peak_bytes, figures.median_seconds, figures.half, figures.compile_seconds
+    )
