@@ -1,9 +1,9 @@
-"""Requests that wait for the end of their run. Each holds a thread of the server, so their number is bounded."""
+"""Requests that wait for their run. Each holds a thread of the server, so their number is bounded."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
 
@@ -16,31 +16,49 @@ _POLL_SECONDS = 0.25
 
 
 class WaitingSlots:
-    """Requests of this process that wait for their runs. Half of the threads stay free."""
+    """Places of this process for requests of one kind that hold a thread for long."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Callable[[], int]) -> None:
+        self.places = places
         self._lock = threading.Lock()
         self._waiting = 0
 
-    @staticmethod
-    def places() -> int:
-        most, threads = settings.ANALYZE_WAITING_REQUESTS, settings.WEB_THREADS
-        return most if threads is None else min(most, threads // 2)
+    def take(self) -> bool:
+        """Take a place, if there is one; `release` frees it."""
+        with self._lock:
+            has_place = self._waiting < self.places()
+            self._waiting += has_place
+        return has_place
+
+    def release(self) -> None:
+        with self._lock:
+            self._waiting -= 1
 
     @contextmanager
     def place(self) -> Iterator[bool]:
         """Whether there is one; it is free again after the block."""
-        with self._lock:
-            has_place = self._waiting < self.places()
-            self._waiting += has_place
+        has_place = self.take()
         try:
             yield has_place
         finally:
-            with self._lock:
-                self._waiting -= has_place
+            if has_place:
+                self.release()
 
 
-slots = WaitingSlots()
+def _waiting_places() -> int:
+    most, threads = settings.ANALYZE_WAITING_REQUESTS, settings.WEB_THREADS
+    return most if threads is None else min(most, threads // 2)
+
+
+def _stream_places() -> int:
+    most, threads = settings.STREAMS_OPEN, settings.WEB_THREADS
+    return most if threads is None else min(most, threads // 4)
+
+
+slots = WaitingSlots(_waiting_places)
+"""For the end of a run: at most half of the threads."""
+streams = WaitingSlots(_stream_places)
+"""For a stream of events: at most a quarter of the threads, so that a quarter always serves the others."""
 
 
 def waited_for(run: Run, request: Request) -> Run:
@@ -48,16 +66,20 @@ def waited_for(run: Run, request: Request) -> Run:
 
     Returns the run as it then is.
     """
-    if _prefers_not_to_wait(request):
-        return run
-    with slots.place() as has_place:
-        if not has_place:
-            return run
-        until = monotonic() + settings.ANALYZE_WAIT_SECONDS
-        while monotonic() < until and not Run.objects.filter(pk=run.pk, state__in=TERMINAL_STATES).exists():
-            sleep(_POLL_SECONDS)
-    run.refresh_from_db()
+    if not _prefers_not_to_wait(request) and wait_until_over(run, settings.ANALYZE_WAIT_SECONDS):
+        run.refresh_from_db()
     return run
+
+
+def wait_until_over(run: Run, seconds: float) -> bool:
+    """Wait so long for the end of the run. False: no slot was free, and there was no wait."""
+    with slots.place() as has_place:
+        until = monotonic() + seconds
+        while has_place and monotonic() < until:
+            if Run.objects.filter(pk=run.pk, state__in=TERMINAL_STATES).exists():
+                break
+            sleep(_POLL_SECONDS)
+    return has_place
 
 
 def _prefers_not_to_wait(request: Request) -> bool:

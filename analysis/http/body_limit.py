@@ -15,7 +15,7 @@ class RequestLimitsMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        largest = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        largest = settings.BODY_MAX_BYTES_OF.get(request.path, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         if _length(request) > largest:
             return _refusal(request, 413, f"The body is larger than this server accepts ({largest:,} bytes)")
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):

@@ -24,7 +24,10 @@ _NOT_A_FIELD = "non_field_errors"
 
 
 class Problem(APIException):
-    """An error response. `errors` name the parts of the request: `pointer` into the body, or `parameter`."""
+    """An error response. `errors` name the parts of the request: `pointer` into the body, or `parameter`.
+
+    `members` are what a program needs beside them, under names of their own.
+    """
 
     def __init__(
         self,
@@ -32,14 +35,16 @@ class Problem(APIException):
         title: str = "",
         detail: str = "",
         code: str = "",
-        errors: Sequence[Mapping[str, str]] = (),
+        errors: Sequence[Mapping[str, Any]] = (),
         headers: Mapping[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
     ) -> None:
         self.status_code = status
         self.title = title or HTTPStatus(status).phrase
         self.code = code or _CODES.get(status, "error")
         self.errors = list(errors)
         self.headers = dict(headers or {})
+        self.members = dict(members or {})
         super().__init__(detail or self.title, self.code)
 
 
@@ -116,4 +121,5 @@ def _body(request: Any, problem: Problem) -> dict[str, Any]:
         "code": problem.code,
         "errors": problem.errors,
         "request_id": getattr(request, "request_id", None),
+        **problem.members,
     }

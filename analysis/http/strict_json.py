@@ -13,8 +13,11 @@ class BadJsonError(ValueError):
     """The text is not acceptable JSON; the message states why."""
 
 
-def strict_json(body: bytes) -> Any:
-    """Read JSON (RFC 8259). Raises BadJsonError for other text, duplicate keys, and text that cannot be stored."""
+def strict_json(body: bytes, *, any_text: bool = False) -> Any:
+    """Read JSON (RFC 8259). Raises BadJsonError for other text, duplicate keys, and text that cannot be stored.
+
+    With `any_text` such text is left as it is, for the caller to make storable: it is not what a person wrote.
+    """
     try:
         value = json.loads(
             body.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded
@@ -25,7 +28,7 @@ def strict_json(body: bytes) -> Any:
         raise BadJsonError("The body must be UTF-8.") from exc
     except (ValueError, RecursionError) as exc:
         raise BadJsonError("The body must be valid JSON.") from exc
-    _check(value, 0)
+    _check(value, 0, any_text)
     return value
 
 
@@ -55,23 +58,23 @@ def _bounded(text: str) -> int:
     return int(text)
 
 
-def _check(value: Any, depth: int) -> None:
+def _check(value: Any, depth: int, any_text: bool) -> None:
     if depth > _DEPTH_MAX:
         raise BadJsonError(f"The body nests deeper than {_DEPTH_MAX} levels.")
     if isinstance(value, str):
-        _check_text(value)
+        _check_text(value, any_text)
     elif isinstance(value, list):
         for part in value:
-            _check(part, depth + 1)
+            _check(part, depth + 1, any_text)
     elif isinstance(value, dict):
         for key, part in value.items():
-            _check_text(key)
-            _check(part, depth + 1)
+            _check_text(key, any_text)
+            _check(part, depth + 1, any_text)
 
 
-def _check_text(text: str) -> None:
+def _check_text(text: str, any_text: bool) -> None:
     """Refuse NUL, which PostgreSQL cannot store, and lone surrogates, which are not characters."""
-    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not any_text and ("\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)):
         raise BadJsonError(f"The text “{_shown(text)}” contains a character that cannot be stored.")
 
 

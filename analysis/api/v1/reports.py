@@ -1,0 +1,295 @@
+"""Runs of other machines: begun, heard from, and finished by their result document. Every call may be repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analysis.api.v1 import openapi_parameters
+from analysis.api.v1.result_schema import RESULT
+from analysis.api.v1.serializer_bases import StrictBody
+from analysis.api.v1.strict_input import StrictJSONParser, StrictText, body_object
+from analysis.api.v1.strict_view import StrictView
+from analysis.audit.record import record
+from analysis.http.problem_details import Problem, bad_field, part, pointer_to
+from analysis.models import ApiToken, Run
+from analysis.models.report import ENGINE_VERSION_LENGTH
+from analysis.models.text import storable_json
+from analysis.permissions import signed_in_user
+from analysis.runs.reported_document import (
+    HOST_LENGTH,
+    KINDS,
+    ReportedDocument,
+    checked_host,
+    checked_run_key,
+    read_document,
+    read_spec,
+)
+from analysis.runs.reports import (
+    ContradictedError,
+    NotYourReportError,
+    ReportConflictError,
+    Sender,
+    report_begin,
+    result_known,
+    result_store,
+)
+from analysis.workers.engine_events import EVENTS
+from analysis.workers.reported_events import EventsMissingError, events_store
+
+EVENTS_MAX = 500
+HEARTBEAT_SECONDS = 15.0
+_KEY_HEADER = "Idempotency-Key"
+_NOT_YOURS = "There is no run with this run_key that you reported."
+
+
+class ReportSerializer(StrictBody):
+    """A run that begins on another machine."""
+
+    run_key = StrictText(help_text="32 small hexadecimal digits, drawn by the sender when the run starts.")
+    kind = serializers.ChoiceField(KINDS, help_text="A command is a tuned training command.")
+    host = StrictText(max_length=HOST_LENGTH)
+    spec = serializers.DictField(help_text="As in the `started` event.")
+    engine_version = StrictText(max_length=ENGINE_VERSION_LENGTH, required=False, allow_blank=True, default="")
+
+
+class EventsSerializer(StrictBody):
+    """Events of a run, in their order."""
+
+    first = serializers.IntegerField(min_value=0, max_value=2**31 - 1, help_text="Number of the first of these events.")
+    events = serializers.ListField(
+        child=serializers.DictField(), max_length=EVENTS_MAX, help_text="Empty: a heartbeat alone."
+    )
+
+
+_REPORTED = inline_serializer(
+    "ReportedRun",
+    {
+        "id": serializers.IntegerField(),
+        "url": serializers.URLField(help_text="Page of the run."),
+        "next": serializers.IntegerField(help_text="Number of the event that is expected next."),
+        "heartbeat_seconds": serializers.FloatField(help_text="How often the sender should be heard from, at least."),
+    },
+)
+_RECEIVED = inline_serializer(
+    "ReceivedEvents",
+    {
+        "next": serializers.IntegerField(help_text="Number of the event that is expected next."),
+        "cancel_requested": serializers.BooleanField(help_text="Whether the sender is to stop the run."),
+    },
+)
+_STORED = inline_serializer(
+    "StoredResultDocument",
+    {
+        "id": serializers.IntegerField(),
+        "url": serializers.URLField(help_text="Page of the run."),
+        "sha256": serializers.CharField(help_text="Of the document's bytes as received."),
+    },
+)
+_DOCUMENT: dict[str, Any] = {
+    "oneOf": [
+        {
+            "type": "object",
+            "required": ["exit_status", "result"],
+            "properties": {"exit_status": {"type": "integer"}, "result": RESULT},
+        },
+        *RESULT["oneOf"],
+    ]
+}
+
+
+class Reports(StrictView):
+    """Reported runs."""
+
+    throttle_scope = "report"
+
+    @extend_schema(
+        tags=["reports"],
+        operation_id="reports_create",
+        request=ReportSerializer,
+        responses={201: _REPORTED, 200: _REPORTED, **openapi_parameters.problems(404)},
+    )
+    def post(self, request: Request) -> Response:
+        """Announce a run that this sender executes: its page is live from now on. The same run_key is the same run."""
+        body = ReportSerializer(data=body_object(request))
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        run_key, spec = checked_run_key(given["run_key"]), read_spec(given["kind"], given["spec"])
+        sender = _sender(request, checked_host(given["host"]))
+        try:
+            run, is_new = report_begin(
+                sender=sender, run_key=run_key, spec=spec, engine_version=given["engine_version"]
+            )
+        except NotYourReportError as exc:
+            raise _not_yours() from exc
+        content = {"next": run.report.events_received, "heartbeat_seconds": _heartbeat_seconds()}
+        return Response({**_place(run, request), **content}, status=201 if is_new else 200)
+
+
+class EventsParser(StrictJSONParser):
+    """Events of a call: more than an ordinary body. Their text is an engine's or a training's: it is made storable."""
+
+    any_text = True
+
+    def read(self, body: bytes) -> Any:
+        return storable_json(super().read(body))
+
+    def limit_bytes(self) -> int:
+        return int(settings.REPORTED_EVENTS_MAX_BYTES)
+
+
+class ReportEvents(StrictView):
+    """The events of a reported run."""
+
+    throttle_scope = "events"
+    parser_classes = (EventsParser,)
+
+    @extend_schema(
+        tags=["reports"],
+        operation_id="reports_events",
+        request=EventsSerializer,
+        responses={200: _RECEIVED, **openapi_parameters.problems(404, 409)},
+    )
+    def post(self, request: Request, run_key: str) -> Response:
+        """Store the events of `--events` that are new, and say whether to go on. 409 names the event that is missing.
+
+        The `result` event is left out: its document goes to /api/v1/results/. An `error` event ends the run as failed.
+        """
+        body = EventsSerializer(data=body_object(request))
+        body.is_valid(raise_exception=True)
+        events = body.validated_data["events"]
+        for number, event in enumerate(events):
+            _check_event(number, event)
+        try:
+            received = events_store(
+                run_key=run_key, person=signed_in_user(request), first=body.validated_data["first"], events=events
+            )
+        except NotYourReportError as exc:
+            raise _not_yours() from exc
+        except EventsMissingError as exc:
+            detail = f"Events before these have not arrived: {exc}."
+            raise Problem(409, detail=detail, code="events_missing", members={"next": exc.expected}) from exc
+        return Response({"next": received.next, "cancel_requested": received.cancel_requested})
+
+
+class Body(NamedTuple):
+    """A body with its digest: a document is known by its bytes, not by what they mean."""
+
+    content: Any
+    sha256: str
+
+
+class ResultParser(StrictJSONParser):
+    """A result document, with the digest of its bytes. Its text is made storable with the rest of it."""
+
+    any_text = True
+
+    def limit_bytes(self) -> int:
+        return int(settings.REPORTED_RESULT_MAX_BYTES)
+
+    def read(self, body: bytes) -> Body:
+        return Body(super().read(body), hashlib.sha256(body).hexdigest())
+
+
+class Results(StrictView):
+    """Result documents."""
+
+    throttle_scope = "report"
+    parser_classes = (ResultParser,)
+
+    @extend_schema(
+        tags=["reports"],
+        operation_id="results_create",
+        parameters=[openapi_parameters.DOCUMENT_KEY],
+        request={"application/json": _DOCUMENT},
+        responses={201: _STORED, 200: _STORED, **openapi_parameters.problems(404, 409, 422)},
+    )
+    def post(self, request: Request) -> Response:
+        """Store a result file, byte for byte. It finishes the run of its run_key, or becomes a finished run.
+
+        Every derived figure is computed again from the probes. A document that claims more is refused with 422, whose
+        `errors` have `field`, `claimed` and `recomputed`.
+        """
+        body = request.data
+        if not isinstance(body, Body):
+            raise Problem(400, detail="The body must be a result document.")
+        _check_key(request, body.sha256)
+        if (known := result_known(body.sha256)) is not None:
+            return _stored(known, request, body.sha256, status=200)
+        document = read_document(body.content)
+        sender = _sender(request, document.host)
+        try:
+            run, is_new = result_store(sender=sender, document=document, sha256=body.sha256)
+        except ContradictedError as exc:
+            raise _contradicted(exc, document, body.sha256) from exc
+        except NotYourReportError as exc:
+            raise _not_yours() from exc
+        except ReportConflictError as exc:
+            raise Problem(409, detail=str(exc), code="other_result") from exc
+        return _stored(run, request, body.sha256, status=201 if is_new else 200)
+
+
+def _stored(run: Run, request: Request, sha256: str, *, status: int) -> Response:
+    return Response({**_place(run, request), "sha256": sha256}, status=status)
+
+
+def _sender(request: Request, host: str) -> Sender:
+    token = request.auth if isinstance(request.auth, ApiToken) else None
+    return Sender(signed_in_user(request), token, host)
+
+
+def _place(run: Run, request: Request) -> dict[str, Any]:
+    return {"id": run.pk, "url": request.build_absolute_uri(run.get_absolute_url())}
+
+
+def _heartbeat_seconds() -> float:
+    """Several heartbeats fit into a lease, so that one that is lost does not end a run."""
+    return min(HEARTBEAT_SECONDS, float(settings.RUN_LEASE_SECONDS) / 4)
+
+
+def _check_event(number: int, event: dict[str, Any]) -> None:
+    name = event.get("event")
+    if name == "result":
+        raise bad_field(f"events/{number}", "a result goes to /api/v1/results/, as the document of its file")
+    if name not in EVENTS:
+        raise bad_field(f"events/{number}", f"event must be one of {', '.join(EVENTS)}")
+
+
+def _check_key(request: Request, sha256: str) -> None:
+    key = request.headers.get(_KEY_HEADER)
+    if key is not None and not hmac.compare_digest(key.lower().encode(), sha256.encode()):
+        detail = f"{_KEY_HEADER} must be the SHA-256 of the body, which is {sha256}: the document changed on its way."
+        raise Problem(400, detail=detail, code="bad_key")
+
+
+def _contradicted(exc: ContradictedError, document: ReportedDocument, sha256: str) -> Problem:
+    found = [
+        {
+            **part(_pointer(each.field), f"claims {each.claimed!r}, its probes show {each.recomputed!r}"),
+            "field": each.field,
+            "claimed": each.claimed,
+            "recomputed": each.recomputed,
+        }
+        for each in exc.contradictions
+    ]
+    facts = {"host": document.host, "sha256": sha256, "fields": [each.field for each in exc.contradictions]}
+    record("run.report_refuse", target=("report", document.run_key), after=facts)
+    detail = f"The document claims what its own measurements do not show: {exc}. Nothing was stored."
+    return Problem(422, detail=detail, code="contradicted", errors=found)
+
+
+def _pointer(field: str) -> str:
+    """Turn `probes[3].steps` into a JSON pointer."""
+    return pointer_to(*filter(None, re.split(r"[.\[\]]+", field)))
+
+
+def _not_yours() -> Problem:
+    return Problem(404, detail=_NOT_YOURS, code="not_found")
