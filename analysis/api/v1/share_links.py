@@ -1,0 +1,132 @@
+"""Share links: each shows the result of one run without a login, until it ends or is withdrawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse as path_of
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from analysis.api.v1.openapi_parameters import parameters_of
+from analysis.api.v1.paging import Keyset, PageForm
+from analysis.api.v1.serializer_bases import StrictBody
+from analysis.api.v1.strict_view import StrictView
+from analysis.http.problem_details import Problem, bad_field
+from analysis.http.query_string import LARGEST_ID, WholeNumberField
+from analysis.models import ShareLink
+from analysis.permissions import signed_in_user
+from analysis.runs.share_links import DAYS_OFFERED, share_link_create, share_link_withdraw, share_links_of
+from engine.errors import SpecError
+
+
+class ShareLinkSerializer(serializers.ModelSerializer[ShareLink]):
+    """A link without its secret, which is not stored."""
+
+    created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = ShareLink
+        fields: tuple[str, ...] = ("id", "run", "prefix", "created_by", "created_at", "ends_at", "withdrawn_at")
+
+
+class NewShareLinkSerializer(ShareLinkSerializer):
+    """A link with its addresses. No other response contains them."""
+
+    url = serializers.SerializerMethodField(help_text="The page of the result, for everybody.")
+    badge_url = serializers.SerializerMethodField(help_text="The result in one line, as an SVG for a README.")
+
+    class Meta(ShareLinkSerializer.Meta):
+        fields = (*ShareLinkSerializer.Meta.fields, "url", "badge_url")
+
+    def get_url(self, link: ShareLink) -> str:
+        return self._address("analysis:shared_run")
+
+    def get_badge_url(self, link: ShareLink) -> str:
+        return self._address("analysis:shared_badge")
+
+    def _address(self, name: str) -> str:
+        return str(self.context["request"].build_absolute_uri(path_of(name, args=[self.context["secret"]])))
+
+
+class ShareLinkBodySerializer(StrictBody):
+    """The run to share."""
+
+    run = serializers.IntegerField(min_value=1, max_value=LARGEST_ID, help_text="A run that you may change.")
+    days = serializers.IntegerField(
+        allow_null=True,
+        min_value=1,
+        help_text=f"Days that the link is valid: {', '.join(map(str, DAYS_OFFERED))}, as far as a GPU manager allows; "
+        "null: until it is withdrawn, where that is allowed.",
+    )
+
+
+class ShareLinkListForm(PageForm):
+    """The run whose links are listed."""
+
+    run = WholeNumberField(required=False, help_text="Only links of this run.")
+
+
+class _ShareLinks(StrictView, GenericAPIView[ShareLink]):
+    """Common base of list and detail."""
+
+    serializer_class = ShareLinkSerializer
+    queryset = ShareLink.objects.none()
+
+    def get_queryset(self) -> QuerySet[ShareLink]:
+        return share_links_of(signed_in_user(self.request)).select_related("created_by")
+
+
+@extend_schema_view(
+    get=extend_schema(
+        tags=["share links"], operation_id="share_links_list", parameters=parameters_of(ShareLinkListForm)
+    )
+)
+class ShareLinkList(_ShareLinks, ListAPIView[ShareLink]):
+    """The links of the person's own runs, newest first, also ended ones; for GPU managers, of all runs."""
+
+    pagination_class = Keyset
+    ordering = ("-id",)
+    query_form = ShareLinkListForm
+    throttle_scope = "create"
+
+    def get_queryset(self) -> QuerySet[ShareLink]:
+        run_id = self.parameters["run"]
+        links = super().get_queryset()
+        return links if run_id is None else links.filter(run=run_id)
+
+    @extend_schema(
+        tags=["share links"],
+        operation_id="share_links_create",
+        request=ShareLinkBodySerializer,
+        responses={201: NewShareLinkSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Create a link that shows a run's result without a login. Only this response contains its addresses."""
+        body = ShareLinkBodySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        values: dict[str, Any] = body.validated_data
+        try:
+            link, secret = share_link_create(run_id=values["run"], by=signed_in_user(request), days=values["days"])
+        except SpecError as error:
+            raise bad_field(error.field or "", str(error).removeprefix(f"{error.field}: ")) from error
+        answer = NewShareLinkSerializer(link, context={"request": request, "secret": secret}).data
+        headers = {"Location": reverse("api-share-link", args=[link.pk], request=request), "Cache-Control": "no-store"}
+        return Response(answer, status=201, headers=headers)
+
+
+@extend_schema_view(get=extend_schema(tags=["share links"], operation_id="share_links_retrieve"))
+class ShareLinkDetail(_ShareLinks, RetrieveAPIView[ShareLink]):
+    """One link of a run that the person may change."""
+
+    @extend_schema(tags=["share links"], operation_id="share_links_withdraw", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Withdraw a link: from now on it answers 404. Withdrawing it again changes nothing."""
+        if share_link_withdraw(link_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():
+            return Response(status=204)
+        raise Problem(404, detail="There is no such link of a run of yours.")
