@@ -35,6 +35,7 @@ _PROBLEM: Schema = {
     "properties": {
         **dict.fromkeys(("type", "title", "detail", "instance", "code"), _TEXT),
         "status": {"type": "integer"},
+        "next": {"type": "integer", "description": "Of events_missing: the event that is expected next."},
         "request_id": {**_MAYBE_TEXT, "description": "X-Request-ID of this response, to quote in a support request."},
         "errors": {
             "type": "array",
@@ -46,6 +47,9 @@ _PROBLEM: Schema = {
                     "parameter": {**_TEXT, "description": "Name of the query parameter."},
                     "detail": _TEXT,
                     "code": _TEXT,
+                    "field": {**_TEXT, "description": "Of a contradicted document: the field, with dots."},
+                    "claimed": {"description": "Of a contradicted document: the value that it has."},
+                    "recomputed": {"description": "Of a contradicted document: the value that its probes show."},
                 },
             },
         },

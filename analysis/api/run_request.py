@@ -15,13 +15,20 @@ from analysis.runs.services import estimate_create, run_create
 from engine.errors import SpecError
 from engine.spec import RunSpec
 from engine.tune.spec import TuneSpec
+from engine.validation.spec import ValidationSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
 """Keys that a request may have in addition to those of a RunSpec."""
-ESTIMATE_KEYS = ("gpu", "priority")
+ESTIMATE_KEYS = ("gpu", "priority", "what_to_change", "frontier")
+ONLY_ESTIMATES = ("gpu", "what_to_change", "frontier")
+"""Those of them that a measurement does not have."""
+REQUESTED_KINDS = (Run.Kind.MEASUREMENT.value, Run.Kind.ESTIMATE.value)
+"""What the body of a run may ask for; validations have an address of their own."""
+_OF_THE_RUN = ("device", "config_parameters")
+"""Of a stored spec: where it ran and what was counted there, which do not hold for a clone with changes."""
 NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_batch_size", "time_budget_seconds")
 
 T = TypeVar("T")
@@ -54,6 +61,8 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """Store a run with the request of another, with these changes, which may include the kind. Raises SpecError."""
     if run.is_command:
         return _command_cloned(run, changes, user)
+    if run.is_validation:
+        return _validation_cloned(run, changes, user)
     values = {**_values_of(run, is_for_estimate({"kind": run.kind, **changes})), **changes}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if values["kind"] == Run.Kind.ESTIMATE or run.is_estimate or names_place:
@@ -74,17 +83,30 @@ def _command_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     return run_create(**arguments if names_place else {**arguments, "place": placement_of(run)})
 
 
+def _validation_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
+    """Store a validation with the settings of another, with these changes. Raises SpecError."""
+    names_place = not {"device", "device_class"}.isdisjoint(changes)
+    values = {**_settings_of(run), **changes}
+    arguments = validation_submission(values, user)
+    return run_create(**arguments if names_place else {**arguments, "place": placement_of(run)})
+
+
+def _settings_of(run: Run) -> dict[str, Any]:
+    kept = {name: value for name, value in run.spec.items() if name not in _OF_THE_RUN}
+    return {**kept, "priority": min(run.priority, Run.Priority.NORMAL)}
+
+
 def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:
     """Return the body of a request for this run, as a measurement or as an estimate."""
-    values = {**run.spec, "priority": min(run.priority, Run.Priority.NORMAL)}
-    del values["device"]
+    values = _settings_of(run)
     if run.uses_device_price and not (run.is_estimate and is_estimate):
         del values["price_per_hour_usd"]
     if run.is_estimate or is_estimate:
         del values["time_budget_seconds"]
         values.pop("check_batch_size", None)  # absent in runs of before 0.5
     if is_estimate:
-        return {**values, "kind": Run.Kind.ESTIMATE, **({"gpu": run.gpu} if run.is_estimate else {})}
+        of_estimate = {name: getattr(run, name) for name in ONLY_ESTIMATES} if run.is_estimate else {}
+        return {**values, "kind": Run.Kind.ESTIMATE, **of_estimate}
     values["kind"] = Run.Kind.MEASUREMENT
     if not run.is_estimate:
         values["accepts_shared_device"] = run.accepts_shared_device
@@ -107,7 +129,15 @@ def command_submission(name: str, values: dict[str, Any], user: User | Anonymous
     return {"spec": spec, **_placed(spec, values, user)}
 
 
-def _placed(spec: RunSpec | TuneSpec, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+def validation_submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    """Read the arguments of `run_create` for a validation. Raises SpecError."""
+    spec = ValidationSpec.from_dict({name: value for name, value in values.items() if name not in QUEUE_KEYS})
+    return {"spec": spec, **_placed(spec, values, user), "uses_device_price": False}  # it costs nothing to speak of
+
+
+def _placed(
+    spec: RunSpec | TuneSpec | ValidationSpec, values: dict[str, Any], user: User | AnonymousUser
+) -> dict[str, Any]:
     device_class = _checked(values, "device_class", str, "")
     return {
         "place": placement_find(spec.device, device_class, user),
@@ -127,6 +157,8 @@ def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> d
     return {
         "spec": spec,
         "gpu": _checked(values, "gpu", str, ALL_GPUS),
+        "what_to_change": _checked(values, "what_to_change", str, ""),
+        "frontier": _sizes(values),
         "requested_by": user if user.is_authenticated else None,
         "priority": _checked(values, "priority", int, Run.Priority.NORMAL),
     }
@@ -135,11 +167,24 @@ def estimate_submission(values: dict[str, Any], user: User | AnonymousUser) -> d
 def is_for_estimate(values: dict[str, Any]) -> bool:
     """Whether `kind` is estimate; the default is a measurement. Raises SpecError."""
     kind = _checked(values, "kind", str, Run.Kind.MEASUREMENT)
-    if kind not in Run.Kind.values:
-        raise SpecError("kind", f"must be one of {', '.join(Run.Kind.values)}")
+    if kind == Run.Kind.VALIDATION:
+        raise SpecError("kind", "validations have settings of their own: start them at /api/v1/validations/")
+    if kind not in REQUESTED_KINDS:
+        raise SpecError("kind", f"must be one of {', '.join(REQUESTED_KINDS)}")
     if kind == Run.Kind.MEASUREMENT and "gpu" in values:
         raise SpecError("gpu", "is for estimates: add kind estimate, or name a device to measure on")
+    for name in ("what_to_change", "frontier"):
+        if kind == Run.Kind.MEASUREMENT and name in values:
+            raise SpecError(name, "is for estimates: add kind estimate")
     return kind == Run.Kind.ESTIMATE
+
+
+def _sizes(values: dict[str, Any]) -> list[int]:
+    """Read the sizes of `frontier`; empty where there is none."""
+    sizes = values.get("frontier", [])
+    if not isinstance(sizes, list) or not all(type(size) is int for size in sizes):
+        raise SpecError("frontier", "must be a list of whole numbers, such as [128, 256, 512]")
+    return sizes
 
 
 def _checked(values: dict[str, Any], name: str, kind: type[T], default: T) -> T:

@@ -10,6 +10,8 @@ serializers         rows -> JSON
 runs                list, create, detail, change, delete
 run_actions         cancel, retry, clone, restore
 run_parts           measurements, attempts, events, points, result, certificate
+run_wait            wait for the end of a run; a stream of its events
+subscriptions       webhooks, Slack and e-mail for news, with the log of deliveries
 run_document        a run as a file: JSON, CSV
 evidence            stored probes and estimates -> curves and certificates
 result_schema       the JSON Schema of a run's spec and result

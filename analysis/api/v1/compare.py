@@ -22,7 +22,8 @@ from analysis.pages.compare.environment import COMPARABILITY_FACTS, environment_
 from analysis.pages.compare.load import carried_probe_counts, stored_runs
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.query import COMPARED_MAX, CompareQuery
-from engine.catalog import WORKLOADS
+from analysis.runs.stored_workload import stored_workload
+from engine.provenance.parse import OF_ONE_RUN
 
 _TITLES = {
     "device_name": "GPU",
@@ -182,7 +183,7 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
 def _settings(run: Run) -> dict[str, Any]:
     """Return the spec without the device, which is in the environment, and with an explicit input size."""
     spec = {name: value for name, value in run.spec.items() if name != "device"}
-    workload = WORKLOADS.get(run.model)
+    workload = stored_workload(run.spec)
     if workload and spec.get(workload.input_field) is None:
         spec[workload.input_field] = workload.default_input_size
     return spec
@@ -208,7 +209,8 @@ def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
         gpu = estimate["gpu"]
         return {"device_name": gpu["name"], "capacity_bytes": gpu["total_bytes"], **(estimate.get("versions") or {})}
     device = {**result["device"], "device_name": result["device"]["name"], "carried_probes": carried}
-    return {**{name: device.get(name) for name in _TITLES}, **result["environment"]}
+    lasting = {name: value for name, value in result["environment"].items() if name not in OF_ONE_RUN}
+    return {**{name: device.get(name) for name in _TITLES}, **lasting}
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
 from analysis.runs.gpu_catalog import gpu_of
-from engine.spec import DEVICE_KINDS
+from engine.training_spec import DEVICE_KINDS
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
@@ -140,7 +140,7 @@ class DeviceDetail(_Devices, RetrieveAPIView[Device]):
 
 def _waiting(devices: Iterable[Device]) -> Counter[int]:
     """Count waiting runs by device, in Python: to group them, SQLite would read the whole history."""
-    queue = Run.objects.measuring().queued().filter(cancel_requested=False, requested_device__in=list(devices))
+    queue = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_device__in=list(devices))
     return Counter(queue.order_by().values_list("requested_device", flat=True))
 
 

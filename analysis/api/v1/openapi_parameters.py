@@ -9,11 +9,16 @@ from django import forms
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field, inline_serializer
 from rest_framework import serializers
 
+from analysis.api.run_request import ONLY_ESTIMATES, REQUESTED_KINDS
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
 from analysis.models import Run
 from analysis.pages.history.filters import RunFilter
+from engine.estimate.frontier import MAX_LENGTHS
+from engine.estimate.what_to_change import Scope
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.validation.spec import SETTINGS as VALIDATION_SETTINGS
+from engine.validation.spec import ValidationSpec
 
 AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
 
@@ -82,6 +87,12 @@ KEY = OpenApiParameter(
     {"type": "string", "maxLength": 255, "pattern": "^[ -~]+$"},
     OpenApiParameter.HEADER,
     description="Key of this request. The same key and body within 24 hours do not store a second run.",
+)
+DOCUMENT_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="SHA-256 of the body in hexadecimal digits. A body with another digest is refused with 400.",
 )
 IF_MATCH = OpenApiParameter(
     "If-Match", str, OpenApiParameter.HEADER, description="Makes the change only if the run still has this ETag."
@@ -163,18 +174,60 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
         settings = {"batch_size": size, **settings}
     place: dict[str, AnyField] = {
         "kind": serializers.ChoiceField(
-            Run.Kind.choices, required=False, help_text="Kind of run. Default: measurement."
+            REQUESTED_KINDS, required=False, help_text="Kind of run. Default: measurement."
         ),
-        "gpu": serializers.CharField(required=False, help_text="Estimates only: a card of the catalogue, or all."),
+        "gpu": serializers.CharField(required=False, help_text="Estimates only: a card of the catalogue, all, or cpu."),
+        "what_to_change": serializers.ChoiceField(
+            list(Scope),
+            required=False,
+            help_text="Estimates for one card only: also estimate other settings, and name the smallest changes with "
+            "which current_batch_size fits. first: up to the first that does; single: each by itself; grid: all.",
+        ),
+        "frontier": serializers.ListField(
+            child=serializers.IntegerField(min_value=1),
+            required=False,
+            max_length=MAX_LENGTHS,
+            help_text="Estimates for one card only: 2 or more different lengths (of images: sizes in pixels a side). "
+            "The largest batch at each is estimated too, with a budget of tokens or pixels a batch: `result.frontier`.",
+        ),
+        **_queue_fields(),
+    }
+    if asks_size:
+        place = {name: field for name, field in place.items() if name not in ("kind", *ONLY_ESTIMATES)}
+    return inline_serializer(name, {**settings, **place})
+
+
+def validation_body(name: str) -> Any:
+    """Describe the body that asks for a validation: the settings of ValidationSpec, and its place in the queue."""
+    shared = {field.name: field for field in fields(RunSpec)}
+    settings = {
+        field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field)
+        for field in fields(ValidationSpec)
+    }
+    return inline_serializer(name, {**settings, **_queue_fields()})
+
+
+def _queue_fields() -> dict[str, AnyField]:
+    """Describe the place in the queue that a run on a device may ask for."""
+    return {
         "device_class": serializers.CharField(
             required=False, help_text="Requested card: part of its name, such as A100."
         ),
         "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
         "accepts_shared_device": serializers.BooleanField(required=False),
     }
-    if asks_size:
-        place = {name: field for name, field in place.items() if name not in ("kind", "gpu")}
-    return inline_serializer(name, {**settings, **place})
+
+
+def _own_setting(field: Field[Any]) -> AnyField:
+    """Describe a setting that only validations have."""
+    each = VALIDATION_SETTINGS[field.name]
+    options: dict[str, Any] = {"required": False, "help_text": each.description}
+    if each.choices:
+        return serializers.ChoiceField(list(each.choices), **options)
+    options["min_value"], options["max_value"] = each.bounds or (None, None)
+    if field.default is None:
+        return serializers.FloatField(allow_null=True, **options)
+    return serializers.IntegerField(**options)
 
 
 def command_setting(name: str) -> AnyField:
@@ -192,6 +245,11 @@ class _ModelName(serializers.CharField):
     """The id of a model."""
 
 
+@extend_schema_field({"type": ["object", "string", "null"], "additionalProperties": True})
+class _Config(serializers.JSONField):
+    """The config.json of a model."""
+
+
 _FIELDS: dict[type, type[AnyField]] = {
     str: serializers.CharField,
     bool: serializers.BooleanField,
@@ -205,6 +263,8 @@ def _setting(field: Field[Any], needs_model: bool) -> AnyField:
     options: dict[str, Any] = {"required": needs_model and field.default is MISSING, "help_text": description}
     if field.name == "model":
         return _ModelName(**options)
+    if field.name == "config":
+        return _Config(allow_null=True, **options)
     if field.name in CHOICES:
         return serializers.ChoiceField(CHOICES[field.name], **options)
     if field.name in RANGES:

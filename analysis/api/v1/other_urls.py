@@ -12,12 +12,25 @@ from analysis.api.v1 import (
     fits,
     matrix,
     recommendation,
+    reports,
     saved_views,
+    share_links,
+    subscriptions,
     tokens,
     trends,
+    validations,
 )
 
+_ONE = "subscriptions/<int:pk>/"
+_subscriptions = [
+    path("subscriptions/", subscriptions.SubscriptionList.as_view(), name="api-subscriptions"),
+    path(_ONE, subscriptions.SubscriptionDetail.as_view(), name="api-subscription"),
+    path(f"{_ONE}test/", subscriptions.SubscriptionTest.as_view(), name="api-subscription-test"),
+    path(f"{_ONE}secret/", subscriptions.SubscriptionSecret.as_view(), name="api-subscription-secret"),
+    path(f"{_ONE}deliveries/", subscriptions.SubscriptionDeliveries.as_view(), name="api-subscription-deliveries"),
+]
 urlpatterns = [
+    *_subscriptions,
     path("models/", catalog.ModelList.as_view(), name="api-models"),
     path("settings/", catalog.SettingsSchema.as_view(), name="api-settings"),
     path("gpus/", catalog.GpuList.as_view(), name="api-gpus"),
@@ -34,7 +47,13 @@ urlpatterns = [
     path("trends/acknowledgements/", trends.TrendNotes.as_view(), name="api-trend-acknowledgements"),
     path("saved-views/", saved_views.SavedViewList.as_view(), name="api-saved-views"),
     path("saved-views/<int:pk>/", saved_views.SavedViewDetail.as_view(), name="api-saved-view"),
+    path("share-links/", share_links.ShareLinkList.as_view(), name="api-share-links"),
+    path("share-links/<int:pk>/", share_links.ShareLinkDetail.as_view(), name="api-share-link"),
     path("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
     path("tokens/<int:pk>/", tokens.TokenDetail.as_view(), name="api-token"),
+    path("validations/", validations.ValidationList.as_view(), name="api-validations"),
+    path("reports/", reports.Reports.as_view(), name="api-reports"),
+    path("reports/<str:run_key>/events/", reports.ReportEvents.as_view(), name="api-report-events"),
+    path("results/", reports.Results.as_view(), name="api-results"),
     path("audit/", audit.AuditList.as_view(), name="api-audit"),
 ]

@@ -13,6 +13,7 @@ from analysis.api.v1.spec_schema import Schema, spec_properties
 from engine.estimate.types import Estimate
 from engine.result import RunResult
 from engine.spec import RunSpec, SearchSpec
+from engine.validation.verdict import ValidationResult, Verdict
 
 _REF = "#/components/schemas/Engine{name}"
 
@@ -22,13 +23,15 @@ def ref(name: str) -> Schema:
     return {"$ref": _REF.format(name=name)}
 
 
-RESULT: Schema = {"oneOf": [ref(RunResult.__name__), ref("Estimates")]}
-"""The result of a measurement, or of an estimate."""
+RESULT: Schema = {"oneOf": [ref(RunResult.__name__), ref("Estimates"), ref(ValidationResult.__name__)]}
+"""The result of a measurement, of an estimate, or of a validation."""
 
 
 def engine_components() -> dict[str, Schema]:
     """Return the schemas by the names of their components."""
-    _, found = msgspec.json.schema_components((RunResult, Estimate), schema_hook=_of_protocol, ref_template=_REF)
+    _, found = msgspec.json.schema_components(
+        (RunResult, Estimate, ValidationResult), schema_hook=_of_protocol, ref_template=_REF
+    )
     found["RunResult"]["properties"] |= {
         "schema": {"type": "integer", "description": "Version of this form."},
         "fits": {"type": ["boolean", "null"], "description": "Whether `check_batch_size` of the spec trained."},
@@ -38,6 +41,12 @@ def engine_components() -> dict[str, Schema]:
             "description": "Kind of each figure, by its path or group.",
         },
     }
+    found["ValidationResult"]["properties"] |= {
+        "schema": {"type": "integer", "description": "Version of this form."},
+        "verdict": {"enum": [each.value for each in Verdict], "description": "Failed where one check failed."},
+        "verdict_text": {"type": "string", "description": "The verdict in a sentence."},
+    }
+    found["Check"]["properties"]["text"] = {"type": "string", "description": "The claim with its verdict."}
     found["DeviceFacts"]["properties"]["is_shared"] = {
         "type": "boolean",
         "description": "Whether other processes held memory of the device.",

@@ -205,10 +205,11 @@ class RunCertificate(StrictView):
 
     @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """Return the probes of N and N+1. 404 while there is no result, and for estimates, which prove nothing."""
+        """Return the probes of N and N+1. 404 without a result, and for estimates and validations."""
         run = run_or_404(pk)
-        if run.is_estimate:
-            raise Problem(404, detail=f"Run {pk} is an estimate: it proves nothing.", code="no_certificate")
+        if not run.is_measurement:
+            kind = f"Run {pk} is {'an' if run.is_estimate else 'a'} {run.kind}"
+            raise Problem(404, detail=f"{kind}: it proves no batch size.", code="no_certificate")
         return Response(CertificateSerializer(certificate_of(run, _result(run)["boundary"])).data)
 
 

@@ -18,12 +18,13 @@ from rest_framework.fields import DateTimeField
 from rest_framework.serializers import Serializer
 
 from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer, RunSerializer
-from analysis.models import Attempt, Measurement, Run, State
+from analysis.models import ON_DEVICES, Attempt, Measurement, Run, State
+from analysis.presentation.origin import describe_origin, origin_text
 from analysis.runs.queue_forecast import positions_of
 
 Row = dict[str, Any]
 _FORECAST = ("queue_position", "expected_start_at")
-_NOT_COLUMNS = ("tags", *_FORECAST)
+_NOT_COLUMNS = ("tags", "origin", *_FORECAST)
 
 
 def run_rows(numbers: Sequence[int], *, forecast: bool = True) -> list[Row]:
@@ -38,6 +39,7 @@ def run_rows(numbers: Sequence[int], *, forecast: bool = True) -> list[Row]:
     positions = positions_of({pk for pk, row in rows.items() if _waits(row)}) if forecast else {}
     for pk, row in rows.items():
         row["tags"] = tags.get(pk, [])
+        row["origin"] = origin_text(row["reported_from"], row["requested_by"])
         if (turn := positions.get(pk)) is not None:
             row["queue_position"], row["expected_start_at"] = turn.position, cell(turn.start_at)
     return [rows[number] for number in numbers if number in rows]
@@ -48,6 +50,7 @@ def run_row(run: Run) -> Row:
     layout = _layout()
     row = layout.row([_value(run, path) for path in layout.paths])
     row["tags"] = [tag.name for tag in run.tags.all()]
+    row["origin"] = describe_origin(run)
     return row
 
 
@@ -119,7 +122,7 @@ def cell(value: Any) -> Any:
 
 
 def _waits(row: Row) -> bool:
-    return bool(row["state"] == State.QUEUED and row["kind"] == Run.Kind.MEASUREMENT)
+    return bool(row["state"] == State.QUEUED and row["kind"] in ON_DEVICES)
 
 
 def _tags(numbers: Iterable[int]) -> dict[int, list[str]]:

@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from analysis.api.v1.result_schema import RESULT, ref
 from analysis.models import Attempt, Measurement, Run, State, Tag
+from analysis.presentation.origin import describe_origin
 from analysis.runs.queue_forecast import POSITIONS_MAX, QueuePosition
 from engine.result import MemoryByKind
 
@@ -57,6 +58,9 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     requested_device = NameOf("requested_device.device")
     requested_host = NameOf("requested_device.host.name")
     requested_by = NameOf("requested_by.username")
+    origin = serializers.SerializerMethodField(
+        help_text="Who reported the run, and from where. null: it ran on a device of this portal."
+    )
     tags: serializers.SlugRelatedField[Tag] = serializers.SlugRelatedField("name", many=True, read_only=True)
     queue_position = serializers.SerializerMethodField(help_text=_POSITION)
     expected_start_at = serializers.SerializerMethodField(help_text=_FORECAST)
@@ -68,10 +72,11 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             *("model", "gpu", "precision", "optimizer"),
             *("device", "host", "requested_device", "requested_host", "requested_kind", "requested_device_class"),
             *("accepts_shared_device", "priority", "queue_position", "expected_start_at"),
+            *("origin", "reported_from", "is_trusted"),
             *("state", "phase", "attempt", "cancel_requested", "error_code", "exit_status"),
             *("created_at", "started_at", "finished_at"),
             *("device_name", "capacity_bytes", "limit_bytes", "is_shared"),
-            *("largest_batch_size", "certified", "boundary_reason"),
+            *("largest_batch_size", "certified", "boundary_reason", "verdict"),
             *("recommended_batch_size", "recommended_samples_per_second", "recommended_memory_bytes"),
             *("current_batch_size", "current_waste_bytes"),
             *("speedup", "speedup_low", "speedup_high", "is_speed_measurable"),
@@ -82,6 +87,9 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         )
         read_only_fields = fields
         extra_kwargs = {name: {"help_text": text} for name, text in _SPEED_HELP.items()}
+
+    def get_origin(self, run: Run) -> str | None:
+        return describe_origin(run)
 
     def get_queue_position(self, run: Run) -> int | None:
         turn = self._turn(run)
@@ -110,7 +118,7 @@ class StoredObjectOrNull(StoredObject):
     """A JSON object of the engine, or null while there is none."""
 
 
-@extend_schema_field(ref("RunSpec"))
+@extend_schema_field({"anyOf": [ref("RunSpec"), ref("ValidationSpec")]})
 class StoredSpec(StoredObject):
     """The spec of a run."""
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from analysis.api.run_request import NOT_OF_ESTIMATES
-from analysis.models import ALL_GPUS, Run
+from analysis.api.run_request import NOT_OF_ESTIMATES, ONLY_ESTIMATES, REQUESTED_KINDS
+from analysis.models import ALL_GPUS, CPU, Run
 from engine.catalog import WORKLOADS, Workload
+from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
-from engine.spec import CHOICES, DEVICE_NAMES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.estimate.what_to_change import Scope
+from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.training_spec import DEVICE_NAMES, FULL
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -63,6 +66,8 @@ def _property(field: Field[Any]) -> Schema:
         schema["minimum"], schema["maximum"] = RANGES[field.name]
     if field.name == "device":
         schema["pattern"] = f"^(?:{DEVICE_NAMES.pattern})$"
+    if field.name == "config":
+        schema["type"] = ["object", "string", "null"]
     if field.name == "memory_limit_bytes":
         schema["type"] = ["integer", "string", "null"]
     if field.default is not MISSING:
@@ -79,14 +84,27 @@ def _queue_properties() -> Schema:
     class_length = Run._meta.get_field("requested_device_class").max_length
     return {
         "kind": {
-            "enum": Run.Kind.values,
+            "enum": list(REQUESTED_KINDS),
             "default": Run.Kind.MEASUREMENT.value,
             "description": "Measured, or predicted.",
         },
         "gpu": {
-            "enum": [ALL_GPUS, *gpus()],
+            "enum": [ALL_GPUS, CPU, *gpus()],
             "default": ALL_GPUS,
-            "description": "Of an estimate: a card of /api/v1/gpus/, or all of them.",
+            "description": "Of an estimate: a card of /api/v1/gpus/, all of them, or cpu.",
+        },
+        "what_to_change": {
+            "enum": ["", *Scope],
+            "default": "",
+            "description": "Of an estimate for one card: also estimate other settings with which the batch would fit.",
+        },
+        "frontier": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "uniqueItems": True,
+            "maxItems": MAX_LENGTHS,
+            "default": [],
+            "description": "Of an estimate for one card: 2 or more lengths or image sizes, the largest batch at each.",
         },
         "device_class": {
             "type": "string",
@@ -112,8 +130,14 @@ def _of_model(workload: Workload) -> Schema:
     narrowed: Schema = {name: {"const": default} for name, default in _refused_by(workload).items()}
     return {
         "if": {"properties": {"model": {"const": workload.id}}, "required": ["model"]},
-        "then": {"properties": narrowed | {workload.input_field: input_schema(workload)}},
+        "then": {"properties": narrowed | {workload.input_field: input_schema(workload)} | _chosen_of(workload)},
     }
+
+
+def _chosen_of(workload: Workload) -> Schema:
+    """Describe the values of settings that are the model's own."""
+    frozen: Schema = {"frozen_blocks": {"maximum": workload.block_count}} if workload.block_count else {}
+    return frozen | {"attention": {"enum": ["auto", *workload.attentions]}}
 
 
 def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
@@ -121,6 +145,14 @@ def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
     refused: dict[str, bool | str | None] = {"image_size" if workload.is_text else "sequence_length": None}
     if not workload.has_gradient_checkpointing:
         refused["gradient_checkpointing"] = False
+    if not workload.block_count:
+        refused["frozen_blocks"] = None
+    if workload.architecture != "cnn":
+        refused["channels_last"] = False
+    if workload.architecture == "cnn" or workload.library != "transformers":
+        refused["load_in_4bit"] = False
+    if workload.task != "text-generation":
+        refused["sequences"] = FULL
     if not workload.has_eval_loss:
         refused["mode"] = "train"
     if workload.huggingface_id is None:
@@ -131,4 +163,10 @@ def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
 def _of_kinds() -> list[Schema]:
     is_estimate = {"properties": {"kind": {"const": Run.Kind.ESTIMATE.value}}, "required": ["kind"]}
     of_measurements: Schema = dict.fromkeys(NOT_OF_ESTIMATES, False)
-    return [{"if": is_estimate, "then": {"properties": of_measurements}, "else": {"properties": {"gpu": False}}}]
+    return [
+        {
+            "if": is_estimate,
+            "then": {"properties": of_measurements},
+            "else": {"properties": dict.fromkeys(ONLY_ESTIMATES, False)},
+        }
+    ]

@@ -17,13 +17,22 @@ from analysis.models.text import plain_line, plain_text
 class StrictJSONParser(JSONParser):
     """The body as JSON: bounded in size and depth, each key once, numbers that are finite, text that can be stored."""
 
+    any_text = False
+
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        limit = settings.API_BODY_MAX_BYTES
+        limit = self.limit_bytes()
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise Problem(413, detail=f"The body is larger than {limit:,} bytes.")
+        return self.read(body)
+
+    def limit_bytes(self) -> int:
+        return int(settings.API_BODY_MAX_BYTES)
+
+    def read(self, body: bytes) -> Any:
+        """Read the body's content. Raises Problem."""
         try:
-            return strict_json(body)
+            return strict_json(body, any_text=self.any_text)
         except BadJsonError as error:
             raise Problem(400, detail=str(error), code="parse_error") from error
 
