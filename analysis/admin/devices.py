@@ -48,7 +48,7 @@ class HostAdmin(RegisteredByWorkers[Host]):
 
     def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
         """Allow it only for a host without devices, because measurements refer to the host."""
-        is_empty = obj is None or not Device.objects.filter(host=obj).exists()
+        is_empty = obj is None or not Device.all_devices.filter(host=obj).exists()
         return super().has_delete_permission(request, obj) and is_empty
 
 
@@ -67,9 +67,10 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
         "maintenance_note",
         "queue_name",
         "last_seen_at",
+        "is_reported",
     )
     named_by = ((Quota, "devices"),)
-    list_filter = ("kind", "enabled", "drained")
+    list_filter = ("kind", "enabled", "drained", "is_reported")
     list_select_related = ("host",)
     search_fields = ("name", "host__name", "uuid")
     search_help_text = "Name of the card, its host or its UUID."
@@ -90,6 +91,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
         "memory_used",
         "foreign_used",
         "calibrated",
+        "is_reported",
     )
     readonly_fields = facts
     fieldsets = (
@@ -99,7 +101,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Device]:
-        return Device.objects.select_related("host").order_by("host__name", "device", "pk")
+        return Device.all_devices.select_related("host").order_by("host__name", "device", "pk")
 
     def has_delete_permission(self, request: HttpRequest, obj: Device | None = None) -> bool:
         """Allow it only for a device without runs: to list what is deleted with it, Django would read them all."""

@@ -1,5 +1,31 @@
 """All subjects of the admin panel. Imported once, after Django's applications have registered theirs."""
 
-from analysis.admin import audit, devices, matrix, people, prices, queue, retention, runs, tokens
+from analysis.admin import (
+    audit,
+    devices,
+    matrix,
+    news,
+    people,
+    prices,
+    queue,
+    retention,
+    runs,
+    share_links,
+    tokens,
+    trust,
+)
 
-__all__ = ["audit", "devices", "matrix", "people", "prices", "queue", "retention", "runs", "tokens"]
+__all__ = [
+    "audit",
+    "devices",
+    "matrix",
+    "news",
+    "people",
+    "prices",
+    "queue",
+    "retention",
+    "runs",
+    "share_links",
+    "tokens",
+    "trust",
+]

@@ -20,8 +20,10 @@ from analysis.http.query_string import is_row_id
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
 from analysis.pages.history.export import csv_chunks, json_chunks
 from analysis.pages.history.filter_fields import checked_words
+from analysis.pages.history.filters import ORIGINS
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
+from analysis.presentation.origin import describe_origin
 from analysis.runs import services
 from analysis.runs.run_text import ids_with_words, with_words
 from analysis.runs.services import BulkResult
@@ -44,7 +46,7 @@ class ByState(SelectiveFilter):
 
 
 class ByKind(SelectiveFilter):
-    """Measured or estimated."""
+    """The kind of the runs."""
 
     title, parameter_name = "kind", "kind"
 
@@ -77,6 +79,18 @@ class ByDevice(SelectiveFilter):
 
     def condition(self, value: str) -> Q:
         return Q(device=int(value)) if is_row_id(value) else Q(pk=None)
+
+
+class ByOrigin(SelectiveFilter):
+    """Whether the runs were measured here, or reported from elsewhere, and trusted."""
+
+    title, parameter_name = "origin", "origin"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(key, label) for key, (label, _) in ORIGINS.items()]
+
+    def condition(self, value: str) -> Q:
+        return ORIGINS[value][1] if value in ORIGINS else Q(pk=None)
 
 
 class Marked(SelectiveFilter):
@@ -118,20 +132,24 @@ class RunAdmin(ReadOnly[Run]):
         "state",
         "place",
         "requested_by",
+        "origin",
         "created_at",
         "largest_batch_size",
         "recommended_batch_size",
         "priority",
         "is_baseline",
     )
-    list_filter = (ByState, ByKind, ByModel, ByDevice, Marked, Deleted)
+    list_filter = (ByState, ByKind, ByModel, ByDevice, ByOrigin, Marked, Deleted)
     sortable_by = ()
     ordering = _NEWEST
     search_fields = ("id",)
     search_help_text = "A run’s number, a person’s name, or text in its name, note, model or GPU."
     actions = ("cancel", "retry", "pin", "unpin", "soft_delete", "restore", "export_csv", "export_json")
     fieldsets = (
-        ("Run", {"fields": ("page", "state", "kind", "model", "place", "requested_by", "priority")}),
+        (
+            "Run",
+            {"fields": ("page", "state", "kind", "model", "place", "requested_by", "origin", "is_trusted", "priority")},
+        ),
         ("Times (UTC)", {"fields": ("created_at", "started_at", "finished_at", "heartbeat_at", "deleted_at")}),
         (
             "Result",
@@ -161,7 +179,7 @@ class RunAdmin(ReadOnly[Run]):
         ("Probes", {"fields": ("probes_table",)}),
         ("Requested spec", {"fields": ("spec",)}),
     )
-    readonly_fields = ("page", "place", "attempts_table", "probes_table", "log")
+    readonly_fields = ("page", "place", "origin", "attempts_table", "probes_table", "log")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         runs = Run.all_runs.with_places().order_by(*_NEWEST)
@@ -227,6 +245,10 @@ class RunAdmin(ReadOnly[Run]):
         if device is None:
             return run.requested_device_class or run.gpu or run.requested_kind
         return f"{short_device_name(device.name)} ({device.host} {device.device})"
+
+    @admin.display(description="origin")
+    def origin(self, run: Run) -> str | None:
+        return describe_origin(run)
 
     @admin.display(description="page")
     def page(self, run: Run) -> SafeString | str:

@@ -20,7 +20,10 @@ from analysis.admin.dashboard import dashboard
 from analysis.permissions import may_manage
 
 _SECTIONS = {
-    "Runs": ("Run", "Attempt", "Measurement", "RunLog", "Tag", "MatrixCell", "TrendAcknowledgement"),
+    "Runs": (
+        *("Run", "Attempt", "Measurement", "RunLog", "Tag", "ShareLink"),
+        *("MatrixCell", "TrendAcknowledgement", "Report", "Trust"),
+    ),
     "Fleet": ("Device", "Host", "GpuPrice", "Queue"),
     "People": ("User", "Group", "Quota", "ApiToken", "SavedView"),
     "Data retention": ("AuditEntry", "RetentionRule"),

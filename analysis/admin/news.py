@@ -1,0 +1,76 @@
+"""News: hosts that may receive them although they are private, people's subscriptions, deliveries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from analysis.admin.lists import Managed, ReadOnly
+from analysis.models import AllowedHost, Delivery, DeliveryAttempt, Subscription
+from analysis.news.subscriptions import subscription_delete
+
+if TYPE_CHECKING:
+    _TabularInline = admin.TabularInline[DeliveryAttempt, Delivery]
+else:
+    _TabularInline = admin.TabularInline  # generic in the stubs alone
+
+
+@admin.register(AllowedHost)
+class AllowedHostAdmin(Managed[AllowedHost]):
+    """Hosts to which news may go although their address is private, or their URL is http."""
+
+    list_display = ("host", "note", "added_at")
+    search_fields = ("host", "note")
+
+
+@admin.register(Subscription)
+class SubscriptionAdmin(ReadOnly[Subscription]):
+    """People's subscriptions, to delete those of people who left. No URL is shown: Slack's holds a secret."""
+
+    list_display = ("name", "owner", "channel", "created_at", "failing_since", "disabled_at")
+    list_filter = ("channel",)
+    list_select_related = ("owner",)
+    search_fields = ("name", "owner__username")
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (*list_display, "kinds", "scope", "view", "disabled_because")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Subscription | None = None) -> bool:
+        return Managed.has_delete_permission(self, request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: Subscription) -> None:
+        """Delete it as its owner would, with an entry in the audit log."""
+        subscription_delete(subscription=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Subscription]) -> None:
+        for subscription in queryset:
+            subscription_delete(subscription=subscription)
+
+
+class AttemptInline(_TabularInline):
+    """The attempts of a delivery."""
+
+    model = DeliveryAttempt
+    fields = readonly_fields = ("number", "at", "is_delivered", "status", "seconds", "reason")
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return False
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnly[Delivery]):
+    """What was sent, with every attempt."""
+
+    list_display = ("delivery_id", "event", "subscription", "state", "attempts_made", "created_at", "ended_at")
+    list_filter = ("state",)
+    list_select_related = ("event", "subscription")
+    ordering = ("-id",)
+    sortable_by = ()
+    pages_by_id = True
+    fields = (*list_display, "due_at", "body")
+    inlines = (AttemptInline,)
