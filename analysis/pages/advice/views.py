@@ -1,0 +1,61 @@
+"""The page of what to do with the result of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from analysis.accounts.middleware import may_be_public
+from analysis.http.query_string import without_empty
+from analysis.models import Run
+from analysis.presentation import labels
+from analysis.presentation.advice_query import AdviceForm, advice_of
+from engine.advice import text
+from engine.advice.document import Advice
+from engine.errors import SpecError
+
+
+@may_be_public
+@require_safe
+def advice(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Show how a global batch is kept exactly, and the code for it. Nothing is stored."""
+    run = get_object_or_404(Run.objects.with_places(), pk=run_id)
+    if not run.result:
+        raise Http404
+    form = AdviceForm(without_empty(request.GET))
+    context: dict[str, Any] = {
+        "run": run,
+        "form": form,
+        "model_name": labels.model_name(run.model),
+        "settings": labels.settings_of_run(run),
+        "place": labels.run_place(run),
+        "cards": [card["gpu"] for card in run.result.get("estimates", ())],
+    }
+    if not form.problems:
+        try:
+            context |= advice_context(advice_of(run, form))
+        except SpecError as error:
+            context["refusal"] = "Choose one of the cards." if error.field == "gpu" else f"{error}."
+    return render(request, "analysis/advice.html", context)
+
+
+def advice_context(made: Advice) -> dict[str, Any]:
+    """Return the advice as texts and rows."""
+    devices = made.global_batch.devices
+    rows = [
+        {"pair": pair, "speed": text.describe_speed(pair), "is_chosen": pair == made.chosen}
+        for pair in made.global_batch.pairs
+    ]
+    return {
+        "advice": made,
+        "plan": text.describe_plan(made),
+        "rows": rows[: text.PAIRS_SHOWN],
+        "more_rows": rows[text.PAIRS_SHOWN :],
+        "has_speeds": any(row["speed"] for row in rows),
+        "chosen": text.describe_pair(made.chosen, devices) if made.chosen else "",
+        "learning_rate": text.describe_learning_rate(made),
+        "not_in_code": text.describe_not_in_code(made) if made.not_in_code else "",
+    }

@@ -1,0 +1,1 @@
+"""The page that starts validations and lists the latest ones."""

@@ -1,0 +1,127 @@
+"""The form that starts a validation. `ValidationSpec` alone validates the settings; the form shows its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
+from analysis.models import Device, Run
+from analysis.pages.home.forms import (
+    PROMINENT,
+    RARER,
+    describe_input_sizes,
+    models_by_task,
+    place_value,
+    places_offered,
+)
+from analysis.pages.setting_fields import setting_field
+from analysis.presentation.formatting import exact_bytes_text
+from analysis.runs.placement import placement_of
+from engine.errors import SpecError
+from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
+
+_RARER = tuple(name for name in RARER if name != "expandable_segments")  # which a validation refuses
+
+
+class ValidationForm(forms.Form):
+    """Fields named as in ValidationSpec, so that an error of the spec finds its field. Empty means: the default."""
+
+    check = forms.ChoiceField(
+        label="Validate", choices=list(CHECKS.items()), widget=forms.RadioSelect, initial=BACKWARD, required=False
+    )
+    model = forms.ChoiceField(label="Model")
+    device = forms.ChoiceField(label="Device")
+    batch_size = forms.IntegerField(
+        label=SETTINGS["batch_size"].label, required=False, help_text=SETTINGS["batch_size"].description
+    )
+    gradient_tolerance_percent = forms.FloatField(
+        label=f"{SETTINGS['gradient_tolerance'].label}, percent",
+        required=False,
+        min_value=0,
+        max_value=100,
+        help_text=SETTINGS["gradient_tolerance"].hint or "",
+    )
+    vars().update({name: setting_field(name) for name in (*PROMINENT, *_RARER)})
+    sequence_length = setting_field("sequence_length")
+    image_size = setting_field("image_size")
+    memory_limit_bytes = forms.CharField(
+        label=SETTINGS["memory_limit_bytes"].label,
+        required=False,
+        max_length=40,
+        help_text=SETTINGS["memory_limit_bytes"].hint or "",
+    )
+    time_budget_seconds = setting_field(
+        "time_budget_seconds", label="Time budget, seconds", help_text=SETTINGS["time_budget_seconds"].description
+    )
+
+    MORE = (*_RARER, "gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")
+    """Folded away on the page, which unfolds them when one of them is wrong."""
+    _AT = {"gradient_tolerance": "gradient_tolerance_percent"}
+
+    def __init__(self, data: Any = None, *, devices: Iterable[Device], **options: Any) -> None:
+        super().__init__(data, **options)
+        self.places = places_offered(devices)
+        self.spec: ValidationSpec | None = None
+        offered: dict[str, list[Any]] = {
+            "device": [(value, label) for value, (label, _) in self.places.items()],
+            "model": models_by_task(),
+        }
+        for name, choices in offered.items():
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            field.choices = choices
+        describe_input_sizes(self.fields)
+        self.fields["model"].widget.attrs["data-search"] = "Search models"  # home.js puts a search box above it
+        self.fields["batch_size"].widget.attrs["placeholder"] = str(BATCH_SIZE)
+
+    @property
+    def shown_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in ("check", "model", *self.MORE)]
+
+    @property
+    def more_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.MORE]
+
+    @property
+    def more_is_open(self) -> bool:
+        return any(name in self.errors for name in self.MORE)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        names = [name for name in SETTINGS if name != "device"]
+        given = {name: value for name in names if (value := cleaned.get(name)) not in (None, "")}
+        if (percent := cleaned.get("gradient_tolerance_percent")) is not None:
+            given["gradient_tolerance"] = percent / 100
+        try:
+            self.spec = ValidationSpec.from_dict(given) if "model" in given else None
+        except SpecError as error:
+            self.add_spec_error(error)
+        return cleaned
+
+    def add_spec_error(self, error: SpecError) -> None:
+        """Show the spec's error at its field; of a field that is not in this form, at the top."""
+        at = self._AT.get(error.field or "", error.field)
+        self.add_error(at if at in self.fields else None, str(error).removeprefix(f"{error.field}: "))
+
+    def submission(self) -> dict[str, Any]:
+        """Return the arguments of `services.run_create`, from a valid form."""
+        return {"spec": self.spec, "place": self.places[self.cleaned_data["device"]][1]}
+
+
+def values_of(run: Run) -> dict[str, Any]:
+    """Read a stored validation's settings as the form's first values, to change one and validate again."""
+    known = {name: value for name, value in run.spec.items() if value is not None}
+    if "memory_limit_bytes" in known:
+        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    if "gradient_tolerance" in known:
+        known["gradient_tolerance_percent"] = f"{known['gradient_tolerance'] * 100:.6g}"
+    return known | {"device": place_value(placement_of(run))}
+
+
+class ValidationQuery(StrictQueryForm):
+    """The parameters of the page."""
+
+    vars()["from"] = WholeNumberField(required=False)

@@ -1,0 +1,62 @@
+"""The form that starts a validation, and the latest validations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.http.query_string import without_empty
+from analysis.models import Run
+from analysis.pages.home.forms import first_values
+from analysis.pages.home.views import devices_offered
+from analysis.pages.too_many_requests import too_many_requests
+from analysis.pages.validations.forms import ValidationForm, ValidationQuery, values_of
+from analysis.permissions import signed_in_user
+from analysis.presentation.run_rows import history_rows
+from analysis.runs.queue_forecast import queue_positions
+from analysis.runs.services import run_create
+from engine.errors import SpecError
+
+LATEST = 20
+
+
+@require_safe
+def validations(request: HttpRequest) -> HttpResponse:
+    """Show the form, empty or with the settings of an earlier validation: `?from=<run>`."""
+    query = ValidationQuery(without_empty(request.GET))
+    for problem in query.problems:
+        messages.error(request, f"{problem}.")
+    source = None if query.problems else query.cleaned_data["from"]
+    run = Run.objects.validating().filter(pk=source).defer("result").first() if source else None
+    devices, _ = devices_offered(request)
+    model = first_values(devices)["model"]
+    form = ValidationForm(devices=devices, initial=values_of(run) if run else {"model": model})
+    return _page(request, form, source=run, status=400 if query.problems else 200)
+
+
+@require_POST
+def validation_start(request: HttpRequest) -> HttpResponse:
+    """Queue a validation, or show the form again with its errors."""
+    devices, _ = devices_offered(request)
+    form = ValidationForm(request.POST, devices=devices)
+    user = signed_in_user(request)
+    if form.is_valid():
+        try:
+            check_rate_limit(CREATE, user)
+            return redirect(run_create(**form.submission(), requested_by=user))
+        except SpecError as error:
+            form.add_spec_error(error)
+        except RateLimited as error:
+            return too_many_requests(error, form, partial(_page, request, form))
+    return _page(request, form, status=422)
+
+
+def _page(request: HttpRequest, form: ValidationForm, source: Run | None = None, status: int = 200) -> HttpResponse:
+    latest = list(Run.objects.for_history().validating().defer("result", "memory_curve")[:LATEST])
+    context = {"form": form, "source": source, "rows": history_rows(latest, queue_positions(latest))}
+    return render(request, "analysis/validations.html", context, status=status)
