@@ -76,6 +76,22 @@ function watchSuggestedLimit(suggested, limit) {
   limit.addEventListener("input", () => { suggested.value = ""; }); // the person's own from here on
 }
 
+// The file is read here and sent as text: the server takes no files.
+function addFile(area) {
+  const label = document.createElement("label");
+  label.className = "hint";
+  label.append(`${area.dataset.file}: `);
+  const file = document.createElement("input");
+  file.type = "file";
+  file.accept = ".json,application/json";
+  file.addEventListener("change", async () => {
+    if (file.files[0]) area.value = await file.files[0].slice(0, area.maxLength + 1).text();
+  });
+  label.append(file);
+  area.after(label);
+}
+
+for (const area of document.querySelectorAll("textarea[data-file]")) addFile(area);
 for (const select of document.querySelectorAll("select[data-search]")) addSearch(select);
 const suggested = document.getElementById("id_suggested_limit");
 if (suggested?.value) watchSuggestedLimit(suggested, document.getElementById("id_memory_limit_bytes"));

@@ -1,8 +1,13 @@
-// Live pages: no polling in hidden tabs, and a clock between two answers.
+// Live pages: hidden tabs poll rarely, for their title and icon, or not at all; and a clock between two answers.
 "use strict";
 
+const HIDDEN_MILLISECONDS = 15000;
+let nextHiddenPollAt = 0;
+
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (document.hidden) event.preventDefault();
+  if (!document.hidden) return;
+  if (event.detail.elt.id !== "live-poll" || Date.now() < nextHiddenPollAt) event.preventDefault();
+  else nextHiddenPollAt = Date.now() + HIDDEN_MILLISECONDS;
 });
 
 // visible again: request at once what was not polled while the tab was hidden

@@ -27,7 +27,7 @@ class ChartFile:
 
 def chart_file(run: Run, key: str) -> ChartFile | None:
     """Return the chart `memory`, `throughput` or `kinds`; None where this run has no figures for it."""
-    if run.is_estimate or not run.result:
+    if not run.is_measurement or not run.result:
         return None
     result = read_result(run.result)
     source = {"source": _source(run, result)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Attempt, Measurement, Run, RunLog, State
 from analysis.pages.run.estimate_context import beside_measurement
 from analysis.pages.run.live import LOG_LINES_SHOWN, chart_so_far, estimate_before, stored_probe_lines
-from analysis.presentation import labels, memory_breakdown, result_summary, run_state
+from analysis.pages.what_to_change.context import change_start
+from analysis.presentation import labels, memory_breakdown, origin, result_summary, run_state
 from analysis.presentation.assumptions import Assumptions
 from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plot, speed_plot
 from analysis.presentation.filled_memory import filled_memory
@@ -16,6 +18,7 @@ from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import ProbeKey, probe_key, probe_lines
 from analysis.presentation.stored_estimate import read_estimate
 from analysis.presentation.stored_result import StoredResult
+from analysis.presentation.stored_validation import StoredValidation, read_validation
 
 
 def run_context(run: Run) -> dict[str, Any]:
@@ -28,6 +31,9 @@ def run_context(run: Run) -> dict[str, Any]:
         "tab_title": run_state.tab_title(run),
         "place": labels.run_place(run),
         "place_bytes": labels.run_place_bytes(run),
+        "origin": origin.describe_origin(run),
+        "trust_text": origin.describe_trust(run),
+        "clock_text": origin.describe_clock(run),
     }
 
 
@@ -44,13 +50,21 @@ def ended_context(run: Run) -> dict[str, Any]:
     estimate = estimate_before(attempt)
     return {
         "title": title,
-        "explanation": explanation if run.is_estimate else f"{explanation} {run_state.describe_measured(len(probes))}",
+        "explanation": explanation
+        if not run.is_measurement
+        else f"{explanation} {run_state.describe_measured(len(probes))}",
         "advice": run_state.advice(run),
         "chart": chart_so_far(run, attempt, probes),
         "estimate": estimate,
         "probe_lines": stored_probe_lines(run, probes, estimate),
         "has_speeds": any(probe.samples_per_second is not None for probe in probes),
     }
+
+
+def validation_context(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the context of a finished validation: its checks, and what they rest on."""
+    validation = read_validation(result)
+    return {"validation": validation, "environment": environment_rows(validation)}
 
 
 def result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
@@ -91,6 +105,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "filled": filled_memory(result.memory_breakdown),
         "certificate": _certificate(run, result),
         "refusal": result.boundary.refusal,
+        "change_start": change_start(run, is_refused=result.current_is_refused),
         "beside": beside_measurement(run.result or {}, result),
         "timings": result_summary.timings(result),
         "environment": environment_rows(result),
@@ -123,7 +138,7 @@ def last_log_lines(run: Run) -> list[RunLog]:
     return list(RunLog.objects.of(run).reverse()[:LOG_LINES_SHOWN])[::-1]
 
 
-def environment_rows(result: StoredResult) -> list[tuple[str, str]]:
+def environment_rows(result: StoredResult | StoredValidation) -> list[tuple[str, str]]:
     """Write the stored environment as text, without unknown facts."""
     device = result.device
     rows = [

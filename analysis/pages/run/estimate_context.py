@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from analysis.models import Device, Run, RunLog
 from analysis.pages.run.estimate_cards import cards_shown
+from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
+from analysis.presentation.charts import chart_of
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.filled_memory import filled_memory
+from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.stored_estimate import StoredEstimate, read_estimate, read_estimates
 from analysis.presentation.stored_result import StoredResult
+from analysis.runs.frontier import measured_sizes
 from analysis.runs.gpu_catalog import prices
 
 
-def estimate_context(run: Run, query: QueryDict) -> dict[str, Any]:
+def estimate_context(run: Run, query: QueryDict, user: User | None = None) -> dict[str, Any]:
     """Return the context of a finished estimate: of one card, or of all."""
     assert run.result is not None  # it is finished
     estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
     has_device = Device.objects.enabled().allowing(run.requested_by).exists()
     context = {"current_batch_size": current, "has_device": has_device, "estimates": estimates}
     if len(estimates) == 1:
-        return context | _one_card(estimates[0], run, current)
+        return context | _one_card(estimates[0], run, current, user)
     return context | _all_cards(estimates, run, current, query)
 
 
@@ -42,7 +47,7 @@ def beside_measurement(data: dict[str, Any], result: StoredResult) -> dict[str, 
     }
 
 
-def _one_card(estimate: StoredEstimate, run: Run, current: int) -> dict[str, Any]:
+def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | None) -> dict[str, Any]:
     price = prices().get(estimate.gpu_id)
     return {
         "estimate": estimate,
@@ -51,7 +56,21 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int) -> dict[str, Any
         "stack": summary.estimate_stack(estimate, current),
         "kind_rows": summary.kind_rows(estimate.points),
         "filled": filled_memory(estimate.breakdown),
+        **changes_context(run, user),
+        **_frontier(run, user),
         "how": summary.how_rows(estimate, price),
+    }
+
+
+def _frontier(run: Run, user: User | None) -> dict[str, Any]:
+    """Return the part about several lengths; empty for an estimate without them."""
+    stored = (run.result or {}).get("frontier")
+    if not stored:
+        return {}
+    plot = frontier_plot(stored)
+    return {
+        "frontier": frontier_shown(stored, measured_sizes(run, user)),
+        "frontier_chart": chart_of(plot) if plot else None,
     }
 
 

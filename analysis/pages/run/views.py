@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -18,6 +20,7 @@ from analysis.pages.run import context as run_page
 from analysis.pages.run import estimate_context
 from analysis.pages.run.chart_files import chart_file
 from analysis.pages.run.live import Seen, live_context, read_live
+from analysis.pages.run.share_form import share_context
 from analysis.permissions import signed_in_user
 from analysis.presentation.assumptions import assumptions
 from analysis.presentation.stored_result import read_result
@@ -31,21 +34,20 @@ STOP_POLLING = 286
 @require_safe
 def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show one run: live, ended without a result, or its result. Guests of a public server only see results."""
-    run = _run(run_id)
+    run = read_run(run_id)
     if is_guest(request) and run.state != State.FINISHED and (refusal := refused(request, run_detail)):
         return refusal
     context = run_page.run_context(run)
     if not run.is_over:
         more = live_context(read_live(run, Seen())) | {"attempts": run_page.attempts_shown(run)}
         return render(request, "analysis/run_live.html", context | more)
-    template, more = _page_of(run, request)
-    return render(request, template, context | run_page.over_context(run) | more)
+    return render_ended(request, run)
 
 
 @require_safe
 def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
     """Answer the parts of a live run that changed: 204 when none did, 286 and a reload once it is over."""
-    run = _run(run_id)
+    run = read_run(run_id)
     if run.is_over:
         response = HttpResponseClientRefresh()
         response.status_code = STOP_POLLING
@@ -59,7 +61,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """Cancel a run."""
-    run = _run(run_id)
+    run = read_run(run_id)
     answer = services.runs_cancel_by(run_ids={run.pk}, by=signed_in_user(request))
     if answer.not_allowed:
         messages.error(request, "Only the person who started a run, or a GPU manager, may cancel it.")
@@ -71,7 +73,7 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """Repeat a run with the same spec and placement; with `only=timing` the new run starts with its probes."""
-    run, user = _run(run_id), signed_in_user(request)
+    run, user = read_run(run_id), signed_in_user(request)
     try:
         check_rate_limit(CREATE, user)
         is_timing_only = request.POST.get("only") == "timing"
@@ -87,7 +89,7 @@ def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 @require_POST
 def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
     """Make a run a baseline that others are compared with, or undo that."""
-    run = _run(run_id)
+    run = read_run(run_id)
     is_baseline = request.POST.get("pin") == "1"
     done = services.runs_set_baseline(run_ids={run.pk}, by=signed_in_user(request), is_baseline=is_baseline)
     if done.not_allowed:
@@ -100,7 +102,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 @require_safe
 def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
     """Answer a chart of a result as a separate picture, in colours for print."""
-    run = _run(run_id)
+    run = read_run(run_id)
     drawing = chart_file(run, key)
     if drawing is None:
         raise Http404
@@ -109,14 +111,28 @@ def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
     return response
 
 
-def _run(run_id: int) -> Run:
+def render_ended(request: HttpRequest, run: Run, more: Mapping[str, Any] | None = None) -> HttpResponse:
+    """Render the page of a run that is over, with what `more` adds to its context."""
+    template, page = _page_of(run, request)
+    shared = share_context(run, _person(request))
+    context = run_page.run_context(run) | run_page.over_context(run) | page | shared | dict(more or {})
+    return render(request, template, context)
+
+
+def read_run(run_id: int) -> Run:
     return get_object_or_404(Run.objects.with_places(), pk=run_id)
+
+
+def _person(request: HttpRequest) -> User | None:
+    return request.user if isinstance(request.user, User) else None
 
 
 def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
     if run.state != State.FINISHED or not run.result:
         return "analysis/run_ended.html", run_page.ended_context(run)
     if run.is_estimate:
-        return "analysis/run_estimate.html", estimate_context.estimate_context(run, request.GET)
+        return "analysis/run_estimate.html", estimate_context.estimate_context(run, request.GET, _person(request))
+    if run.is_validation:
+        return "analysis/run_validation.html", run_page.validation_context(run.result)
     result = read_result(run.result)
     return "analysis/run_result.html", run_page.result_context(run, result, assumptions(result, request.GET))

@@ -1,0 +1,54 @@
+"""The context of what to change: an estimate's page has the answer, a measurement's starts it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from analysis.models import Device, Run
+from analysis.pages.home.forms import places_offered
+from analysis.pages.what_to_change.forms import ChangesForm
+from analysis.presentation.charts import chart_of
+from analysis.presentation.what_to_change import changes_plot, changes_shown
+from analysis.runs.what_to_change import (
+    changes_found,
+    devices_for,
+    measured_variants,
+    newest_changes,
+    place_of,
+)
+
+
+def changes_context(run: Run, user: User | None) -> dict[str, Any]:
+    """Return the part of a finished estimate: what was found, or the form that finds it out."""
+    found = changes_found(run)
+    if found is None:
+        current = int(run.spec["current_batch_size"])
+        is_refused = (run.estimated_safe_batch_size or 0) < current
+        return {"change_start": change_start(run, is_refused=is_refused)}
+    plot = changes_plot(found)
+    devices = devices_for(run, Device.objects.enabled().allowing(user).best_first())
+    return {
+        "changes": changes_shown(found, measured_variants(run, found, user)),
+        "changes_chart": chart_of(plot) if plot else None,
+        "changes_places": [(value, label) for value, (label, _) in places_offered(devices).items()],
+        "changes_run": run,
+    }
+
+
+def change_start(run: Run, *, is_refused: bool) -> dict[str, Any] | None:
+    """Return what the form that finds out what to change needs; None where the place cannot be estimated."""
+    if place_of(run) is None:
+        return None
+    earlier = newest_changes(run)
+    found = changes_found(earlier) if earlier else None
+    size = int(run.spec["current_batch_size"])
+    return {
+        "batch_size": size,
+        "form": ChangesForm(initial={"batch_size": size}, auto_id="change-%s"),
+        "is_refused": is_refused,
+        "earlier": earlier,
+        "found": found,
+        "advice": found.advised[:3] if found else [],
+    }

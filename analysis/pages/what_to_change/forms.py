@@ -1,0 +1,52 @@
+"""The forms of what to change. `RunSpec` validates the settings; the forms show its errors."""
+
+from __future__ import annotations
+
+from django import forms
+
+from analysis.http.query_string import StrictQueryForm
+from analysis.models import ALL_GPUS, CPU
+from analysis.pages.home.forms import models_by_task
+from analysis.presentation.formatting import round_bytes
+from analysis.runs.gpu_catalog import gpu_choices
+from engine.estimate.what_to_change import Scope
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, MAX_BATCH_SIZE
+
+SCOPES = (
+    (Scope.SINGLE.value, "Each setting by itself; pairs only if none is enough"),
+    (Scope.FIRST.value, "Only up to the first change that fits"),
+    (Scope.GRID.value, "The grid of all combinations (minutes)"),
+)
+
+
+def _cards() -> list[tuple[str, object]]:
+    return [
+        (CPU, f"CPU, {round_bytes(CPU_DEFAULT_LIMIT_BYTES)}"),
+        *((value, label) for value, label in gpu_choices() if value != ALL_GPUS),
+    ]
+
+
+class ChangesForm(forms.Form):
+    """The batch size that is wanted, and how much is tried."""
+
+    batch_size = forms.IntegerField(label="Batch size wanted", min_value=1, max_value=MAX_BATCH_SIZE)
+    scope = forms.ChoiceField(label="What is tried", choices=SCOPES, required=False)
+
+    def clean_scope(self) -> str:
+        """Return the scope; left out it is the first of the list."""
+        return self.cleaned_data["scope"] or SCOPES[0][0]
+
+
+class WhereForm(StrictQueryForm):
+    """A model and a card: which answer the page shows."""
+
+    model = forms.ChoiceField(label="Model", choices=models_by_task, required=False)
+    gpu = forms.ChoiceField(label="Device", choices=_cards, required=False)
+
+
+class NewChangesForm(ChangesForm):
+    """The same for a model and a card that no run is of."""
+
+    model = forms.ChoiceField(label="Model", choices=models_by_task)
+    gpu = forms.ChoiceField(label="Device", choices=_cards)
+    field_order = ("model", "gpu", "batch_size", "scope")

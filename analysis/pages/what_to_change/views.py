@@ -1,0 +1,117 @@
+"""What to change so that a batch size fits. Estimates and measurements are queued; a request computes neither."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.models import Device, Run, State
+from analysis.pages.home.forms import places_offered
+from analysis.pages.too_many_requests import too_many_requests
+from analysis.pages.what_to_change.context import changes_context
+from analysis.pages.what_to_change.forms import ChangesForm, NewChangesForm, WhereForm
+from analysis.permissions import signed_in_user
+from analysis.presentation.labels import settings_of_run
+from analysis.presentation.run_rows import history_rows
+from analysis.runs import services
+from engine.errors import SpecError
+from engine.spec import RunSpec
+
+LATEST = 10
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def overview(request: HttpRequest) -> HttpResponse:
+    """Show the newest answer for a model and a card, and the form that finds out another."""
+    if request.method == "POST":
+        return _start(request)
+    where = WhereForm(request.GET)
+    given = {} if where.problems else where.cleaned_data
+    wanted = {name: value for name in ("model", "gpu") if (value := given.get(name))}
+    form = NewChangesForm(initial={"model": "bert", "gpu": "t4", "batch_size": 128, **wanted})
+    return _page(request, form, wanted, status=400 if where.problems else 200, where=where)
+
+
+def _page(
+    request: HttpRequest,
+    form: NewChangesForm,
+    wanted: dict[str, str],
+    status: int = 200,
+    where: WhereForm | None = None,
+) -> HttpResponse:
+    made = Run.objects.answering().filter(**wanted)
+    newest = made.filter(state=State.FINISHED).order_by("-pk").first() if len(wanted) == 2 else None
+    rows = history_rows(made.for_history().defer("result", "memory_curve")[:LATEST], {})
+    context = {"form": form, "rows": rows, "newest": newest, "is_chosen": len(wanted) == 2, "where": where}
+    if newest is not None:
+        context |= changes_context(newest, signed_in_user(request))
+        context["newest_settings"] = settings_of_run(newest)
+    return render(request, "analysis/what_to_change.html", context, status=status)
+
+
+def _start(request: HttpRequest) -> HttpResponse:
+    form = NewChangesForm(request.POST)
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            user = signed_in_user(request)
+            check_rate_limit(CREATE, user)
+            spec = RunSpec(values["model"], current_batch_size=values["batch_size"])
+            scope = values["scope"]
+            return redirect(
+                services.estimate_create(spec=spec, gpu=values["gpu"], requested_by=user, what_to_change=scope)
+            )
+        except SpecError as error:
+            form.add_error(None, str(error))
+        except RateLimited as error:
+            return too_many_requests(error, form, partial(_page, request, form, {}))
+    return _page(request, form, {}, status=422)
+
+
+@require_POST
+def changes_estimate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """Queue the estimate of what to change for a run's training."""
+    run = _run(run_id)
+    form = ChangesForm(request.POST)
+    if not form.is_valid():
+        return _refused(request, run, "; ".join(str(text) for texts in form.errors.values() for text in texts))
+    user = signed_in_user(request)
+    try:
+        check_rate_limit(CREATE, user)
+        size, scope = form.cleaned_data["batch_size"], form.cleaned_data["scope"]
+        return redirect(services.changes_estimate(run=run, batch_size=size, scope=scope, requested_by=user))
+    except (SpecError, RateLimited) as error:
+        return _refused(request, run, str(error))
+
+
+@require_POST
+def changes_measure(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
+    """Queue a measurement of each ticked variant: all of them or none."""
+    run, user = _run(run_id), signed_in_user(request)
+    place = places_offered(Device.objects.enabled().allowing(user)).get(request.POST.get("device", ""))
+    if place is None:
+        return _refused(request, run, "device: choose one that is offered")
+    try:
+        check_rate_limit(CREATE, user)
+        started = services.changes_measure(
+            run=run, labels=request.POST.getlist("variant"), place=place[1], requested_by=user
+        )
+    except (SpecError, RateLimited) as error:
+        return _refused(request, run, str(error))
+    messages.success(request, f"{len(started)} measurement{'s' if len(started) > 1 else ''} queued.")
+    return redirect(f"{reverse('analysis:runs')}?model={run.model}&kind=measurement")
+
+
+def _refused(request: HttpRequest, run: Run, reason: str) -> HttpResponseRedirect:
+    messages.error(request, f"Nothing was started: {reason}")
+    return redirect(f"{run.get_absolute_url()}#what-to-change")
+
+
+def _run(run_id: int) -> Run:
+    return get_object_or_404(Run.objects.with_places(), pk=run_id)
