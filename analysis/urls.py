@@ -3,6 +3,7 @@
 from django.urls import path
 
 from analysis.api.v1 import run_document
+from analysis.pages.advice import views as advice
 from analysis.pages.commands import views as commands
 from analysis.pages.compare import views as compare
 from analysis.pages.estimates import views as estimates
@@ -11,8 +12,12 @@ from analysis.pages.help import views as help_pages
 from analysis.pages.history import views as history
 from analysis.pages.home import views as home
 from analysis.pages.matrix import views as matrix
+from analysis.pages.run import share_views as run_share
 from analysis.pages.run import views as run
+from analysis.pages.share import views as share
 from analysis.pages.trend import views as trend
+from analysis.pages.validations import views as validations
+from analysis.pages.what_to_change import views as what_to_change
 
 app_name = "analysis"
 
@@ -28,15 +33,26 @@ urlpatterns = [
     path("runs/<int:run_id>/annotate/", history.run_annotate, name="run_annotate"),
     path("commands/", commands.commands, name="commands"),
     path("commands/<str:name>/", commands.command_start, name="command_start"),
+    path("validations/", validations.validations, name="validations"),
+    path("validations/new/", validations.validation_start, name="validation_start"),
     path("runs/new/", home.run_create, name="run_create"),
     path("runs/<int:run_id>/", run.run_detail, name="run"),
+    path("runs/<int:run_id>/advice/", advice.advice, name="advice"),
     path("runs/<int:run_id>/live/", run.run_live, name="run_live"),
     path("runs/<int:run_id>/cancel/", run.run_cancel, name="run_cancel"),
     path("runs/<int:run_id>/repeat/", run.run_repeat, name="run_repeat"),
     path("runs/<int:run_id>/pin/", run.run_pin, name="run_pin"),
+    path("runs/<int:run_id>/what-to-change/", what_to_change.changes_estimate, name="changes_estimate"),
+    path("runs/<int:run_id>/measure-changes/", what_to_change.changes_measure, name="changes_measure"),
     path("runs/<int:run_id>/export.json", run_document.run_json_file, name="run_json"),
     path("runs/<int:run_id>/export.csv", run_document.run_csv_file, name="run_csv"),
     path("runs/<int:run_id>/charts/<slug:key>.svg", run.run_chart, name="run_chart"),
+    path("runs/<int:run_id>/share/", run_share.share_create, name="share_create"),
+    path("share-links/<int:link_id>/withdraw/", run_share.share_withdraw, name="share_withdraw"),
+    path("share/<slug:secret>/", share.shared_run, name="shared_run"),
+    path("share/<slug:secret>.svg", share.shared_badge, name="shared_badge"),
+    path("share/<slug:secret>/charts/<slug:key>.svg", share.shared_chart, name="shared_chart"),
+    path("what-to-change/", what_to_change.overview, name="what_to_change"),
     path("compare/", compare.compare, name="compare"),
     path("matrix/", matrix.matrix, name="matrix"),
     path("fleet/", fleet.fleet, name="fleet"),

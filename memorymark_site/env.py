@@ -93,6 +93,14 @@ def env_origins(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[
     return False, env_list(name, environ=environ)
 
 
+def env_url(name: str, *, environ: Mapping[str, str] = os.environ) -> str:
+    """Read an http(s) address without a path, such as `https://lab.example`; empty where the variable is not set."""
+    text = env_text(name, environ=environ).rstrip("/")
+    if text and not re.fullmatch(r"https?://[A-Za-z0-9._:\[\]-]+", text):
+        raise ImproperlyConfigured(f"{name}={text!r}: must be an address without a path, such as https://lab.example")
+    return text
+
+
 def env_path(name: str, default: Path, *, environ: Mapping[str, str] = os.environ) -> Path:
     """Read an absolute path; a relative one is refused, because it would depend on the working directory."""
     text = env_text(name, environ=environ)

@@ -6,6 +6,7 @@ MEMORYMARK_DATA_DIR       database, secret, static files, locks; default: var/ b
 MEMORYMARK_ALLOWED_HOSTS, MEMORYMARK_CSRF_TRUSTED_ORIGINS, MEMORYMARK_CORS_ORIGINS   lists separated by commas
 MEMORYMARK_THROTTLE_CREATE, ..._CHANGE, ..._EXPORT, ..._TOKEN   how often, such as 60/min
 MEMORYMARK_ANALYZE_WAIT_SECONDS, MEMORYMARK_ANALYZE_WAITING_REQUESTS, MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS
+MEMORYMARK_STREAMS_OPEN   streams of events of runs that each web process may have open
 MEMORYMARK_RUN_HEARTBEAT_SECONDS, ..._LEASE_SECONDS, ..._SUSPECT_SECONDS, ..._STALL_SECONDS   for tests and slow disks
 MEMORYMARK_HOST           this host's name in the fleet; default: the system's host name
 MEMORYMARK_LOCK_DIR       one lock per device; the same for every portal and worker of a machine
@@ -13,6 +14,9 @@ MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engin
 MEMORYMARK_ENGINE_ENVIRONMENT   variables that the engine gets besides those it needs to run: `HF_TOKEN`
 MEMORYMARK_COMMANDS       a TOML file with the training commands that can be started here: docs/tune.md
 MEMORYMARK_METRICS_TOKEN  the Bearer token of scrapers of /metrics
+MEMORYMARK_PUBLIC_URL     the portal's address in news, such as https://lab.example; default: links are paths
+MEMORYMARK_NEWS_TIMEOUT_SECONDS, ..._RETRY_SECONDS, ..._GIVE_UP_SECONDS   deliveries of news: docs/notifications.md
+EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMAIL_USE_SSL, DEFAULT_FROM_EMAIL
 MEMORYMARK_TRUSTED_PROXIES   number of proxies in front; default: none, and X-Forwarded-For is ignored
 MEMORYMARK_REMOTE_USER_HEADER, MEMORYMARK_REMOTE_USER_PROXIES   single sign-on by a proxy's header
 MEMORYMARK_PUBLIC_READ_ONLY=1   everybody may read the pages without a login; they show no names of people
@@ -41,6 +45,7 @@ from memorymark_site.env import (
     env_path,
     env_rate,
     env_text,
+    env_url,
     keep_private,
     stored_secret,
     writable_file,
@@ -267,13 +272,18 @@ SPECTACULAR_SETTINGS = {
         },
         {"name": "catalogue", "description": "Models, settings and GPUs that a run can request."},
         {"name": "fleet", "description": "The devices of all hosts."},
+        {"name": "validations", "description": "Checks of the backward pass and of torch.compile, with a verdict."},
+        {"name": "reports", "description": "Runs that other machines execute, and their result documents."},
         {"name": "saved views", "description": "Named views of the history."},
+        {"name": "share links", "description": "Links that show one run without a login, until they end."},
         {"name": "tokens", "description": "Credentials of programs. Only people create and revoke them, not tokens."},
+        {"name": "notifications", "description": "Who gets news of runs and devices, and the log of deliveries."},
         {"name": "audit", "description": "The audit log, for GPU managers."},
         {"name": "index", "description": "Links to all lists."},
         {"name": "classic", "description": "The published contract, with its own names and its own form of errors."},
     ],
     "ENUM_NAME_OVERRIDES": {
+        "RequestedKindEnum": "analysis.api.run_request.REQUESTED_KINDS",
         "RunKindEnum": "analysis.models.Run.Kind",
         "StateEnum": "analysis.models.State",
         "FigureKindEnum": [("measured", "measured"), ("derived", "derived")],
@@ -300,24 +310,45 @@ RUN_STALL_SECONDS = env_number("MEMORYMARK_RUN_STALL_SECONDS", 600.0, minimum=0.
 ENGINE_COMMAND = env_command("MEMORYMARK_ENGINE_COMMAND", (sys.executable, "-m", "engine"))
 ENGINE_ENVIRONMENT = env_list("MEMORYMARK_ENGINE_ENVIRONMENT")
 COMMANDS_FILE = env_file("MEMORYMARK_COMMANDS")
+# News: a request ends after the timeout; a failed one is repeated after `retry`, twice that, ..., until it is given up
+PUBLIC_URL = env_url("MEMORYMARK_PUBLIC_URL")
+NEWS_TIMEOUT_SECONDS = env_number("MEMORYMARK_NEWS_TIMEOUT_SECONDS", 10.0, minimum=0.1, maximum=60)
+NEWS_RETRY_SECONDS = env_number("MEMORYMARK_NEWS_RETRY_SECONDS", 10.0, minimum=0.05, maximum=3600)
+NEWS_GIVE_UP_SECONDS = env_number("MEMORYMARK_NEWS_GIVE_UP_SECONDS", 86_400.0, minimum=1, maximum=7 * 86_400)
+# Mail is off without a host: Django's default would try this machine
+EMAIL_HOST = env_text("EMAIL_HOST")
+EMAIL_PORT = int(env_number("EMAIL_PORT", 25, minimum=1, maximum=65_535))
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env_text("EMAIL_HOST_USER"), env_text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS, EMAIL_USE_SSL = env_bool("EMAIL_USE_TLS"), env_bool("EMAIL_USE_SSL")
+EMAIL_TIMEOUT = NEWS_TIMEOUT_SECONDS
+DEFAULT_FROM_EMAIL = env_text("DEFAULT_FROM_EMAIL") or "memorymark@localhost"
 METRICS_TOKEN = env_text("MEMORYMARK_METRICS_TOKEN")
 THROTTLES = {
     scope: env_rate(f"MEMORYMARK_THROTTLE_{scope.upper()}", rate)
     for scope, rate in {
         "create": "60/min",
         "change": "120/min",
+        "report": "600/min",
+        "events": "6000/min",
         "export": "10/min",
         "token": "10/min",
+        "share": "240/min",  # per address: pages, charts and badges of share links
     }.items()
 }
 # how long a process reuses its last forecast of the queue; a run that has come since always gets a new one
 QUEUE_FORECAST_KEPT_SECONDS = 2.0
 # a run's spec is a few hundred bytes, its note at most 40 KiB
 API_BODY_MAX_BYTES = 64 * 1024
+# of a sender on another machine: the events of a call, and a result, which has a line for each probe and round
+REPORTED_EVENTS_MAX_BYTES = 1_000_000
+REPORTED_RESULT_MAX_BYTES = 4 * 1024 * 1024
+BODY_MAX_BYTES_OF = {"/api/v1/results/": REPORTED_RESULT_MAX_BYTES}
 # POST /analyze waits this long for its run, in so many requests at once; further ones get 202 at once. Never in more
 # than half of the server's threads, where these are known (gunicorn.conf.py)
 WEB_THREADS: int | None = None
 ANALYZE_WAIT_SECONDS = env_number("MEMORYMARK_ANALYZE_WAIT_SECONDS", 90, minimum=0, maximum=600)
+# streams of events that may be open at once in a process: never more than a quarter of its threads
+STREAMS_OPEN = int(env_number("MEMORYMARK_STREAMS_OPEN", 4, minimum=0, maximum=1000))
 ANALYZE_WAITING_REQUESTS = int(env_number("MEMORYMARK_ANALYZE_WAITING_REQUESTS", 4, minimum=0, maximum=1000))
 
 _QUEUE_TIMEOUT_SECONDS = int(RUN_TIME_BUDGET_MAX_SECONDS + RUN_GRACE_SECONDS + 60)

@@ -11,6 +11,7 @@ urlpatterns = [
     path("", include("analysis.api.urls")),
     path("", include("analysis.urls")),
     path("", include("analysis.accounts.urls")),
+    path("", include("analysis.news.urls")),
     path("admin/", admin.site.urls),
 ]
 

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import FlagField
+from engine.setting import Role
 from engine.spec import DEFAULTS, SETTINGS, VALUE_TYPES
 
 _FIELDS: dict[type, type[forms.Field]] = {
@@ -23,6 +24,6 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
     options: dict[str, Any] = {"label": each.label, "help_text": each.hint or "", "required": False}
     if each.choices:
         options["choices"] = list(each.choices.items())
-    if each.choices or kind is bool:
+    if each.choices or each.role is Role.TRAINING:
         options["initial"] = DEFAULTS.get(name)
     return _FIELDS[kind](**options | changed)

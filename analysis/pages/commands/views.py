@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -9,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.pages.commands.forms import CommandForm
 from analysis.pages.home.views import devices_offered
+from analysis.pages.too_many_requests import too_many_requests
 from analysis.permissions import signed_in_user
 from analysis.runs.commands import registered_commands
 from analysis.runs.services import run_create
@@ -36,10 +39,7 @@ def command_start(request: HttpRequest, name: str) -> HttpResponse:
         except SpecError as error:
             form.add_spec_error(error)
         except RateLimited as error:
-            form.add_error(None, str(error))
-            page = _page(request, form, status=429)
-            page.headers["Retry-After"] = str(error.retry_after_seconds)
-            return page
+            return too_many_requests(error, form, partial(_page, request, form))
     return _page(request, form, status=422)
 
 

@@ -23,6 +23,7 @@ from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_
 from analysis.pages.compare.plots import compare_plots
 from analysis.pages.compare.query import CHARTED_MAX, CompareQuery
 from analysis.presentation.charts import chart_of
+from analysis.presentation.origin import describe_origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,9 @@ def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
     missing = [str(run_id) for run_id in ids if run_id not in runs]
     if missing:
         raise BadQuery(QueryProblem("ids", f"there is no run {', '.join(missing[:10])}"))
+    if validations := [str(run_id) for run_id in ids if runs[run_id].is_validation]:
+        which = f"run {', '.join(validations[:10])}"
+        raise BadQuery(QueryProblem("ids", f"{which} is a validation, which has no batch size to compare"))
     return [runs[run_id] for run_id in ids]
 
 
@@ -70,10 +74,11 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
 
 
 def baseline_of(subjects: Sequence[ComparedRun], query: CompareQuery) -> ComparedRun | None:
-    """Choose the one that was named, else the first that has figures."""
+    """Choose the one that was named, else the first that has figures, before reported ones that nobody trusts."""
     if query.baseline is not None:
         return next(subject for subject in subjects if subject.run_id == query.baseline)
-    return next((subject for subject in subjects if subject.outcome), None)
+    ordered = sorted(subjects, key=lambda subject: not subject.run.is_trusted)
+    return next((subject for subject in ordered if subject.outcome), None)
 
 
 def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuery) -> dict[str, Any]:
@@ -82,6 +87,7 @@ def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuer
     still_baseline = query.baseline if query.baseline in rest else None
     return {
         "subject": subject,
+        "origin": describe_origin(subject.run),
         "is_baseline": subject is baseline,
         "swatch_class": subject.look.classes(is_estimate=subject.is_estimate),
         "marker_path": subject.look.marker_path,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.presentation.formatting import bytes_text
+from engine.provenance.parse import OF_ONE_RUN
 from engine.result import DeviceFacts
 
 NOT_RECORDED = "not recorded"
@@ -28,7 +29,8 @@ _TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settin
 
 
 def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
-    """Return every recorded fact, by its label on the page."""
+    """Return every recorded fact, by its label on the page; not those that are new with each run."""
+    lasting = {name: value for name, value in environment.items() if name not in OF_ONE_RUN}
     return {
         "GPU": device.name,
         "Capacity": bytes_text(device.capacity_bytes),
@@ -36,7 +38,7 @@ def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carri
         "Compute capability": _text(device.compute_capability),
         "Shared device": _describe_sharing(device),
         "Carried-over probes": str(carried_probes) if carried_probes else "none",
-        **{environment_title(name): _environment_text(name, value) for name, value in environment.items()},
+        **{environment_title(name): _environment_text(name, value) for name, value in lasting.items()},
     }
 
 

@@ -23,7 +23,12 @@ class Offer:
 def offers(named: Sequence[Run]) -> list[Offer]:
     """Return the named runs, then the newest of the same models, then the newest of all that have figures."""
     chosen, models = {run.pk for run in named}, {run.model for run in named}
-    newest = Run.objects.for_history().filter(state=State.FINISHED).exclude(gpu=ALL_GPUS)[:READ_MAX]
+    newest = (
+        Run.objects.for_history()
+        .filter(state=State.FINISHED)
+        .exclude(gpu=ALL_GPUS)
+        .exclude(kind=Run.Kind.VALIDATION)[:READ_MAX]
+    )
     others = sorted((run for run in newest if run.pk not in chosen), key=lambda run: run.model not in models)
     runs = [*named, *islice(others, OFFERED_MAX)]
     return [Offer(row, row.run.pk in chosen) for row in history_rows(runs, {})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
+REPORTED_MAX = 50
 
 
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
     """Show all hosts, or the one that `?host=` names."""
-    hosts = list(Host.objects.values_list("name", flat=True))
+    hosts = list(Host.objects.filter(pk__in=Device.objects.values("host")).values_list("name", flat=True))
     return render(request, "analysis/fleet.html", _context(request) | {"host_names": hosts})
 
 
@@ -43,7 +45,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     host, now = request.GET.get("host", ""), timezone.now()
     devices = _devices(host)
     shown = devices[:DEVICES_MAX]
-    queue = Run.objects.measuring().queued().filter(cancel_requested=False)
+    queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
     waiting_count = queue.count()
     waiting = _waiting(queue)
     # counted in Python: to group them, SQLite would read the whole history
@@ -58,6 +60,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "waiting_anywhere": [each for each in waiting if each.run.requested_device_id is None],
         "waiting_anywhere_count": waiting_count - sum(counts.values()),
         "has_positions": waiting_count <= POSITIONS_MAX,
+        "reported": [] if host else _reported(),
     }
 
 
@@ -66,8 +69,15 @@ def _devices(host: str) -> list[DeviceWithActivity]:
     return list((devices.on_host(host) if host else devices).with_activity())
 
 
+def _reported() -> list[Device]:
+    """Read the devices that reported runs named last. They take no runs: no worker of this portal serves them."""
+    devices = Device.all_devices.filter(is_reported=True).select_related("host")
+    live = Run.objects.running().filter(device=OuterRef("pk")).values("device").annotate(count=Count("pk"))
+    return list(devices.annotate(live_count=Subquery(live.values("count"))).order_by("-last_seen_at")[:REPORTED_MAX])
+
+
 def _running() -> RunQuerySet:
-    return Run.objects.measuring().running().select_related("requested_by").defer("result", "memory_curve")
+    return Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
 
 
 def _waiting(queue: RunQuerySet) -> list[WaitingRun]:

@@ -12,8 +12,8 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 NAMES = (
-    *("measuring", "tune", "estimates", "api", "glossary", "operations", "configuration", "security"),
-    *("architecture", "add_a_model", "scaling", "figures"),
+    *("measuring", "advice", "tune", "reporting", "clusters", "ci", "estimates", "api", "notifications", "glossary"),
+    *("operations", "configuration", "security", "architecture", "add_a_model", "scaling", "figures"),
 )
 """The documents that the help page offers, in its order."""
 _GLOSSARY = "glossary"

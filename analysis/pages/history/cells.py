@@ -25,7 +25,7 @@ from analysis.presentation.formatting import (
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.queue_forecast import QueuePosition
 from engine.result import Reason
-from engine.spec import OPTIMIZER_LABELS
+from engine.training_spec import OPTIMIZER_LABELS
 
 ABSENT = "–"
 
@@ -54,6 +54,7 @@ class Line:
     title: str
     settings: str
     tags: tuple[str, ...]
+    origin: str | None
     cells: tuple[Cell, ...]
 
 
@@ -65,10 +66,11 @@ def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: 
 
 def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> Line:
     run = row.run
+    origin = None if "origin" in keys else row.origin
     tags = () if "tags" in keys else tuple(tag.name for tag in run.tags.all())
     title = run.name if run.name and "name" not in keys else row.model_name
     settings = row.settings if title == row.model_name else f"{row.model_name} · {row.settings}"
-    return Line(run, title, settings, tags, tuple(_cell(column, row) for column in columns))
+    return Line(run, title, settings, tags, origin, tuple(_cell(column, row) for column in columns))
 
 
 def _cell(column: Column, row: HistoryRow) -> Cell:
@@ -192,6 +194,7 @@ _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "model": lambda row: row.model_name,
     "gpu": lambda row: row.device_name,
     "place": _place,
+    "origin": lambda row: row.origin or "measured here",
     "precision": lambda row: row.run.precision,
     "optimizer": lambda row: OPTIMIZER_LABELS.get(row.run.optimizer, row.run.optimizer),
     "largest": _largest,

@@ -49,6 +49,7 @@ COLUMNS = {
         _text("model", "Model", "model"),
         _text("gpu", "GPU", "device_name", absent=True),
         Column("place", "Host and device"),
+        Column("origin", "Origin"),
         _text("precision", "Precision", "precision"),
         _text("optimizer", "Optimizer", "optimizer"),
         _figure("largest", "Largest", "largest_batch_size"),

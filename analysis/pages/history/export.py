@@ -40,6 +40,7 @@ _PATHS = {
     "largest_batch_size": "largest_batch_size",
     "certified": "certified",
     "boundary_reason": "boundary_reason",
+    "verdict": "verdict",
     "recommended_batch_size": "recommended_batch_size",
     "recommended_samples_per_second": "recommended_samples_per_second",
     "recommended_memory_bytes": "recommended_memory_bytes",
@@ -58,6 +59,8 @@ _PATHS = {
     "estimated_safe_batch_size": "estimated_safe_batch_size",
     "is_shared": "is_shared",
     "is_baseline": "is_baseline",
+    "reported_from": "reported_from",
+    "is_trusted": "is_trusted",
     "error_code": "error_code",
     "note": "note",
     "spec": "spec",
@@ -70,7 +73,7 @@ SETTINGS = (
 """Of the spec, in columns of their own: None where the run left the setting to its default."""
 
 FIELDS = (*(name for name in _PATHS if name != "spec"), *SETTINGS, "tags")
-_WRITTEN = [FIELDS.index(name) for name in ("name", "note", "user", "gpu_name", "host")]
+_WRITTEN = [FIELDS.index(name) for name in ("name", "note", "user", "gpu_name", "host", "reported_from")]
 _MOMENTS = [FIELDS.index(name) for name in ("created_at", "started_at", "finished_at")]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -10,7 +10,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django_filters import (
     CharFilter,
     ChoiceFilter,
@@ -41,7 +41,7 @@ from analysis.runs.run_settings import FILTERED, rows_with
 from analysis.runs.run_text import ids_with_words, with_words
 from analysis.runs.search_terms import search_terms
 from engine.catalog import WORKLOADS
-from engine.spec import OPTIMIZER_LABELS, PRECISIONS
+from engine.training_spec import OPTIMIZER_LABELS, PRECISIONS
 
 FEW = 10_000
 """Up to this many runs are looked up by id; with more, the list is read in its order until a page is full."""
@@ -50,6 +50,15 @@ _DAY = forms.DateInput(attrs={"type": "date"})
 _NO_DAY = {"invalid": "must be a day such as 2026-11-22"}
 _ONLY = forms.Select(choices=(("", "no"), ("true", "only these")))
 _SHORT = tuple((name, name) for name in PRECISIONS)
+
+
+ORIGINS = {
+    "here": ("measured here", Q(reported_from="")),
+    "reported": ("reported from elsewhere", ~Q(reported_from="")),
+    "trusted": ("reported, trusted", ~Q(reported_from="") & Q(is_trusted=True)),
+    "untrusted": ("reported, not trusted", Q(is_trusted=False)),
+}
+"""What the filter of the origin offers: its label, and its condition."""
 
 
 class RunOrderForm(StrictQueryForm):
@@ -77,7 +86,7 @@ _TOGETHER: dict[tuple[str, ...], tuple[str, ...]] = {
     ("device",): ("gpu",),
     **{(name,): (name,) for name in ("model", "gpu", "state", "kind", "user", "precision", "optimizer")},
     ("finished_after",): ("ended",),
-    **{(name,): () for name in ("updated_after", "host", "certified", "baseline", "shared", "deleted")},
+    **{(name,): () for name in ("updated_after", "host", "origin", "certified", "baseline", "shared", "deleted")},
 }
 """Filters that are looked up together, as the ends of a range; and the orders in which their matches are adjacent."""
 
@@ -138,6 +147,12 @@ class RunFilter(FilterSet):
     baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=YES)
     shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=YES)
     certified = YesOrNoFilter(field_name="certified", label="Certified", widget=YES)
+    origin = ChoiceFilter(
+        choices=tuple((name, label) for name, (label, _) in ORIGINS.items()),
+        method="with_origin",
+        label="Origin",
+        empty_label="any",
+    )
     host = CharFilter(field_name="device__host__name", label="Host")
     finished_after = MomentFilter("finished_at", "Ended at or after")
     updated_after = MomentFilter("updated_at", "Changed at or after")
@@ -232,10 +247,15 @@ class RunFilter(FilterSet):
         """Whether no run with a measured figure can pass: only finished measurements have any."""
         given = self.form.cleaned_data
         states = given.get("state") or ()
-        return bool(states) and State.FINISHED not in states or given.get("kind") == Run.Kind.ESTIMATE
+        return (
+            bool(states) and State.FINISHED not in states or given.get("kind") not in (None, "", Run.Kind.MEASUREMENT)
+        )
 
     def with_deleted(self, runs: QuerySet[Run], name: str, value: bool) -> QuerySet[Run]:
         return runs.filter(deleted_at__isnull=False) if value else runs
+
+    def with_origin(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
+        return runs.filter(ORIGINS[value][1])
 
     def created_on_or_after(self, runs: QuerySet[Run], name: str, value: date) -> QuerySet[Run]:
         return runs.filter(created_at__gte=datetime.combine(value, time.min, UTC))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,9 @@ from analysis.presentation.labels import short_device_name
 from analysis.runs.gpu_catalog import gpu_choices, gpu_of
 from analysis.runs.placement import Placement, placement_of
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload
+from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.errors import SpecError
+from engine.estimate.frontier import sizes_in
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
 _KINDS = {"cuda": "GPU", "cpu": "CPU"}
@@ -41,10 +43,23 @@ class RunForm(forms.Form):
         required=False,
     )
     model = forms.ChoiceField(label="Model")
+    task = forms.ChoiceField(
+        label="Task of the config",
+        choices=[("", "choose …"), *((task, TASK_LABELS[task]) for task in TASKS)],
+        required=False,
+    )
+    config = forms.CharField(
+        label="config.json",
+        required=False,
+        max_length=SIZE_BYTES_MAX,
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "data-file": "Read it from a file"}),
+        help_text="Of a Hugging Face model, pasted. It is read as data: nothing in it is run, loaded or followed.",
+    )
     device = forms.ChoiceField(label="Device", required=False)
     gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
     # one field for each setting of the training, so that a new one of the engine is on the page
-    vars().update({name: setting_field(name, required=name in CHOICES) for name in (*PROMINENT, *RARER)})
+    vars().update({name: setting_field(name, required=name in CHOICES) for name in PROMINENT})
+    vars().update({name: setting_field(name) for name in RARER})
     sequence_length = setting_field("sequence_length")
     image_size = setting_field("image_size")
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
@@ -67,6 +82,13 @@ class RunForm(forms.Form):
         help_text=SETTINGS["reserve_fraction"].hint or "",
     )
     time_budget_seconds = setting_field("time_budget_seconds", label="Time budget, seconds")
+    frontier = forms.CharField(
+        label="Lengths or image sizes to compare",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
+        help_text="For one card: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels a batch.",
+    )
     priority = forms.TypedChoiceField(
         label="Priority",
         choices=Run.Priority.choices,
@@ -84,10 +106,10 @@ class RunForm(forms.Form):
 
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
-    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *QUEUE)
+    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", "frontier", *QUEUE)
     ONLY_MEASURED = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
     """Fields that estimates do not have: hidden by the browser and not read."""
-    MORE = (*RARER, *PLACEHOLDERS, "reserve_percent", *QUEUE)
+    MORE = (*RARER, *PLACEHOLDERS, "reserve_percent", "frontier", *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
     SEARCHED = {"model": "Search models", "gpu": "Search cards"}
 
@@ -101,14 +123,12 @@ class RunForm(forms.Form):
         self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
         self.fields["device"].help_text = _describe_silent(silent)
         self._offer("gpu", gpu_choices())
-        self._offer("model", _models_by_task())
+        self._offer("model", [("Your own", [(CONFIG, "Your own config.json")]), *models_by_task()])
         for name, label in self.SEARCHED.items():
             self.fields[name].widget.attrs["data-search"] = label  # home.js puts a search box above it
-        for name in ("sequence_length", "image_size"):
-            self.fields[name].help_text = _input_hint(name)
-            # home.js shows the field only for the models that take it, with the default of the chosen one
-            defaults = [f"{workload.id}:{workload.default_input_size}" for workload in _taking(name)]
-            self.fields[name].widget.attrs["data-models"] = " ".join(defaults)
+        describe_input_sizes(self.fields)
+        for name in ("task", "config"):
+            self.fields[name].widget.attrs["data-models"] = f"{CONFIG}:"
         for name in self.PLACEHOLDERS:
             self.fields[name].widget.attrs["placeholder"] = f"{DEFAULTS[name]:g}"
         self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{DEFAULTS['reserve_fraction'] * 100:g}"
@@ -117,6 +137,16 @@ class RunForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
+
+    def clean_frontier(self) -> list[int]:
+        """Read the sizes; empty where there are none, and for measurements."""
+        text = self.cleaned_data["frontier"]
+        if not text or not self.is_estimate:
+            return []
+        try:
+            return sizes_in(text)
+        except SpecError as error:
+            raise forms.ValidationError(str(error).removeprefix("frontier: ")) from error
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -177,7 +207,12 @@ class RunForm(forms.Form):
     def estimate_submission(self) -> dict[str, Any]:
         """Return the arguments of `services.estimate_create`, from a valid form for an estimate."""
         cleaned = self.cleaned_data
-        return {"spec": self.spec, "gpu": cleaned.get("gpu") or ALL_GPUS, "priority": cleaned.get("priority", 0)}
+        return {
+            "spec": self.spec,
+            "gpu": cleaned.get("gpu") or ALL_GPUS,
+            "priority": cleaned.get("priority", 0),
+            "frontier": cleaned.get("frontier", ()),
+        }
 
     def submission(self) -> dict[str, Any]:
         """Return the arguments of `services.run_create`, from a valid form for a measurement."""
@@ -269,9 +304,12 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
         known.pop(name, None)
     same_card = next((device for device in devices if run.gpu and _is_card(device, run.gpu)), None)
     place = Placement(device=same_card) if run.is_estimate else placement_of(run)
+    if known.get("config"):
+        known["model"] = CONFIG
     return known | {
-        "kind": kind if kind in Run.Kind.values else run.kind,
+        "kind": kind if kind in Run.Kind.values else Run.Kind.MEASUREMENT if run.is_validation else run.kind,
         "gpu": run.gpu or ALL_GPUS,
+        "frontier": ", ".join(map(str, run.frontier)),
         **({"device": place_value(place)} if place.device or place.kind else {}),
         "priority": min(run.priority, Run.Priority.NORMAL),
         "accepts_shared_device": run.accepts_shared_device,
@@ -307,13 +345,22 @@ def _describe_silent(devices: Iterable[Device]) -> str:
     return f"Not offered, because their workers give no sign of life: {shown}{more}." if names else ""
 
 
-def _models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
+def models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the choices of the select: the models of the catalogue under the task that they are trained on."""
     by_task: dict[str, list[tuple[str, str]]] = {}
     for workload in WORKLOADS.values():
         label = f"{workload.name} · {millions(workload.parameter_count)} parameters"
         by_task.setdefault(TASK_LABELS[workload.task], []).append((workload.id, label))
     return list(by_task.items())
+
+
+def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
+    """Add the defaults of the models to the two fields of the input's size."""
+    for name in ("sequence_length", "image_size"):
+        fields[name].help_text = _input_hint(name)
+        # home.js shows the field only for the models that take it, with the default of the chosen one
+        defaults = [f"{workload.id}:{workload.default_input_size}" for workload in _taking(name)]
+        fields[name].widget.attrs["data-models"] = " ".join([*defaults, f"{CONFIG}:"])
 
 
 def _input_hint(field: str) -> str:

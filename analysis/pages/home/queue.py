@@ -25,7 +25,7 @@ class Queue:
 
 def queue_of(user: Any) -> Queue:
     """Read the queue: one statement while it is empty; otherwise also the person's own runs and their forecast."""
-    waiting = Run.objects.measuring().queued().filter(cancel_requested=False)
+    waiting = Run.objects.on_devices().queued().filter(cancel_requested=False)
     # counted in Python: to group by device, SQLite would read its index entries of every run that requested one
     counts = Counter(waiting.order_by().values_list("requested_device", flat=True))
     total = counts.total()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -20,6 +21,7 @@ from analysis.models.querysets import DeviceQuerySet
 from analysis.pages.home.forms import RunForm, StartForm, first_values, values_of
 from analysis.pages.home.queue import Queue, queue_of
 from analysis.pages.home.totals import lab_totals
+from analysis.pages.too_many_requests import too_many_requests
 from analysis.presentation.device_cards import device_cards
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.labels import model_name
@@ -80,10 +82,7 @@ def run_create(request: HttpRequest) -> HttpResponse:
     try:
         run = _created(form, request.user)
     except RateLimited as error:
-        form.add_error(None, str(error))
-        page = _home_page(request, form, status=429)
-        page.headers["Retry-After"] = str(error.retry_after_seconds)
-        return page
+        return too_many_requests(error, form, partial(_home_page, request, form))
     if run is None:
         return _home_page(request, form, status=422)
     if warning := _describe_limit_taken(form, run):

@@ -20,13 +20,19 @@ LOOKED_THROUGH_MAX = 2_000
 
 
 def measured_runs() -> RunQuerySet:
-    """Finished measurements, newest first: an estimate has no place in a trend."""
-    return Run.objects.measuring().filter(state=State.FINISHED).order_by("-finished_at", "-id")
+    """Finished measurements, newest first: an estimate has no place in a trend, nor has an untrusted report."""
+    return Run.objects.measuring().trusted().filter(state=State.FINISHED).order_by("-finished_at", "-id")
 
 
 def newest_measured(count: int) -> RunQuerySet:
     """Finished measurements that were asked for last: the index of their state has them in this order."""
-    return Run.objects.measuring().filter(state=State.FINISHED).newest_first().only("spec", "device_name")[:count]
+    return (
+        Run.objects.measuring()
+        .trusted()
+        .filter(state=State.FINISHED)
+        .newest_first()
+        .only("spec", "device_name")[:count]
+    )
 
 
 def ids_of_series(query: SeriesKey) -> list[int]:
