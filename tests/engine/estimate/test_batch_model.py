@@ -28,15 +28,24 @@ def recorded(batch_size, size_bytes, skeleton=SKELETON):
     return Recording(batch_size, skeleton, (4096, size_bytes))
 
 
-def straight(batch_size):
+def in_steps(batch_size, steps, last_operator="mm"):
+    """A model, then steps that each make one block and free that of the step before."""
+    operators = ["mm"] * (steps - 1) + [last_operator]
+    blocks = (SKELETON.blocks[0], *(Block(ACTIVATIONS, "forward", operator) for operator in operators))
+    events = [0, 1, *(event for step in range(2, steps + 1) for event in (~(step - 1), step))]
+    starts = (1, *range(2, len(events), 2))
+    return Recording(batch_size, Skeleton(blocks, tuple(events), starts), (4096, *[24 * batch_size] * steps))
+
+
+def straight(batch_size, **_):
     return recorded(batch_size, 100 + 24 * batch_size)
 
 
-def bent(batch_size):
+def bent(batch_size, **_):
     return recorded(batch_size, 24 * batch_size**2)
 
 
-def with_another_operator(batch_size):
+def with_another_operator(batch_size, **_):
     blocks = (SKELETON.blocks[0], Block(ACTIVATIONS, "forward", f"kernel_of_{batch_size}"))
     return recorded(batch_size, 24, Skeleton(blocks, SKELETON.events, SKELETON.step_starts))
 
@@ -46,6 +55,25 @@ def test_a_size_that_was_never_traced_comes_from_the_line():
     assert model.is_affine
     assert list(model.at(1000).sizes_bytes) == [4096, 100 + 24 * 1000]
     assert model.at(1000).peak_live_bytes() == 4096 + 100 + 24 * 1000
+
+
+@pytest.mark.parametrize(("last_operator", "steps_traced"), [("mm", [4, 3, 3]), ("another", [4, 4, 4])])
+def test_a_last_step_that_repeats_the_one_before_is_traced_once(last_operator, steps_traced):
+    traced = []
+
+    def trace(batch_size, *, without_last_step=False):
+        traced.append(4 - without_last_step)
+        return in_steps(batch_size, traced[-1], "mm" if without_last_step else last_operator)
+
+    model = model_of(trace, (3, 5, 8), "fake_cuda")
+    assert traced == steps_traced
+    assert model.is_affine
+    assert model.at(1000).sizes_bytes == list(in_steps(1000, 4).sizes_bytes)
+    assert model.skeleton == in_steps(1000, 4, last_operator).skeleton
+
+
+def test_steps_are_not_completed_after_others_than_they_are():
+    assert in_steps(3, 3, "another").completed_like(in_steps(8, 4)) is None
 
 
 @pytest.mark.parametrize("trace", [bent, with_another_operator])
@@ -73,7 +101,7 @@ def test_a_model_comes_back_from_json_as_it_went():
 
 
 def test_a_trace_that_is_impossible_stays_impossible():
-    def refuse(_):
+    def refuse(_, **__):
         raise EstimateImpossible("measure it instead")
 
     with pytest.raises(EstimateImpossible, match="measure it"):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,9 @@ needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="t
 
 
 @pytest.fixture
-def untried():
-    fake_cuda._obstacle_found_by_trial.cache_clear()
-    yield
-    fake_cuda._obstacle_found_by_trial.cache_clear()
+def untried(monkeypatch):
+    # what this process found at its start stays known: after a backward pass it would be found no more
+    monkeypatch.setattr(fake_cuda, "_obstacle_found_by_trial", cache(fake_cuda._obstacle_found_by_trial.__wrapped__))
 
 
 def in_a_new_process(code):

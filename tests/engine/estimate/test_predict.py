@@ -98,6 +98,14 @@ def test_the_margin_on_a_card_covers_the_worst_that_was_ever_reported(model_id, 
     assert known is None if vendor == "amd" else known.worst_fraction == REPORTED_LOW_FRACTION
 
 
+@pytest.mark.parametrize("gpu", [None, gpus.find("a10")], ids=["cpu", "a10"])
+def test_of_weights_of_4_bits_no_error_is_known_and_the_margin_is_that_of_the_worst_family(gpu):
+    spec = RunSpec("bert-tiny", lora_rank=4, load_in_4bit=True)
+    assert known_error(spec, gpu) is None
+    worst = max(margin_fraction(RunSpec(model_id), gpu) for model_id in ("bert", "resnet"))
+    assert margin_fraction(spec, gpu) >= worst
+
+
 def test_the_safe_size_fits_with_the_stated_margin():
     made = answer(gpu=card())
     at = made.at_batch_size(made.safe_batch_size)
@@ -145,3 +153,10 @@ def test_a_limit_above_the_card_is_refused():
 def test_an_estimate_comes_back_from_json_as_it_went():
     made = answer(gpu=card())
     assert from_json(Estimate, made.to_dict()) == made
+
+
+def test_expandable_segments_are_not_estimated_for_a_cpu():
+    spec = RunSpec("bert", expandable_segments=True)
+    check(spec, gpus.find("a10"))
+    with pytest.raises(SpecError, match="expandable_segments"):
+        check(spec, None)

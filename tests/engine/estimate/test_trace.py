@@ -1,6 +1,8 @@
 """Traces of training steps: equal to real ones on the CPU, and as a card would run them."""
 
 import gc
+import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from torch.nn import functional
 
 from engine.errors import EstimateImpossible
 from engine.estimate import attention, fake_cuda, trace
-from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel
+from engine.estimate.batch_model import ACTIVATIONS, BUFFERS, PARAMETERS, STATE, WORKSPACES, BatchModel
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at
 from engine.estimate.recorder import with_frees_in_order
@@ -21,6 +23,7 @@ from engine.measurement.probe import Bench, profiled_step, recorded
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, build, preload
 from engine.optimizers import OPTIMIZERS
+from engine.phases import BACKWARD, FORWARD
 from engine.spec import MEMORY_STEPS, RunSpec
 
 CPU = torch.device("cpu")
@@ -57,7 +60,18 @@ def real_peak(spec, batch_size):
         {"precision": "fp16", "mode": "eval"},
         {"lora_rank": 8},
         {"lora_rank": 8, "precision": "bf16"},
-        *({"optimizer": name} for name in OPTIMIZERS if name != "adamw"),
+        {"lora_rank": 8, "load_in_4bit": True},
+        *({"optimizer": name} for name in OPTIMIZERS if name not in ("adamw", "adamw-8bit")),
+        {"accumulation_steps": 5},
+        {"clip_grad_norm": True},
+        {"frozen_blocks": 1},
+        {"attention": "eager"},
+        {"attention": "sdpa"},
+        {"frozen_blocks": 2, "ema": True},
+        {"ema": True},
+        {"ema": True, "lora_rank": 8, "optimizer": "sgd"},
+        {"clip_grad_norm": True, "precision": "fp16", "optimizer": "sgd"},
+        {"accumulation_steps": 2, "precision": "fp16"},
     ],
     ids=str,
 )
@@ -65,6 +79,68 @@ def test_a_transformer_s_trace_is_the_real_step_within_a_hundred_bytes(changes):
     spec = tiny(**changes)
     traced = trace.record(trace.step_maker(spec), 16, ON_CPU).peak_live_bytes()
     assert traced == pytest.approx(real_peak(spec, 16), abs=100)
+
+
+@pytest.mark.slow
+def test_a_trace_has_the_state_of_8_bit_adamw_tensor_for_tensor_and_lacks_two_tables():
+    pytest.importorskip("bitsandbytes")
+    spec = tiny(optimizer="adamw-8bit")
+    traced = trace.record(trace.step_maker(spec), 16, ON_CPU)
+    step = TrainingStep(spec, build(spec, CPU), CPU)
+    step(2)
+    tables = list(step.optimizer.name2qmap.values())
+    state = [tensor for tensor in step.state_tensors() if all(tensor is not table for table in tables)]
+    assert {t.dtype for t in state if t.dim() == 2} == {torch.uint8, torch.float32}  # small ones stay fp32
+    blocks = zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True)
+    assert sorted(size for block, size in blocks if block.kind == STATE) == sorted(t.nbytes for t in state)
+    assert 0 <= real_peak(spec, 16) - traced.peak_live_bytes() - sum(table.nbytes for table in tables) <= 100
+
+
+@needs_fake_cuda
+@pytest.mark.slow
+def test_a_card_holds_of_weights_of_4_bits_what_a_real_model_does():
+    pytest.importorskip("bitsandbytes")
+    spec = tiny(lora_rank=8, load_in_4bit=True, precision="bf16")
+    traced = trace.record(trace.step_maker(spec), 3, trace.conditions_for(find("a10"), spec.precision))
+    built = build(replace(spec, device="cpu"), CPU)
+    blocks = zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True)
+    held = sorted(size for block, size in blocks if block.kind in (PARAMETERS, BUFFERS))
+    assert held == sorted(tensor.nbytes for tensor in (*built.model.parameters(), *built.model.buffers()))
+    # to multiply, the weight of a layer is made in 16 bits, forwards and backwards
+    of_one_layer = [b.phase for b in traced.skeleton.blocks if b.operator == "bitsandbytes::dequantize_4bit"]
+    assert {FORWARD, BACKWARD} <= set(of_one_layer)
+
+
+def decoder(**changes):
+    config = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    config |= {"num_attention_heads": 2, "vocab_size": 100, "max_position_embeddings": 64}
+    return RunSpec("config", config=json.dumps(config), task="text-generation", sequence_length=64, **changes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sequences", ["full", "padded", "packed"])
+def test_rows_of_a_language_model_are_traced_as_they_are_filled(sequences):
+    spec = decoder(device="cpu", sequences=sequences)
+    traced = trace.record(trace.step_maker(spec), 4, ON_CPU).peak_live_bytes()
+    assert traced == pytest.approx(real_peak(spec, 4), abs=100)
+
+
+@needs_fake_cuda
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "kernel"),
+    [
+        ({"gradient_checkpointing": True}, "flash"),  # without a cache, and a mask was traced that no real step makes
+        ({"sequences": "packed"}, "efficient"),
+        ({"sequences": "padded"}, "efficient"),
+    ],
+    ids=str,
+)
+def test_a_card_s_kernel_of_attention_follows_from_whether_rows_need_a_mask(changes, kernel):
+    spec = decoder(precision="bf16", **changes)
+    traced = trace.record(trace.step_maker(spec), 3, trace.conditions_for(find("a10"), spec.precision))
+    kernels = {block.operator for block in traced.skeleton.blocks if "dot_product" in block.operator}
+    assert kernels == {f"_scaled_dot_product_{kernel}_attention{ending}" for ending in ("", "_backward")}
 
 
 @pytest.mark.slow
@@ -91,6 +167,22 @@ def test_what_a_cpu_takes_unseen_buffers_for_is_not_estimated_for_it(spec):
         trace.memory_model(spec, None)
 
 
+@pytest.mark.parametrize("card", [None, "a10"])
+def test_channels_last_is_not_estimated(card):
+    with pytest.raises(EstimateImpossible, match="channels last"):
+        trace.memory_model(RunSpec("resnet18", channels_last=True), card and find(card))
+
+
+def test_kernels_of_another_package_are_not_estimated():
+    with pytest.raises(EstimateImpossible, match="flash_attention_2 cannot be traced"):
+        trace.memory_model(tiny(attention="flash_attention_2", precision="bf16"), find("a10"))
+
+
+def test_a_compiled_model_is_not_estimated():
+    with pytest.raises(EstimateImpossible, match=r"torch\.compile .* measure it"):
+        trace.memory_model(tiny(torch_compile=True), find("a100-40gb"))
+
+
 def test_checkpointing_lacks_only_the_random_state_that_it_keeps():
     spec = tiny(gradient_checkpointing=True)
     traced = trace.record(trace.step_maker(spec), 16, ON_CPU).peak_live_bytes()
@@ -107,6 +199,16 @@ def test_a_convolutional_network_s_trace_has_the_copies_that_onednn_makes():
 @pytest.fixture(scope="module")
 def on_a_card():
     return trace.memory_model(tiny(), find("a100-40gb"))
+
+
+@needs_fake_cuda
+def test_dropout_allocates_its_mask_before_its_result_on_a_card():
+    traced = trace.record(trace.step_maker(tiny(frozen_blocks=1)), 16, ON_A_CARD, steps=1)
+    blocks = zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True)
+    sizes = [size for block, size in blocks if block.operator == "native_dropout"]
+    masks, results = sizes[::2], sizes[1::2]
+    assert len(masks) > 1
+    assert results == [4 * size for size in masks]  # a byte and a float for each value
 
 
 @pytest.mark.slow
@@ -282,3 +384,16 @@ def test_the_first_kernel_that_takes_the_call_is_chosen(family, dtype, has_mask,
     mask = torch.empty(2, 1, 32, 32, dtype=dtype, device="meta") if has_mask else None
     call = attention._Call(heads, heads, heads, mask, dropout, False, None, False)
     assert attention.kernel_of(call, family) == kernel
+
+
+@needs_fake_cuda
+def test_the_parts_of_the_gradients_norms_are_a_block_of_their_own():
+    spec = tiny(clip_grad_norm=True)
+    recording = trace.record(trace.step_maker(spec), 3, ON_A_CARD)
+    norms = [
+        (size, block.phase)
+        for block, size in zip(recording.skeleton.blocks, recording.sizes_bytes, strict=True)
+        if block.operator == "_foreach_norm" and size > 4
+    ]
+    # 41 gradients, and 60 chunks of the largest one: what the real allocator of a CUDA build gives for it
+    assert norms == [(41 * 60 * 4, "optimizer_step")] * MEMORY_STEPS

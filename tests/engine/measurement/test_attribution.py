@@ -37,6 +37,7 @@ def filled(limit_bytes: int, batch_size: int, **settings):
         {"optimizer": "sgd"},
         {"precision": "bf16"},
         {"gradient_checkpointing": True},
+        {"ema": True, "optimizer": "sgd", "accumulation_steps": 2},
         pytest.param({"model": "resnet18"}, marks=pytest.mark.slow),
     ],
 )

@@ -4,11 +4,15 @@ import pytest
 import torch
 
 from engine.errors import DeviceUnavailable, SpecError, WorkloadFailed
+from engine.measurement import compiling
+from engine.measurement.attribution import attribute
+from engine.measurement.compiling import compile_for_each_size
 from engine.measurement.device import Cpu, Device, facts_of, open_device, resolve
+from engine.measurement.environment import check_environment
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.timing import BlockTimer, timed_steps
-from engine.measurement.workloads import build
+from engine.measurement.workloads import Built, build
 from engine.result import MemoryByKind, Outcome
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.units import MIB
@@ -241,3 +245,52 @@ def test_a_limit_above_the_device_is_refused(monkeypatch):
     with pytest.raises(SpecError, match="above what"):
         open_device(RunSpec("bert", device="cpu", memory_limit_bytes=2**49))
     assert open_device(RunSpec("bert", device="cpu")).limit_bytes == CPU_DEFAULT_LIMIT_BYTES
+
+
+def test_expandable_segments_are_refused_where_auto_found_no_cuda():
+    with pytest.raises(SpecError, match="expandable_segments"):
+        check_environment(RunSpec("bert-tiny", expandable_segments=True), "cpu")
+
+
+class Wide(torch.nn.Module):
+    """Keeps two tensors of `WIDTH` values a sample, whatever is joined: the first product and the input of the last."""
+
+    WIDTH = 512
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(8, self.WIDTH), torch.nn.Linear(self.WIDTH, 1)
+
+    def forward(self, x):
+        return self.last(self.first(x).sin().exp())
+
+
+def compiled_bench():
+    model = Wide()
+    compile_for_each_size(model)
+    built = Built(model, lambda n: {"x": torch.randn(n, 8)}, lambda b: model(b["x"]), lambda y, _: y.square().mean())
+    return Bench(RunSpec("bert-tiny", device="cpu", torch_compile=True), cpu_with_limit(200 * MIB), built)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own compiler
+def test_a_compiled_model_s_memory_is_counted_and_its_compile_time_is_in_no_step():
+    bench = compiled_bench()
+    probe = run_probe(bench, 1000)
+    needed = 2 * 1000 * Wide.WIDTH * 4
+    assert (probe.outcome, probe.steps) == (Outcome.FITS, 3)
+    assert needed <= probe.memory_by_kind.activations_bytes <= 1.1 * needed
+    timer = BlockTimer(bench)
+    first, again, other = (timer.run(size, 0.01) for size in (1000, 1000, 64))
+    assert [b.conditions["recompilations"] for b in (first, again, other)] == [0, 0, 0]
+    assert again.conditions["compile_seconds"] is None
+    assert other.conditions["compile_seconds"] > 10 * max(other.step_seconds)
+    assert attribute(bench, 4, steps=1) is None
+
+
+def test_steps_run_untimed_until_one_compiles_nothing(monkeypatch):
+    compiled = iter([0, 1, 1, 2, 2, 2])
+    monkeypatch.setattr(compiling, "graphs_compiled", lambda: next(compiled))
+    steps = []
+    compiling.compile_by_steps(lambda: steps.append(1))
+    assert len(steps) == 3

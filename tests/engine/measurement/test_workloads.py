@@ -1,13 +1,17 @@
 """The catalogue tells the truth about the models, and every one of them trains."""
 
+import importlib
+import sys
+
 import pytest
 import torch
 
 from engine import measure
 from engine.catalog import TASK_LABELS, WORKLOADS
 from engine.errors import SpecError, WeightsUnavailable
-from engine.measurement.step import TrainingStep
-from engine.measurement.workloads import build
+from engine.measurement.step import TrainingStep, make_optimizer
+from engine.measurement.torchvision_schemas import import_torchvision
+from engine.measurement.workloads import blocks_of, build
 from engine.spec import RunSpec
 
 
@@ -18,11 +22,106 @@ def test_the_catalogue_s_parameter_count_is_the_model_s(model):
     assert sum(p.numel() for p in built.model.parameters()) == WORKLOADS[model].parameter_count
 
 
-@pytest.mark.parametrize("model", [w.id for w in WORKLOADS.values() if w.has_gradient_checkpointing])
+@pytest.mark.parametrize("model", [w.id for w in WORKLOADS.values() if w.block_count])
+def test_a_model_has_as_many_blocks_as_the_catalogue_says_and_a_head_after_them(model):
+    count = WORKLOADS[model].block_count
+    with torch.device("meta"):
+        built = build(RunSpec(model, frozen_blocks=count), torch.device("meta"))
+    assert len(blocks_of(built.model)) == count
+    frozen = [parameter.requires_grad is False for parameter in built.model.parameters()]
+    head = frozen.index(False)
+    assert all(frozen[:head])
+    assert not any(frozen[head:])
+    of_blocks = {id(parameter) for block in blocks_of(built.model) for parameter in block.parameters()}
+    assert not any(id(p) in of_blocks for p in built.model.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("model", [w.id for w in WORKLOADS.values() if w.library == "transformers"])
+def test_the_attentions_of_the_catalogue_are_those_that_the_library_has_for_the_model(model):
+    import_torchvision()
+    model_class = getattr(importlib.import_module("transformers"), WORKLOADS[model].model_class)
+    has = {"eager": True, "sdpa": model_class._supports_sdpa, "flash_attention_2": model_class._supports_flash_attn}
+    offered = tuple(name for name, is_there in has.items() if is_there)
+    assert WORKLOADS[model].attentions == (offered if WORKLOADS[model].architecture != "cnn" else ())
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("model", ["bert-tiny", "t5-small", "clip-vit-b-32"])
+def test_the_requested_attention_is_in_every_part_of_the_model(model, attention):
+    with torch.device("meta"):
+        built = build(RunSpec(model, attention=attention), torch.device("meta"))
+    configs = [module.config for module in built.model.modules() if hasattr(module, "config")]
+    assert {config._attn_implementation for config in configs} == {attention}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"model": "deberta-v3", "attention": "sdpa"}, "deberta-v3 has no sdpa; it takes auto, eager"),
+        ({"model": "vit_b_16", "attention": "eager"}, "vit_b_16 has no eager"),
+        (
+            {"model": "bert", "attention": "flash_attention_2", "device": "cpu", "precision": "bf16"},
+            "needs a CUDA card",
+        ),
+        ({"model": "bert", "attention": "flash_attention_2"}, "needs half precision"),
+    ],
+)
+def test_an_attention_that_cannot_run_is_refused_with_what_it_needs(given, reason):
+    with pytest.raises(SpecError, match=reason):
+        RunSpec(**given)
+
+
+def test_flash_attention_is_refused_where_its_package_or_a_card_is_missing():
+    spec = RunSpec("bert-tiny", attention="flash_attention_2", precision="bf16")
+    with pytest.raises(SpecError, match="not cpu"):
+        build(spec, torch.device("cpu"))
+    with pytest.raises(SpecError, match="package flash-attn"):
+        build(spec, torch.device("cuda"))
+
+
+CHECKPOINTED = [w.id for w in WORKLOADS.values() if w.has_gradient_checkpointing]
+OF_IMAGES = [name for name in CHECKPOINTED if WORKLOADS[name].task in ("image-classification", "image-segmentation")]
+
+
+@pytest.mark.parametrize("model", [name for name in CHECKPOINTED if name not in OF_IMAGES])
 def test_a_model_said_to_have_checkpointing_has_it(model):
     with torch.device("meta"):
         built = build(RunSpec(model, gradient_checkpointing=True), torch.device("meta"))
     assert any(getattr(module, "gradient_checkpointing", False) for module in built.model.modules())
+
+
+@pytest.mark.parametrize("model", OF_IMAGES)
+def test_a_checkpointed_model_of_images_keeps_much_less_for_the_backward_pass(model):
+    assert bytes_kept(model, gradient_checkpointing=True) < 0.7 * bytes_kept(model)  # of ResNet-18 the stem is a third
+
+
+def bytes_kept(model, **settings):
+    """What autograd saves in one forward pass, without the weights; no data is needed to count it."""
+    spec, found = RunSpec(model, image_size=96, **settings), {}
+    with torch.device("meta"):
+        built = build(spec, torch.device("meta"))
+        batch = built.make_batch(2)
+
+        def keep(tensor):
+            if not isinstance(tensor, torch.nn.Parameter):
+                found[tensor.untyped_storage()._cdata] = tensor
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            built.forward(batch)
+    return sum(tensor.untyped_storage().nbytes() for tensor in found.values())
+
+
+def test_checkpointed_blocks_learn_from_the_same_gradients():
+    torch.manual_seed(0)
+    plain = build(RunSpec("resnet18", image_size=48), torch.device("cpu"))
+    checkpointed = build(RunSpec("resnet18", image_size=48, gradient_checkpointing=True), torch.device("cpu"))
+    checkpointed.model.load_state_dict(plain.model.state_dict())
+    batch = plain.make_batch(2)
+    for built in (plain, checkpointed):
+        built.loss(built.forward(batch), batch).backward()
+    for one, other in zip(plain.model.parameters(), checkpointed.model.parameters(), strict=True):
+        assert torch.equal(one.grad, other.grad)
 
 
 @pytest.mark.parametrize("model", ["bert-tiny", "resnet18"])
@@ -73,8 +172,10 @@ def test_a_model_whose_weights_alone_exceed_the_limit_is_not_built():
     assert "the weights alone take" in result.probes[-1].error_message
 
 
-def test_with_a_lora_rank_only_the_adapters_and_the_head_are_learned():
-    model = build(RunSpec("bert-tiny", lora_rank=4), torch.device("cpu")).model
+@pytest.mark.parametrize("model", ["bert-tiny", "distilbert"])
+def test_with_a_lora_rank_only_the_adapters_and_the_head_are_learned(model):
+    with torch.device("meta"):
+        model = build(RunSpec(model, lora_rank=4), torch.device("meta")).model
     learned = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert learned
     assert all("lora_" in name or "classifier" in name for name in learned)
@@ -94,6 +195,12 @@ def test_in_pure_bf16_weights_gradients_and_state_are_halves():
     step(2)
     moments = [tensor for tensor in step.state_tensors() if tensor.dim()]
     assert {t.dtype for t in (*step.built.model.parameters(), *step.gradients(), *moments)} == {torch.bfloat16}
+
+
+def test_an_optimizer_whose_library_is_missing_is_refused_by_its_field(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bitsandbytes.optim", None)
+    with pytest.raises(SpecError, match="optimizer: adamw-8bit needs bitsandbytes"):
+        make_optimizer("adamw-8bit", torch.nn.Linear(2, 2))
 
 
 def test_a_model_that_has_no_loss_in_eval_mode_refuses_it():

@@ -1,0 +1,149 @@
+"""The smallest change that fits is found in the order of its cost, and nothing is advised that no estimate carries."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.errors import EstimateImpossible
+from engine.estimate.alternatives import ALTERNATIVES, Cost, single_changes
+from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
+from engine.spec import SETTINGS, RunSpec
+
+LIMIT = 1000
+GRADIENTS = 50
+
+
+class Device:
+    """A device of a thousand bytes: what the weights take, and a sample, depends on the settings."""
+
+    def __init__(self, **bytes_by_setting: tuple[int, int]) -> None:
+        self.bytes_by_setting = bytes_by_setting
+        self.evaluated: list[RunSpec] = []
+
+    def __call__(self, spec: RunSpec) -> Evaluated:
+        self.evaluated.append(spec)
+        fixed, sample = 200 + (GRADIENTS if spec.accumulation_steps > 1 else 0), 20
+        for name, (less_fixed, sample_part) in self.bytes_by_setting.items():
+            if getattr(spec, name) != getattr(RunSpec(spec.model), name):
+                fixed, sample = fixed - less_fixed, sample // sample_part
+        largest = (LIMIT - fixed) // sample
+        safe = (int(LIMIT / 1.1) - fixed) // sample
+        return Evaluated(LIMIT, 0.1, largest, safe, lambda size: fixed + size * sample)
+
+
+def tried(scope: Scope, batch_size: int, device: Device, model: str = "bert-tiny", **settings: object) -> WhatToChange:
+    return what_to_change(RunSpec(model, **settings), batch_size, device, scope)  # type: ignore[arg-type]
+
+
+def test_smaller_pieces_are_the_first_advice_and_cost_one_further_estimate() -> None:
+    device = Device()
+    found = tried(Scope.FIRST, 64, device)
+    assert [each.label for each in found.advised] == ["2 micro-batches of 32"]
+    assert found.advised[0].memory_bytes == 200 + 32 * 20 + GRADIENTS
+    assert [spec.accumulation_steps for spec in device.evaluated] == [1, 2]
+
+
+def test_pieces_leave_room_for_the_gradients_they_hold() -> None:
+    # 33 samples alone are safe (860 of 909), but not with 50 more
+    found = tried(Scope.FIRST, 70, Device())
+    assert found.advised[0].micro_batch_size == 14  # 35 does not fit either way, and 70 has no divisor between
+
+
+def test_a_prime_batch_goes_in_pieces_of_one() -> None:
+    assert tried(Scope.FIRST, 97, Device()).advised[0].micro_batch_size == 1
+
+
+def test_pieces_of_a_training_that_accumulates_keep_its_global_batch() -> None:
+    found = tried(Scope.FIRST, 64, Device(), accumulation_steps=4)
+    assert [each.label for each in found.advised] == ["8 micro-batches of 32"]  # 256 samples, as 4 of 64 are
+
+
+def test_settings_are_advised_in_the_order_of_their_cost() -> None:
+    device = Device(optimizer=(150, 2), gradient_checkpointing=(0, 4), lora_rank=(190, 4))
+    found = tried(Scope.SINGLE, 67, device)
+    assert [each.label for each in found.advised][:5] == [
+        "67 micro-batches of 1",
+        "gradient checkpointing",
+        "adamw-8bit optimizer",
+        "adafactor optimizer",
+        "sgd optimizer",
+    ]
+    orders = [each.order for each in found.advised]
+    assert orders == sorted(orders)
+
+
+def test_eager_attention_is_replaced_before_anything_is_computed_twice() -> None:
+    labels = [change.label for change in single_changes(RunSpec("bert-tiny", attention="eager"))]
+    assert labels[:2] == ["sdpa attention", "gradient checkpointing"]
+    assert "sdpa attention" not in [change.label for change in single_changes(RunSpec("bert-tiny"))]
+
+
+def test_a_change_that_fits_without_the_margin_is_not_advised() -> None:
+    found = tried(Scope.SINGLE, 36, Device(), optimizer="none", gradient_checkpointing=True, lora_rank=16)
+    assert found.requested.fits
+    assert not found.requested.is_safe
+    assert found.advice == ()
+
+
+def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
+    device = Device(gradient_checkpointing=(0, 2), precision=(0, 2), lora_rank=(1, 1))
+    # without an optimizer step there is nothing to be done in pieces
+    single = tried(Scope.SINGLE, 70, device, optimizer="none")
+    assert all(each.changes_count <= 1 for each in single.variants)
+    both = tried(Scope.SINGLE, 140, device, optimizer="none")
+    assert both.advised[0].settings == {"gradient_checkpointing": True, "precision": "bf16"}
+
+
+def test_a_request_that_fits_is_left_as_it_is() -> None:
+    found = tried(Scope.FIRST, 8, Device())
+    assert found.requested.is_safe
+    assert found.advice == ()
+    assert len(found.variants) == 1
+
+
+def test_what_cannot_be_trained_or_estimated_is_left_out_with_its_reason() -> None:
+    device = Device()
+
+    def evaluate(spec: RunSpec) -> Evaluated:
+        if spec.precision == "bf16":
+            raise EstimateImpossible("no trace of it")
+        return device(spec)
+
+    found = what_to_change(RunSpec("resnet18"), 500, evaluate, Scope.SINGLE)
+    reasons = {each.label: each.reason for each in found.left_out}
+    assert reasons["bf16 precision"].endswith("no trace of it")
+    assert "peft" in reasons["LoRA rank 16"]
+
+
+def test_the_grid_combines_every_setting_once() -> None:
+    found = tried(Scope.GRID, 8, Device(), sequence_length=16)
+    labels = [each.label for each in found.variants if each.micro_batch_size is None]
+    assert len(labels) == len(set(labels)) == 2 * 2 * 4 * 3 * 2
+
+
+def test_weights_of_4_bits_are_advised_where_adapters_are_trained_already() -> None:
+    found = tried(Scope.SINGLE, 64, Device(load_in_4bit=(150, 2)), lora_rank=16, optimizer="none")
+    assert {each.label: each.costs for each in found.variants}["4-bit base weights"] == (
+        "the weights beside the adapters are rounded to 4 bits",
+    )
+    assert "4-bit base weights" not in {each.label for each in tried(Scope.SINGLE, 64, Device()).variants}
+
+
+def test_what_was_tried_is_read_back_from_its_document() -> None:
+    found = tried(Scope.SINGLE, 64, Device())
+    assert WhatToChange.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_the_remaining_time_is_told_with_each_change() -> None:
+    told: list[str] = []
+    what_to_change(RunSpec("bert-tiny"), 8, Device(), Scope.SINGLE, told.append)
+    assert told[0].startswith("change 1 of ")
+    assert all("s left" in line for line in told[1:])
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES, ids=lambda each: each.setting)
+def test_an_alternative_names_a_setting_that_is_declared(alternative: object) -> None:
+    assert alternative.setting in SETTINGS  # type: ignore[attr-defined]
+    assert alternative.cost in Cost  # type: ignore[attr-defined]
