@@ -1,0 +1,27 @@
+"""What of a training the code to paste leaves to the reader is named."""
+
+import pytest
+
+from engine.advice.recipe import not_written
+from engine.spec import RunSpec
+from tests.engine.advice.recipes import recipe
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "named"),
+    [
+        ("bert", {}, ()),
+        ("bert", {"precision": "bf16", "optimizer": "sgd", "lora_rank": 4, "gradient_checkpointing": True}, ()),
+        ("bert", {"accumulation_steps": 4, "ema": True}, ("average of the weights",)),
+        ("bert", {"clip_grad_norm": True, "frozen_blocks": 2}, ("gradient clipping", "Frozen blocks 2")),
+        ("resnet", {"gradient_checkpointing": True}, ("gradient checkpointing",)),
+        ("bert", {"lora_rank": 4, "load_in_4bit": True}, ("4-bit base weights",)),
+        ("gpt2-lm", {"sequences": "packed"}, ("packed sequences",)),
+    ],
+)
+def test_every_setting_that_no_snippet_writes_is_named(model, changes, named):
+    assert set(not_written(RunSpec(model, **changes).to_dict())) == set(named)
+
+
+def test_a_model_without_checkpointing_of_its_library_gets_no_call_of_it():
+    assert not any("checkpointing" in line for line in recipe("resnet", gradient_checkpointing=True).model_lines())

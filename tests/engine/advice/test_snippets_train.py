@@ -1,0 +1,152 @@
+"""The code to paste trains with the installed libraries, with the batch, precision and optimizer that it names."""
+
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from engine.advice import snippets
+from tests.engine.advice.recipes import MICRO, STEPS, recipe
+
+OPTIMIZER_STEPS, LEARNING_RATE, FEATURES = 2, 0.0125, 4
+TRAININGS = (
+    {"precision": "fp32", "optimizer": "adamw"},
+    {"precision": "bf16", "optimizer": "momentum", "gradient_checkpointing": True},
+    {"precision": "bf16-pure", "optimizer": "adamw-fused"},
+    {"precision": "fp32", "optimizer": "adafactor", "lora_rank": 2},
+)
+LIBRARIES = (
+    snippets.plain_torch,
+    pytest.param(snippets.accelerate, marks=pytest.mark.slow),
+    pytest.param(snippets.trainer, marks=pytest.mark.slow),
+    pytest.param(snippets.lightning, marks=pytest.mark.slow),
+)
+of_each_library = pytest.mark.parametrize("write", LIBRARIES)
+pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries, about each other
+
+
+@dataclass
+class Seen:
+    """What a training did: the size of each forward pass, the precision of a layer in it, each optimizer step."""
+
+    batch_sizes: list[int] = field(default_factory=list)
+    dtypes: list[torch.dtype] = field(default_factory=list)
+    optimizers: list[type] = field(default_factory=list)
+    momenta: list[float | None] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+
+
+def tiny_bert():
+    from engine.measurement.torchvision_schemas import import_torchvision
+
+    import_torchvision()
+    from transformers import BertConfig, BertForSequenceClassification
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    return BertForSequenceClassification(BertConfig(vocab_size=16, max_position_embeddings=8, **sizes)).eval()
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return MICRO * STEPS * OPTIMIZER_STEPS
+
+    def __getitem__(self, index):
+        return {"input_ids": torch.arange(FEATURES), "labels": torch.tensor(index % 2)}
+
+
+def trained(code, model, dataset, tmp_path, monkeypatch, **yours):
+    """Run the code as it stands, with what is the reader's own, and say what it did."""
+    monkeypatch.chdir(tmp_path)
+    seen = Seen()
+    layer = next(
+        module for name, module in model.named_modules() if name.endswith("intermediate.dense") or name == "layer"
+    )
+
+    def after_forward(module, args, kwargs, _):
+        batch = kwargs["labels"] if "labels" in kwargs else args[0]
+        seen.batch_sizes.append(batch.shape[0])
+
+    def after_step(optimizer, args, kwargs):
+        group = optimizer.param_groups[0]
+        seen.optimizers.append(type(optimizer))
+        seen.momenta.append(group.get("momentum"))
+        seen.learning_rates.append(group["lr"])
+
+    model.register_forward_hook(after_forward, with_kwargs=True)
+    layer.register_forward_hook(lambda module, args, outputs: seen.dtypes.append(outputs.dtype))
+    handle = register_optimizer_step_post_hook(after_step)
+    try:
+        exec(code, {"model": model, "dataset": dataset, "learning_rate": LEARNING_RATE, **yours})
+    finally:
+        handle.remove()
+        _forget_accelerator()
+    return seen
+
+
+def _forget_accelerator():
+    """Accelerate keeps its settings for the life of a process, in which here more than one training runs."""
+    if "accelerate" in sys.modules:
+        from accelerate.state import AcceleratorState, GradientState
+
+        AcceleratorState._reset_state(reset_partial_state=True)
+        GradientState._reset_state()
+
+
+@of_each_library
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: "-".join(map(str, training.values())))
+def test_code_trains_with_exactly_the_batch_the_precision_and_the_optimizer_that_were_measured(
+    write, training, tmp_path, monkeypatch
+):
+    planned, model = recipe(**training), tiny_bert()
+    before = [weight.detach().clone().float() for weight in model.parameters()]
+    seen = trained(write(planned).text, model, Samples(), tmp_path, monkeypatch)
+    half = training["precision"] != "fp32"
+    assert seen.batch_sizes == [MICRO] * STEPS * OPTIMIZER_STEPS
+    assert set(seen.dtypes) == {torch.bfloat16 if half else torch.float32}
+    assert len(seen.optimizers) == OPTIMIZER_STEPS
+    assert {kind.__name__ for kind in seen.optimizers} == {planned.torch_optimizer.class_name}
+    assert seen.momenta[0] == planned.torch_optimizer.options.get("momentum")
+    assert seen.learning_rates[0] == LEARNING_RATE
+    assert len(seen.dtypes) == len(seen.batch_sizes) * (2 if training.get("gradient_checkpointing") else 1)
+    weights = list(model.parameters())
+    assert {weight.dtype for weight in weights} == {
+        torch.bfloat16 if planned.precision == "bf16-pure" else torch.float32
+    }
+    learned = [not torch.equal(new.float(), old) for new, old in zip(weights, before, strict=False)]
+    assert any(weight.requires_grad for weight in weights)
+    assert any(learned) or training.get("lora_rank")
+    assert not training.get("lora_rank") or not all(weight.requires_grad for weight in weights)
+
+
+class Network(torch.nn.Module):
+    """A model that gives logits: the reader computes the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(FEATURES, 2)
+
+    def forward(self, inputs):
+        return self.layer(inputs)
+
+
+class Images(Samples):
+    def __getitem__(self, index):
+        return {"pixels": torch.randn(FEATURES), "labels": torch.tensor(index % 2)}
+
+
+def compute_loss(model, batch):
+    return torch.nn.functional.cross_entropy(model(batch["pixels"]).float(), batch["labels"])
+
+
+@of_each_library
+def test_model_that_gives_no_loss_is_trained_with_the_reader_s_own(write, tmp_path, monkeypatch):
+    written = write(recipe("resnet18", precision="bf16", optimizer="sgd"))
+    if write is snippets.trainer:
+        assert isinstance(written, snippets.LeftOut)
+        return
+    seen = trained(written.text, Network(), Images(), tmp_path, monkeypatch, compute_loss=compute_loss)
+    assert seen.batch_sizes == [MICRO] * STEPS * OPTIMIZER_STEPS
+    assert set(seen.dtypes) == {torch.bfloat16}
+    assert [kind.__name__ for kind in seen.optimizers] == ["SGD"] * OPTIMIZER_STEPS
