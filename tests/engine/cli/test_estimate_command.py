@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.cli.main import main
+from engine.errors import SpecError
 from engine.estimate import answers, gpus, known_errors
 from engine.estimate.predict import Replays
 from engine.estimate.types import Estimate
@@ -34,7 +35,7 @@ def traces(monkeypatch):
         conditions = conditions_for(gpu, self._spec.precision)
         if conditions not in self._replays:
             traced.append(gpu)
-            self._replays[conditions] = Replays(model(), self._expandable_segments)
+            self._replays[conditions] = Replays(model(), self._spec.expandable_segments)
         return self._replays[conditions]
 
     monkeypatch.setattr(answers.Answers, "_replays_for", replays_for)
@@ -178,3 +179,53 @@ def test_a_real_estimate_of_the_whole_catalogue_from_the_command_line():
     assert len(documents) >= 25
     assert {document["method"] for document in documents} == {"fake_cuda"}
     assert all(0 < document["safe_batch_size"] <= document["largest_batch_size"] for document in documents)
+
+
+def test_what_to_change_is_told_with_the_smallest_change_first(traces, capsys):
+    told = run(capsys, "bert-tiny", "--memory", "4GiB", "--batch-size", "512", "--what-to-change").out
+    assert "WHAT TO CHANGE so that batch 512 fits" in told
+    assert told.index("  1. 4 micro-batches of 128: the same optimizer step") < told.index("Speed is not estimated")
+
+
+def test_what_to_change_is_part_of_the_json_document(traces, capsys):
+    arguments = ("bert-tiny", "--memory", "4GiB", "--batch-size", "512", "--what-to-change", "first", "--json")
+    found = json.loads(run(capsys, *arguments).out)["what_to_change"]
+    assert found["advice"] == ["4 micro-batches of 128"]
+    assert found["scope"] == "first"
+
+
+def test_what_to_change_is_refused_for_several_cards(traces, capsys):
+    refused = run(capsys, "bert-tiny", "--gpu", "all", "--what-to-change")
+    assert refused.status == SpecError.exit_status
+    assert "what_to_change" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--frontier", "64,x"], "is no list of sizes such as 128,256,512"),
+        (["--frontier", "64"], "give 2 to 16 different sizes"),
+        (["--frontier", "64,128", "--batch-size", "4"], "takes no --batch-size and no --what-to-change"),
+        (["--frontier", "64,4096"], "frontier: sequence_length: "),
+    ],
+)
+def test_frontier_that_cannot_be_estimated_names_what_is_allowed(capsys, options, message):
+    assert main(["estimate", "bert-tiny", "--gpu", "a10", *options]) == SpecError.exit_status
+    assert message in capsys.readouterr().err
+
+
+def test_frontier_is_part_of_the_result_that_the_portal_reads(traces, capsys):
+    told = run(capsys, "bert-tiny", "--memory", "4GiB", "--frontier", "128,64", "--events").out
+    events = [json.loads(line) for line in told.splitlines()]
+    result = events[-1]["result"]
+    assert len(result["estimates"]) == 1
+    assert [row["input_size"] for row in result["frontier"]["rows"]] == [64, 128]
+    assert result["frontier"]["text"].startswith("At most ")
+    stages = [event["stage"] for event in events if event["event"] == "stage"]
+    assert stages == ["size 1 of 2: 64", "size 2 of 2: 128"]
+
+
+def test_frontier_in_events_is_for_one_card(traces, capsys):
+    refused = run(capsys, "bert-tiny", "--gpu", "all", "--frontier", "64,128", "--events")
+    assert refused.status == SpecError.exit_status
+    assert "frontier: is for one card" in refused.err

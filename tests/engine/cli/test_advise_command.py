@@ -1,0 +1,79 @@
+"""`python -m engine advise`: what it prints of stored results and estimates, and what it refuses."""
+
+import json
+
+import pytest
+
+from engine.cli.main import main
+from engine.estimate.gpus import gpus
+from engine.spec import RunSpec
+from tests.factories.results import make_result
+from tests.fake_engine import estimate_of
+
+
+@pytest.fixture
+def result(tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(make_result().to_dict()))
+    return str(path)
+
+
+def printed(capsys, *arguments):
+    status = main(["advise", *arguments])
+    output = capsys.readouterr()
+    return status, output.out, output.err
+
+
+def test_global_batch_is_kept_exactly_and_the_learning_rate_is_only_named(capsys, result):
+    status, output, _ = printed(capsys, result, "--json", "--global-batch", "48")
+    advice = json.loads(output)
+    assert status == 0
+    assert advice["global_batch"]["pairs"]
+    assert all(each["micro_batch_size"] * each["accumulation_steps"] == 48 for each in advice["global_batch"]["pairs"])
+    assert [rule["name"] for rule in advice["learning_rate_rules"]] == ["linear", "square root"]
+    assert all("learning_rate" in each["text"] + each["beside"] for each in advice["snippets"])
+
+
+def test_both_papers_are_named(capsys, result):
+    _, output, _ = printed(capsys, result)
+    assert "McCandlish et al. 2018" in output
+    assert "Shallue et al. 2018" in output
+    assert "does not mean that the training needs fewer samples" in output
+
+
+def test_code_is_printed_alone_so_that_it_can_be_piped_to_a_file(capsys, result):
+    _, output, _ = printed(capsys, result, "--code", "torch")
+    compile(output, "pasted", "exec")
+
+
+def test_estimate_is_labelled_and_has_no_speed(capsys, tmp_path):
+    estimate = tmp_path / "estimate.json"
+    estimate.write_text(json.dumps(estimate_of(RunSpec("bert"), gpus()["a10"])))
+    _, output, _ = printed(capsys, str(estimate))
+    assert output.startswith("ESTIMATE, nothing was measured")
+    assert "samples/s" not in output
+
+
+def test_estimate_of_several_cards_needs_the_name_of_one(capsys, tmp_path):
+    estimates = tmp_path / "estimates.json"
+    estimates.write_text(json.dumps([estimate_of(RunSpec("bert"), gpus()[name]) for name in ("a10", "t4")]))
+    status, _, error = printed(capsys, str(estimates))
+    assert (status, error) == (2, "error: gpu: name one card of this estimate: a10, t4\n")
+    assert printed(capsys, str(estimates), "--gpu", "t4")[0] == 0
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '{"a": 1}', "{", '{"spec": {}}'])
+def test_file_that_holds_no_result_is_refused(capsys, tmp_path, content):
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    status, _, error = printed(capsys, str(path))
+    assert status == 2
+    assert error.startswith(("error: result: ", "error: gpu: "))
+
+
+def test_library_that_cannot_train_this_is_refused_with_those_that_can(capsys, result):
+    status, _, error = printed(capsys, result, "--code", "torchtitan")
+    assert status == 2
+    assert (
+        "code: torchtitan is not offered for this training and global batch; offered: transformers, accelerate" in error
+    )

@@ -1,0 +1,136 @@
+"""`python -m engine fit`: which cards train a size, and the exact lines that request one from a scheduler."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.cli.cluster_request import CardChoice, request_lines
+from engine.cli.main import main
+from engine.estimate.gpus import gpus
+from engine.estimate.mig import Slice, slices, smallest_slice
+from engine.result import DeviceFacts
+from engine.units import GIB
+from tests.engine.cli.test_estimate_command import traces  # noqa: F401  (a fixture)
+from tests.factories import make_result
+
+A100 = CardChoice(
+    name="NVIDIA A100 SXM4 80 GB",
+    vendor="nvidia",
+    driver_names=("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+    total_bytes=80 * GIB,
+    basis="ESTIMATE, nothing was measured: bert with 64 samples.",
+    host_bytes=80 * GIB,
+    slice=Slice("1g.10gb", 9 * GIB),
+)
+
+
+def test_slurm_gets_the_card_the_host_memory_and_what_to_check():
+    assert request_lines(A100, "slurm") == [
+        "# ESTIMATE, nothing was measured: bert with 64 samples.",
+        "# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G",
+        "# --mem is an assumption: as much host memory as the card has. --host-memory SIZE changes it.",
+        "#SBATCH --gres=gpu:nvidia_a100-sxm4-80gb:1",
+        "#SBATCH --mem=80G",
+        "# A MIG slice 1g.10gb is enough: it has at least 9.0 GiB. Instead of the line with --gres:",
+        "# #SBATCH --gres=gpu:nvidia_a100-sxm4-80gb_1g.10gb:1",
+    ]
+
+
+def test_what_the_person_said_is_neither_an_assumption_nor_to_be_checked():
+    choice = replace(A100, type_name="a100", host_bytes=12 * GIB, is_host_assumed=False, slice=None)
+    assert request_lines(choice, "slurm")[1:] == ["#SBATCH --gres=gpu:a100:1", "#SBATCH --mem=12G"]
+
+
+def test_kubernetes_gets_resources_and_the_label_of_the_feature_discovery():
+    assert request_lines(A100, "k8s") == [
+        "# ESTIMATE, nothing was measured: bert with 64 samples.",
+        "# Check the label: kubectl get nodes -L nvidia.com/gpu.product",
+        "# Other names of this card: A100-SXM4-80GB",
+        "# memory is an assumption: as much host memory as the card has. --host-memory SIZE changes it.",
+        "# A MIG slice 1g.10gb is enough: it has at least 9.0 GiB. Instead of nvidia.com/gpu, with the MIG strategy "
+        "“mixed”:",
+        "#   nvidia.com/mig-1g.10gb: 1",
+        "spec:",
+        "  nodeSelector:",
+        "    nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB",
+        "  containers:",
+        "    - name: training",
+        "      resources:",
+        "        requests:",
+        "          memory: 80Gi",
+        "        limits:",
+        "          nvidia.com/gpu: 1",
+    ]
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "k8s"])
+def test_of_a_card_of_another_vendor_no_name_is_made_up(scheduler):
+    lines = request_lines(replace(A100, vendor="amd", driver_names=("AMD Instinct MI300X",)), scheduler)
+    assert "is not known" in lines[1]
+    assert not [line for line in lines if "gpu.product" in line or "mi300x" in line.lower()]
+
+
+def test_only_cards_of_the_catalogue_have_slices_and_each_is_smaller_than_the_card():
+    divided = {gpu_id: slices(gpu_id) for gpu_id in gpus()}
+    assert len([parts for parts in divided.values() if parts]) == 8
+    assert slices("t4") == ()
+    for gpu_id, parts in divided.items():
+        assert all(part.usable_bytes < gpus()[gpu_id].total_bytes for part in parts)
+    part = smallest_slice("h200", 15.8 * GIB)
+    assert part is not None
+    assert part.profile == "1g.18gb"
+    assert smallest_slice("a100-80gb", 60 * GIB) is None
+
+
+def test_the_card_with_the_least_memory_is_recommended(traces, capsys):  # noqa: F811
+    assert main(["fit", "bert", "--batch-size", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("ESTIMATE, nothing was measured: cards that train bert with 1 samples")
+    smallest = min(gpus().values(), key=lambda card: card.total_bytes)
+    assert f"Recommended: {smallest.name}, the least memory" in out
+
+
+def test_the_request_of_an_estimate_says_its_margin(traces, capsys):  # noqa: F811
+    assert main(["fit", "bert", "--batch-size", "1", "--gpu", "t4", "--as", "slurm", "--gpu-type-names", "t4=t4"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("# ESTIMATE, nothing was measured: bert with 1 samples would take ")
+    assert first.endswith("% more.")
+    assert lines[-2:] == ["#SBATCH --gres=gpu:t4:1", "#SBATCH --mem=15G"]
+
+
+def test_where_no_card_fits_the_status_is_3(traces, capsys):  # noqa: F811
+    assert main(["fit", "bert", "--batch-size", "60000", "--gpu", "t4"]) == 3
+    assert "no card of 1 trains batch 60,000" in capsys.readouterr().err
+
+
+def test_a_stored_result_requests_its_own_card_by_what_was_measured(tmp_path: Path, capsys):
+    facts = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-80GB", 85_095_874_560)
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps({"exit_status": 0, "result": make_result(device=facts).to_dict()}))
+    assert main(["fit", "--result", str(file), "--as", "slurm", "--host-memory", "8GiB"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "# Measured: bert-tiny trained with up to 8 samples on NVIDIA A100-SXM4-80GB (certified); requested: 8.",
+        "# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G",
+        "#SBATCH --gres=gpu:nvidia_a100-sxm4-80gb:1",
+        "#SBATCH --mem=8G",
+    ]
+    assert main(["fit", "--result", str(file), "--batch-size", "9"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["bert", "--gpu", "no-such-card"], "gpu"),
+        (["bert", "--gpu-type-names", "a100"], "gpu_type_names"),
+        (["bert", "--batch-size", "0"], "batch_size"),
+        (["bert", "--result", "x.json"], "result"),
+        (["bert", "--gpu", "t4", "--as", "slurm", "--host-memory", "much"], "host_memory"),
+    ],
+)
+def test_a_wrong_option_is_named(traces, capsys, arguments, field):  # noqa: F811
+    assert main(["fit", *arguments]) == 2
+    assert f"error: {field}" in capsys.readouterr().err

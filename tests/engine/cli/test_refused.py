@@ -1,0 +1,38 @@
+"""A run whose batch size was refused names the command that says what to change."""
+
+from dataclasses import replace
+
+from engine.cli.main import main
+from engine.cli.refused import change_lines_after
+from engine.errors import SpecError
+from engine.result import DeviceFacts
+from engine.spec import RunSpec
+from engine.units import GIB
+from tests.factories import make_result, make_result_that_does_not_fit
+
+
+def test_a_batch_that_fits_needs_no_change():
+    assert change_lines_after(make_result()) == []
+
+
+def test_a_refused_batch_names_a_command_that_parses(capsys):
+    refused = make_result_that_does_not_fit()
+    device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=4 * GIB)
+    spec = RunSpec("bert-tiny", precision="bf16", gradient_checkpointing=True, sequence_length=64)
+    (line,) = change_lines_after(replace(refused, spec=spec, device=device))
+    command = line.partition("estimate ")[2]
+    assert command == (
+        f"bert-tiny --gpu cpu --memory-limit {4 * GIB} --precision bf16 --gradient-checkpointing "
+        "--sequence-length 64 --batch-size 16 --what-to-change"
+    )
+    # up to the batch size nothing is wrong with it: one that is out of range is refused by its name
+    status = main(["estimate", *command.replace("--batch-size 16", "--batch-size 0").split()])
+    assert status == SpecError.exit_status
+    assert "batch_size" in capsys.readouterr().err
+
+
+def test_a_card_is_named_as_the_catalogue_has_it():
+    refused = make_result_that_does_not_fit()
+    device = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 42_298_834_944, compute_capability="8.0")
+    (line,) = change_lines_after(replace(refused, device=device))
+    assert "--gpu a100-40gb --" in line

@@ -1,0 +1,93 @@
+"""Real measurements that are reported: a portal that goes away in the middle changes neither status nor result."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
+
+ROOT = Path(__file__).parents[3]
+MEASURE = ("bert-tiny", "cpu", "--fits", "2", "--memory-limit", "512MiB", "--no-breakdown", "--json")
+SCRIPT = """
+import os, sys
+assert "MEMORYMARK_TOKEN" not in os.environ, "the training inherits the token"
+""" + (ROOT / "tests" / "engine" / "tune" / "scripts" / "ten_lines.py").read_text()
+
+
+@pytest.fixture
+def portal() -> Iterator[LoopbackPortal]:
+    with serving(LoopbackPortal()) as found:
+        yield found
+
+
+def run(folder: Path, *arguments: str, url: str | None = None) -> tuple[int, Any, str]:
+    """Run a command of the engine in a folder; its exit status, the JSON that it printed, its standard error."""
+    reporting = {} if url is None else {"MEMORYMARK_REPORT_TO": url, "MEMORYMARK_TOKEN": TOKEN}
+    environment = {**os.environ, **reporting, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "engine", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    return done.returncode, json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_portal_that_goes_away_in_the_middle_changes_nothing_and_gets_it_later(portal: Any, tmp_path: Path) -> None:
+    alone = run(tmp_path, *MEASURE)
+    portal.fault = lambda _path, number: "hang" if number >= 2 else None
+    status, result, said = run(tmp_path, *MEASURE, url=portal.url)
+    assert (status, result["boundary"]) == (alone[0], alone[1]["boundary"])
+    assert "kept in memorymark-runs: `python -m engine sync memorymark-runs` sends it later" in said
+    [kept] = (tmp_path / "memorymark-runs").glob("*.json")
+    assert json.loads(kept.read_bytes()) == {"exit_status": status, "result": result}
+    run_key = result["environment"]["run_key"]
+    assert kept.name == f"{run_key}.json"
+    portal.fault = lambda _path, _number: None
+    for state in ("sent", "known"):
+        status, printed, _ = run(tmp_path, "sync", "memorymark-runs", url=portal.url)
+        assert (status, printed) == (0, f"{state}: {kept.relative_to(tmp_path)} ({portal.url}/runs/812/)\n")
+    assert list(portal.results.values()) == [kept.read_bytes()]
+    assert portal.announced[run_key]["spec"] == result["spec"]
+    names = [event["event"] for event in portal.events[run_key]]
+    assert names.count("started") == 1
+    assert names[-1] == "phase"
+    assert "result" not in names
+
+
+@pytest.mark.slow
+def test_run_that_is_cancelled_in_the_portal_ends_as_interrupted(portal: LoopbackPortal, tmp_path: Path) -> None:
+    portal.cancels = True
+    status, _, said = run(tmp_path, "bert-tiny", "cpu", "--memory-limit", "256MiB", url=portal.url)
+    assert status == 130
+    assert "cancelled in the portal\n" in said
+    assert "interrupted: no result is stored\n" in said
+    assert portal.results == {}
+
+
+@pytest.mark.slow
+def test_tuned_command_is_reported_and_does_not_see_the_token(portal: LoopbackPortal, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    own = ("tune", "--device", "cpu", "--max", "24", "--current-batch-size", "24", "--json", "--report-to", portal.url)
+    status, result, said = run(tmp_path, *own, "--", sys.executable, "train.py", "{batch_size}", url=portal.url)
+    assert (status, said.splitlines()[-1]) == (0, f"reported: {portal.url}/runs/812/")
+    [announced] = portal.announced.values()
+    assert (announced["kind"], announced["run_key"]) == ("command", result["environment"]["run_key"])
+    [document] = portal.results.values()
+    assert json.loads(document)["result"] == result
+
+
+@pytest.mark.slow
+def test_validation_is_reported_and_a_failed_run_says_why(portal: LoopbackPortal, tmp_path: Path) -> None:
+    status, result, _ = run(tmp_path, "validate", "bert-tiny", "cpu", "--batch-size", "2", "--json", url=portal.url)
+    assert (status, portal.announced[result["environment"]["run_key"]]["kind"]) == (0, "validation")
+    status, _, said = run(tmp_path, "bert-tiny", "cuda:7", "--runs-dir", "other", url=portal.url)
+    [kept] = (tmp_path / "other").glob("*.events.jsonl")
+    *_, last = portal.events[kept.name.partition(".")[0]]
+    assert (last["event"], last["error"]["exit_status"]) == ("error", status)
+    assert last["error"]["message"] in said

@@ -1,0 +1,190 @@
+"""The command `check`, its baselines over HTTP, and the two lines of docs/ci.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from engine.cli.check import main
+from tests.engine.honest_worker import HonestWorker, document_of
+
+ROOT = Path(__file__).resolve().parents[3]
+BASE = document_of(HonestWorker(100))
+SMALLER = document_of(HonestWorker(60))
+SECRET = "mm_secret"
+
+
+class Portal(HTTPServer):
+    """A stand-in of the API: answers by path, and notes what it was sent."""
+
+    answers: dict[str, tuple[int, Any]]
+    seen: list[tuple[str, str | None]]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Portal
+
+    def do_GET(self) -> None:
+        self.server.seen.append((self.path, self.headers.get("Authorization")))
+        status, content = self.server.answers.get(self.path.partition("?")[0], (404, {}))
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", content)
+        self.end_headers()
+        self.wfile.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Portal]:
+    monkeypatch.setenv("MEMORYMARK_TOKEN", SECRET)
+    server = Portal(("127.0.0.1", 0), Handler)
+    server.answers, server.seen = {}, []
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def run_of(document: dict[str, Any], key: str | None = None, **row: Any) -> dict[str, Any]:
+    environment = {**document["environment"], **({"run_key": key} if key else {})}
+    return {"id": 7, "state": "finished", **row, "result": {**document, "environment": environment}}
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> str:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(run_of(SMALLER, "own")["result"]))
+    return str(path)
+
+
+def write(folder: Path, document: Any, name: str = "baseline.json") -> str:
+    (folder / name).write_text(json.dumps(document))
+    return str(folder / name)
+
+
+def test_a_smaller_limit_ends_with_7_and_is_in_the_summary_of_the_job(
+    result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert main([result, "--baseline", write(tmp_path, BASE), "--junit", str(tmp_path / "check.xml")]) == 7
+    assert "[FAIL] largest batch size: 60; baseline or demand: 100 (-40.0%)" in capsys.readouterr().out
+    assert summary.read_text().startswith("before\n### MemoryMark: bert-tiny on Made-up device")
+    assert "| largest batch size | 60 | 100 | **regressed** | -40.0% |" in summary.read_text()
+    assert "<failure " in (tmp_path / "check.xml").read_text()
+
+
+def test_what_is_within_the_share_ends_with_0(result: str, tmp_path: Path) -> None:
+    better = [result, "--baseline", write(tmp_path, SMALLER), "--max-memory", "400MiB", "--min-batch", "60"]
+    assert main(better) == 0
+    assert main([result, "--baseline", write(tmp_path, BASE), "--fail-below", "50%"]) == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--baseline", "nowhere.json"], ["--baseline", "http://127.0.0.1:9/"]])
+def test_what_cannot_be_checked_ends_with_2(options: list[str], result: str) -> None:
+    assert main([result, *options]) == 2
+
+
+@pytest.mark.parametrize("option", [("--fail-below", "200%"), ("--max-memory", "much"), ("--min-batch", "0")])
+def test_a_bad_option_is_named(option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["result.json", *option])
+    assert f"argument {option[0]}: " in capsys.readouterr().err
+
+
+def test_one_run_of_a_portal_is_a_baseline(result: str, portal: Portal) -> None:
+    portal.answers["/api/v1/runs/7/"] = (200, run_of(BASE))
+    assert main([result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 7
+    assert portal.seen == [("/api/v1/runs/7/", f"Bearer {SECRET}")]
+
+
+def test_the_newest_trusted_run_of_the_same_workload_is_the_baseline_and_not_the_run_itself(
+    result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = {**BASE, "spec": {**BASE["spec"], "sequence_length": 64}}
+    rows = [{"id": 9, "is_trusted": False}, {"id": 8, "is_trusted": True}, {"id": 6}, {"id": 5}]
+    portal.answers = {
+        "/api/v1/runs/": (200, {"results": rows}),
+        "/api/v1/runs/9/": (200, run_of(BASE)),
+        "/api/v1/runs/8/": (200, run_of(SMALLER, "own")),
+        "/api/v1/runs/6/": (200, run_of(other)),
+        "/api/v1/runs/5/": (200, run_of(BASE, "earlier")),
+    }
+    assert main([result, "--baseline", f"{portal.url}/"]) == 7
+    assert f"{portal.url}/api/v1/runs/5/" in capsys.readouterr().out
+    listed = "/api/v1/runs/?model=bert-tiny&gpu=Made-up+device&kind=measurement&state=finished"
+    assert [path for path, _ in portal.seen] == [listed, *(f"/api/v1/runs/{n}/" for n in (8, 6, 5))]
+    portal.answers["/api/v1/runs/"] = (200, {"results": rows[:2]})
+    assert main([result, "--baseline", portal.url]) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((401, {}), "answered 401 Unauthorized; is MEMORYMARK_TOKEN set"),
+        ((302, "http://127.0.0.1:9/elsewhere"), "answered 302 Found"),
+        ((200, b"<html>"), "answered no JSON"),
+        ((200, [1]), "answered no JSON object"),
+    ],
+)
+def test_a_portal_that_does_not_answer_a_run_is_an_error_without_the_token(
+    answer: tuple[int, Any], said: str, result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    portal.answers["/api/v1/runs/7/"] = answer
+    assert main([result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert SECRET not in error
+    assert len(portal.seen) == 1  # no redirect was followed
+
+
+def check_lines() -> list[str]:
+    """The lines of the workflows in docs/ci.md that check."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "ci.md").read_text(), re.DOTALL)
+    steps = [step for block in blocks for step in yaml.safe_load(block)["jobs"]["batch-size"]["steps"]]
+    return [step["run"] for step in steps if "memorymark check" in step.get("run", "")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_line_of_a_workflow_stops_a_regression(number: int, tmp_path: Path, portal: Portal) -> None:
+    line = check_lines()[number].replace("${{ vars.MEMORYMARK_URL }}", portal.url)
+    portal.answers = {
+        "/api/v1/runs/": (200, {"results": [{"id": 7}]}),
+        "/api/v1/runs/7/": (200, run_of(BASE, "earlier")),
+    }
+    command = tmp_path / "memorymark"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m engine "$@"\n')
+    command.chmod(0o700)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(tmp_path / "s.md")}
+    write(tmp_path, BASE)
+    statuses = []
+    for document in (BASE, SMALLER):
+        write(tmp_path, run_of(document, "own")["result"], "result.json")
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, check=False)
+        statuses.append(done.returncode)
+    assert statuses == [0, 7], done.stderr
+    assert "**regressed**" in (tmp_path / "s.md").read_text()
+    assert "<failure " in (tmp_path / "check.xml").read_text()
