@@ -57,6 +57,8 @@ def _rows_of_migrations(sender: AppConfig, **kwargs: Any) -> None:
         editor = SimpleNamespace(connection=connection)
         import_module("analysis.migrations.0009_roles").make_roles(apps, editor)
         import_module("analysis.migrations.0011_audit_retention").make_rules(apps, editor)
+        import_module("analysis.migrations.0030_news").make_rule(apps, editor)
+        import_module("analysis.migrations.0031_share_links").make_rule(apps, editor)
         # that they were made again is no news
         apps.get_model("analysis", "AuditEntry")._base_manager.all()._raw_delete(connection.alias)
 

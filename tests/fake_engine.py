@@ -3,6 +3,7 @@
 python -m tests.fake_engine MODE --spec '{...}' --events
 python -m tests.fake_engine MODE devices --json
 python -m tests.fake_engine MODE estimate --spec '{...}' --gpu a10|all --events
+python -m tests.fake_engine MODE validate --spec '{...}' --events
 python -m tests.fake_engine MODE calibrate cuda:0 --json
 """
 
@@ -32,6 +33,8 @@ from engine.result import (
 )
 from engine.spec import RunSpec
 from engine.units import GIB
+from engine.validation.spec import ValidationSpec
+from engine.validation.verdict import StepFigures, ValidationResult, check_of_gradients, check_of_memory_ratio
 
 FAKE_ENGINE = (sys.executable, "-m", "tests.fake_engine")
 """The command in place of `python -m engine`; a mode follows it."""
@@ -247,6 +250,14 @@ def estimate(spec: RunSpec, gpu: str, calibrations: Sequence[str]) -> None:
     say("result", result={"estimates": estimates})
 
 
+def validate(spec: ValidationSpec) -> None:
+    say("phase", phase="memory")
+    gradients = check_of_gradients(spec.precision, 0.0068, spec.tolerance)
+    checks = (check_of_memory_ratio(GIB, 5 * GIB // 2), gradients)
+    steps = {"forward": StepFigures(GIB, (0.5, 0.6, 0.7)), "forward_and_backward": StepFigures(5 * GIB // 2, (1.5,))}
+    say("result", result=ValidationResult(spec, FACTS, checks, steps, STACK, 12.0).to_dict())
+
+
 MODES = {
     "ok": sweep,
     **{f.__name__: f for f in (out_of_memory_at_1, error, crash, killed, garbage, bad_result, silent_exit, hang)},
@@ -264,6 +275,11 @@ def main(arguments: list[str]) -> None:
         return
     if rest[0] == "estimate" and mode == "ok":
         estimate(RunSpec.from_dict(json.loads(rest[2])), rest[4], calibrations=rest[7::2])
+        return
+    if rest[0] == "validate":
+        spec = ValidationSpec.from_dict(json.loads(rest[2]))
+        say("started", schema=1, spec=spec.to_dict())
+        validate(spec) if mode == "ok" else MODES[mode](spec.run_spec())
         return
     rest = rest[1:] if rest[0] == "estimate" else rest
     say("started", schema=1, spec=json.loads(rest[1]))

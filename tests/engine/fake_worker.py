@@ -3,6 +3,7 @@ a refused probe ends the process, the next one is fresh, and closing makes the n
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,7 @@ class FakeWorker:
         self.curve = curve or Device(lambda size: 1000 + 10 * size, lambda size: size <= boundary, limit, boundary)
         limit = self.curve.limit_bytes
         self.device: DeviceFacts | None = DeviceFacts("cpu", "cpu", "Made-up device", 10 * limit, limit_bytes=limit)
-        self.environment: dict[str, Any] = {"torch": "none"}
+        self.environment: dict[str, Any] = {"torch": "none", "host": platform.node()}
         self.import_seconds = self.model_seconds = 0.0
         self.sessions = 0
         self.soak_boundary = soak_boundary

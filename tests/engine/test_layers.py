@@ -9,10 +9,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCH_SIDE = {
-    f"measurement.{name}" for name in ("batches", "device", "environment", "probe", "step", "timing", "workloads")
+    f"measurement.{name}"
+    for name in (
+        *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "module_scopes"),
+        *("probe", "quantization", "step", "timing", "torchvision_schemas", "workloads"),
+    )
 }
-TORCH_SIDE |= {"measurement.attribution", "measurement.module_scopes", "measurement.torchvision_schemas"}
-TORCH_SIDE |= {"cli.validate", "estimate.measure_calibration"}
+TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration"}
 TORCH_SIDE |= {f"estimate.{name}" for name in ("attention", "fake_cuda", "onednn", "recorder", "trace")}
 HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody else
 OWN_FILES = [path for path in (ROOT / "engine").rglob("*.py") if path.parent != HOOK]

@@ -201,7 +201,9 @@ def test_what_an_attempt_said_is_read_back_as_it_was():
     read = EarlierAttempt.from_dict(
         {**told, "probes": [event["probe"] for event in events if event["event"] == "probe"]}
     )
-    assert read == earlier_attempt(probes, FakeWorker(528))
+    expected = earlier_attempt(probes, FakeWorker(528))
+    assert (read.device, read.probes, read.boundary) == (expected.device, expected.probes, None)
+    assert read.differences(expected.device, {**expected.environment, "host": read.environment["host"]}) == []
 
 
 FITS = {"batch_size": 1, "outcome": "fits", "purpose": "search"}
@@ -241,3 +243,11 @@ def test_what_is_malformed_is_refused_and_the_field_named(malformed):
     with pytest.raises(SpecError, match="resume: ") as refused:
         EarlierAttempt.from_dict(malformed)
     assert refused.value.field == "resume"
+
+
+def test_a_run_is_resumed_in_another_job_of_the_scheduler() -> None:
+    worker = FakeWorker(70)
+    before = {**worker.environment, "run_key": "a" * 32, "started_at": "2026-11-01T08:00:00+00:00", "slurm_job_id": "1"}
+    earlier = EarlierAttempt(worker.device, before, ())
+    assert earlier.differences(worker.device, {**worker.environment, "slurm_job_id": "2"}) == []
+    assert earlier.differences(worker.device, {**worker.environment, "host": "other"}) == ["the environment's host"]

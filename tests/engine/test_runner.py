@@ -258,3 +258,17 @@ def test_an_unknown_error_at_batch_1_fails_the_run_with_its_text():
 def test_a_process_that_was_ended_from_outside_says_nothing_of_a_size(status):
     with pytest.raises(WorkerFailed):
         run(FailingWorker(300, status))
+
+
+def test_a_result_names_its_run_as_its_first_events_do():
+    events = []
+    facts = {"run_key": "ab" * 16, "host": "node7", "started_at": "2026-11-23T08:00:00+00:00", "slurm_job_id": "4712"}
+    result = measure(RunSpec("bert-tiny"), events.append, worker=FakeWorker(20), started_as=facts, estimates=False)
+    (device,) = (event for event in events if event["event"] == "device")
+    assert facts.items() <= result.environment.items()
+    assert device["environment"] == result.environment
+    other = measure(RunSpec("bert-tiny"), worker=FakeWorker(20), estimates=False)
+    assert (
+        other.environment["run_key"]
+        != measure(RunSpec("bert-tiny"), worker=FakeWorker(20), estimates=False).environment["run_key"]
+    )

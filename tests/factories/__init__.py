@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
@@ -26,6 +27,7 @@ from engine.result import (
 )
 from engine.spec import RunSpec
 from engine.units import GIB, MIB
+from engine.validation.spec import ValidationSpec
 
 CAPACITY_BYTES = 8 * GIB
 
@@ -66,8 +68,34 @@ def make_run(device: Device | None = None, *, requested_by: User | None = None, 
     return services.run_create(spec=make_spec(**fields), place=place, requested_by=requested_by)
 
 
-def make_estimate(gpu: str = "a10", *, requested_by: User | None = None, **fields: Any) -> Run:
-    return services.estimate_create(spec=make_spec(**fields), gpu=gpu, requested_by=requested_by)
+def make_estimate(
+    gpu: str = "a10",
+    *,
+    requested_by: User | None = None,
+    what_to_change: str = "",
+    frontier: Sequence[int] = (),
+    **fields: Any,
+) -> Run:
+    return services.estimate_create(
+        spec=make_spec(**fields),
+        gpu=gpu,
+        requested_by=requested_by,
+        what_to_change=what_to_change,
+        frontier=frontier,
+    )
+
+
+def make_validation(device: Device | None = None, *, requested_by: User | None = None, **fields: Any) -> Run:
+    spec = ValidationSpec(**{"model": "bert-tiny", **fields})
+    return services.run_create(spec=spec, place=Placement(device=device or make_device()), requested_by=requested_by)
+
+
+def make_claimed_validation(device: Device | None = None, **fields: Any) -> Run:
+    """A running validation, with its token."""
+    run = make_validation(device, **fields)
+    claimed = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)
+    assert claimed is not None
+    return claimed
 
 
 def make_claimed_estimate(gpu: str = "a10", **fields: Any) -> Run:

@@ -40,7 +40,7 @@ def test_activations_are_advised_on_only_where_they_were_part_of_the_peak(phase,
 
 def test_what_is_in_use_or_not_offered_is_not_advised():
     assert "Gradient checkpointing" not in advice("forward", is_checkpointed=True)
-    assert advice("forward", "sgd", model="resnet")[1:] == ["A smaller image size"]
+    assert advice("forward", "sgd", model="retinanet-resnet50")[1:] == ["A smaller image size"]
 
 
 def test_a_higher_limit_is_advised_only_where_the_device_has_more():

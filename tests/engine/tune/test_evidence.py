@@ -261,6 +261,26 @@ def test_batches_of_different_lengths_are_said_to_be_so() -> None:
     assert "90 to 94 long" in (judged([reading([], marks=marks)]).caveat or "")
 
 
+def test_a_whole_run_has_seen_the_longest_batch_unless_it_judged_length_by_characters() -> None:
+    marks = marks_of(steps(40))
+    for length, mark in enumerate((mark for mark in marks if mark[1] == "forward"), 90):
+        mark[3] = [40, length]
+
+    def caveat(*, is_text: bool) -> str | None:
+        seen = {"data": [{"looked": 9, "is_trained": True, "is_text": is_text}], "is_evaluation_cut": False}
+        return judged([reading([], marks=marks, whole_run=seen)]).caveat
+
+    assert caveat(is_text=False) is None
+    assert "90 to 94 long, and a longer one takes more memory" in (caveat(is_text=True) or "")
+
+
+def test_the_steps_of_each_optimizer_are_counted_until_the_memory_was_read() -> None:
+    marks = marks_of(steps(40))
+    read = next(at for at, mark in enumerate(marks) if mark[1] == "memory_read")
+    marks[read:read] = [[5.0, "step", 8]] * 2
+    assert reading([], marks=marks).read_steps() == {7: MEMORY_STEPS, 8: 2}
+
+
 def test_an_optimizer_that_has_made_no_step_yet_is_said_to_be_there() -> None:
     assert judged([reading(steps(40))]).caveat is None
     caveat = judged([reading(steps(40), idle_optimizers=1)]).caveat

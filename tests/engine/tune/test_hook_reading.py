@@ -1,7 +1,11 @@
 """What the hook reads of a training's objects in its process."""
 
+import re
+from pathlib import Path
+
 import torch
 
+import engine
 from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers
 
 
@@ -24,3 +28,9 @@ def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
     first, second = (torch.optim.SGD(torch.nn.Linear(8, 8).parameters()) for _ in range(2))
     assert idle_optimizers(torch, {id(first), id(second), 1}, {id(first): 3}) == 1
+
+
+def test_the_table_of_what_runs_in_the_users_process_has_the_lines_of_each_file() -> None:
+    hook, table = Path(engine.__file__).parent / "tune" / "hook", Path(__file__).parents[3] / "docs" / "tune.md"
+    rows = dict(re.findall(r"^\| `(\w+\.py)` \| (\d+) \|", table.read_text(), re.MULTILINE))
+    assert rows == {path.name: str(len(path.read_text().splitlines())) for path in hook.glob("*.py")}

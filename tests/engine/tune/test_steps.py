@@ -71,3 +71,26 @@ def test_what_has_no_batch_size_is_refused(batch, make) -> None:
     watched_by(batch, "steps")
     with pytest.raises(TypeError, match="that was given a batch_size"):
         steps(make())
+
+
+class Arguments:
+    """As those of a Trainer of Hugging Face, which uploads each checkpoint where it is told to."""
+
+    def __init__(self) -> None:
+        self.per_device_train_batch_size, self.push_to_hub, self.auto_find_batch_size = 8, True, True
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        self.uploads = self.push_to_hub
+
+
+@pytest.mark.parametrize(("way", "size"), [("hf", 48), ("template", 8)])
+def test_a_trainer_uploads_nothing_and_has_its_batch_size_set_only_where_that_is_the_way(
+    batch, way: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = watched_by(batch, way)
+    monkeypatch.setattr(Arguments, "__post_init__", Arguments.__post_init__)  # restored after the test
+    batch.goes_to_arguments(batch.memorymark_watch.watched, SimpleNamespace(TrainingArguments=Arguments))
+    arguments = Arguments()
+    assert (arguments.uploads, arguments.per_device_train_batch_size) == (False, size)
+    assert bool(marks) == (way == "hf")

@@ -69,7 +69,7 @@ def test_wild_starts_go_on_to_the_most_pairs_and_claim_nothing() -> None:
     in_turns, found = compared(start_of(lambda _, number: 100.0 * 3 ** ((number * 7 % 5) - 2)))
     assert (found.is_measurable, found.rounds, found.speeds) == (False, MOST_PAIRS, {})
     assert "speed not measurable here now: 48 is between" in (found.reason or "")
-    assert in_turns.probes(found) == []
+    assert [len(probe.timed_step_seconds) for probe in in_turns.probes(found)] == [2 * MOST_PAIRS] * 2
 
 
 @pytest.mark.parametrize(

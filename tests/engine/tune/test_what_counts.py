@@ -1,6 +1,7 @@
 """What counts as a training's memory does not hang on how its script is written."""
 
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,14 @@ def peak_bytes(name: str, *arguments: str) -> int:
 
 def test_a_batch_counts_whether_a_worker_process_made_it_or_not() -> None:
     assert peak_bytes("workers.py", "0") == peak_bytes("workers.py", "2")
+
+
+def test_loader_workers_that_were_killed_leave_no_folder_of_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # a path that is short enough for a socket
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        peak_bytes("workers.py", "2")
+        assert [each.name for each in Path(folder).iterdir() if each.name.startswith(("pymp", "memorymark"))] == []
 
 
 def test_a_batch_counts_whether_gathered_sliced_or_made_once_and_the_data_set_never() -> None:

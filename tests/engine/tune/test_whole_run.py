@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from engine.tune.hook import memorymark_rows
 from engine.tune.hook.memorymark_rows import elements, largest_rows
 from engine.tune.launch import Watching, begin_command, start
 from engine.tune.reading import Memory, Reading, kept_each
@@ -18,7 +21,9 @@ from engine.tune.whole_run import describe_peak, describe_whole_run
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "whole_epoch.py"
 SEEN = {"data": [], "evaluation_batches": 0, "is_evaluation_cut": False, "checkpoints": 0, "short_batch": None}
-LOOKED = {"count": 5_000, "looked": 5_000, "seconds": 0.1, "largest": 512, "smallest": 8}
+SEEN |= {"optimizers": 1, "least_steps": 5}
+LOOKED = {"count": 5_000, "looked": 5_000, "seconds": 0.1, "largest": 512, "smallest": 8, "is_trained": True}
+LOOKED |= {"is_text": False, "leading": 3, "leading_given": 3}
 
 
 class Rows:
@@ -65,10 +70,14 @@ def test_the_largest_rows_come_first_and_later_starts_are_given_the_same(tmp_pat
     assert later.read == 0
 
 
-def test_a_data_set_that_takes_too_long_is_sampled_over_its_whole_length(tmp_path: Path) -> None:
-    rows = Rows([1] * 200_000 + [7] * 200_000)
-    found = look(rows, tmp_path, seconds=0.05)
-    assert 0 < found["looked"] < 400_000
+def test_a_data_set_that_takes_too_long_is_sampled_over_its_whole_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows([1] * 20_000 + [7] * 20_000)
+    clock = SimpleNamespace(monotonic=lambda: rows.read / 1_000)  # each row takes a millisecond
+    monkeypatch.setattr(memorymark_rows, "time", clock)
+    found = look(rows, tmp_path, seconds=4.0)
+    assert 4_000 < found["looked"] < 6_000
     assert found["largest"] == 7
 
 
@@ -79,7 +88,8 @@ def test_a_data_set_that_cannot_be_read_is_a_problem_that_is_said(tmp_path: Path
 
 def test_what_was_not_seen_is_said() -> None:
     text = describe_whole_run(SEEN)
-    assert "no DataLoader was seen" in text
+    assert "came from no DataLoader, so it was not looked through" in text
+    assert "those of the 5 steps that were watched" in text
     assert "no evaluation was seen" in text
     assert "no checkpoint was saved" in text
 
@@ -92,6 +102,65 @@ def test_a_sampled_data_set_and_one_of_equal_rows_are_told_from_one_looked_throu
     assert "900 of 5,000 rows looked through" in said(looked=900)
     assert "the same size" in said(smallest=512)
     assert "was not looked through (its rows come" in said(problem="its rows come one after the other")
+
+
+def said_of(**changes: object) -> str:
+    return describe_whole_run(SEEN | {"data": [LOOKED | changes]})
+
+
+def test_a_data_set_that_is_made_anew_for_each_epoch_is_said_once() -> None:
+    assert describe_whole_run(SEEN | {"data": [LOOKED, LOOKED]}).count("all 5,000 rows") == 1
+
+
+def test_rows_of_an_evaluation_are_not_called_trained() -> None:
+    assert "and the largest were trained" in said_of()
+    text = said_of(is_trained=False)
+    assert "and the largest were used, without training" in text
+    assert "what was trained came from no DataLoader" in text
+
+
+def test_a_batch_that_is_too_small_for_all_of_the_largest_rows_says_how_many_were_trained() -> None:
+    assert "2 of the 3 that are the largest in one of their parts were trained" in said_of(leading_given=2)
+
+
+def test_the_optimizers_are_counted_where_there_are_several() -> None:
+    assert "optimizers" not in describe_whole_run(SEEN)
+    assert "each of its 2 optimizers made at least 5 steps" in describe_whole_run(SEEN | {"optimizers": 2})
+
+
+def test_what_the_length_of_texts_was_judged_by_is_said() -> None:
+    assert "judged" not in said_of()
+    assert "8 to 512 characters, their length was judged by characters, not by tokens" in said_of(is_text=True)
+    assert "the 900 longest were put in order by what the collate function makes" in said_of(collated=900)
+    assert "all were put in order by what the collate function makes" in said_of(collated=5_000)
+
+
+def tokens_of(rows: list[tuple[str, int]]) -> list[list[int]]:
+    return [[1] * len(text.split()) for text, _ in rows]
+
+
+class Sentences(list):
+    """Rows of a text and a label."""
+
+
+def test_texts_are_ordered_by_the_tokens_that_the_collate_function_makes_of_them(tmp_path: Path) -> None:
+    import torch
+
+    data = Sentences([("a " * 10, 0), ("incomprehensible " * 3, 0), ("b " * 12, 0)])
+    path = str(tmp_path / "rows.json")
+    found = largest_rows(torch, data, path, 20.0, collate=tokens_of)
+    assert (found["rows"], found["is_text"], found["collated"]) == ([2, 0, 1], False, 3)
+
+
+@pytest.mark.parametrize("collate", [list, lambda _: 1 / 0])
+def test_texts_that_stay_texts_or_cannot_be_collated_alone_are_judged_by_characters(
+    collate: Callable, tmp_path: Path
+) -> None:
+    import torch
+
+    data = Sentences([("a " * 10, 0), ("incomprehensible " * 3, 0), ("b " * 12, 0)])
+    found = largest_rows(torch, data, str(tmp_path / "rows.json"), 20.0, collate=collate)
+    assert (found["rows"], found["is_text"]) == ([1, 2, 0], True)
 
 
 def test_the_peak_is_named_by_its_part_of_the_training() -> None:

@@ -16,7 +16,7 @@ SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "unusual_loops.py"
 
 sys.path.append(str(ROOT / "engine" / "tune" / "hook"))  # as in a process that is watched
 
-from memorymark_epoch import rows_of_a_batch, same_as  # noqa: E402
+from memorymark_epoch import is_for_largest, rows_of_a_batch, same_as  # noqa: E402
 from memorymark_rows import largest_rows  # noqa: E402
 
 
@@ -54,6 +54,13 @@ def test_only_a_batch_sampler_of_torch_says_how_many_rows_a_batch_has() -> None:
     assert rows_of_a_batch(torch, Shard.batch_sampler) == 8
     assert rows_of_a_batch(torch, Shard()) == 4
     assert rows_of_a_batch(torch, Tokens()) is None
+
+
+@pytest.mark.parametrize("period", range(1, 9))
+def test_no_place_in_a_scripts_own_cycle_of_batches_is_left_without_the_largest_rows(period: int) -> None:
+    """As one of accumulated batches, or the one of five after which a second optimizer steps."""
+    assert {number % period for number in range(5 * period) if is_for_largest(number)} == set(range(period))
+    assert not all(is_for_largest(number) for number in range(5))
 
 
 def run(case: str, tmp_path: Path, starts: int = 1) -> list[Reading]:
@@ -102,6 +109,25 @@ def test_the_widest_and_the_highest_picture_come_first_though_others_have_more_p
     pictures = [torch.zeros(3, *size) for size in [(20, 20), (20, 20), (10, 38), (20, 20), (38, 10)]]
     rows = largest_rows(torch, pictures, str(tmp_path / "rows.json"), 20.0)["rows"]
     assert set(rows[:3]) == {0, 2, 4}
+
+
+def test_the_row_of_most_elements_comes_before_that_of_the_largest_first_part(tmp_path: Path) -> None:
+    import torch
+
+    rows = Rows([([1] * 9, [1]), ([1], [1] * 30), ([1] * 2, [1] * 20)])
+    found = largest_rows(torch, rows, str(tmp_path / "rows.json"), 20.0)
+    assert (found["rows"], found["leading"]) == ([1, 0, 2], 2)
+
+
+@pytest.mark.slow
+def test_a_batch_of_one_row_is_each_of_the_largest_in_turn(tmp_path: Path) -> None:
+    command = (sys.executable, str(SCRIPT.with_name("heavy_tail.py")), "{batch_size}", "{out}", "two_parts")
+    begin = partial(begin_command, TuneSpec(command, device="cpu"))
+    watching = Watching(5, timed_steps=0, whole_run=True, rows_folder=str(tmp_path))
+    (reading,), _ = start(begin, 1, watching, seconds=300)
+    assert reading.whole_run is not None
+    data = reading.whole_run["data"][0]
+    assert data["leading_given"] == data["leading"] > 1
 
 
 def test_rows_of_another_size_each_time_have_no_largest(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 from engine.errors import DeviceUnavailable, EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.predict import Replays
-from engine.result import DeviceFacts, Outcome
+from engine.result import DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
 from engine.units import MIB
 from engine.worker import handle
-from engine.worker.handle import WorkerHandle
+from engine.worker.handle import WorkerHandle, allocator_variable
 
 pytestmark = pytest.mark.slow
 SPEC = RunSpec("bert-tiny", device="cpu", sequence_length=32, memory_limit_bytes=100 * MIB)
@@ -236,3 +236,30 @@ def test_a_trace_that_takes_too_long_is_ended_and_the_worker_serves_on(session):
     with pytest.raises(TimeIsUp):
         session.trace(0.05)
     assert probe(session, 2).fits
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "expandable_segments:True"),
+        ({"PYTORCH_ALLOC_CONF": "max_split_size_mb:64"}, "max_split_size_mb:64,expandable_segments:True"),
+        ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "max_split_size_mb:64,expandable_segments:True"),
+    ],
+)
+def test_expandable_segments_are_added_to_what_the_allocator_is_told_already(monkeypatch, given, expected):
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert allocator_variable(RunSpec("bert", expandable_segments=True)) == {"PYTORCH_ALLOC_CONF": expected}
+    assert allocator_variable(RunSpec("bert")) == {}
+
+
+def test_each_size_of_a_compiled_model_has_a_process_of_its_own(monkeypatch):
+    closed = []
+    with WorkerHandle(RunSpec("bert-tiny", device="cpu", torch_compile=True)) as worker:
+        monkeypatch.setattr(worker, "open", lambda: None)
+        monkeypatch.setattr(worker, "close", lambda: closed.append(setattr(worker, "_session_probes", 0)))
+        monkeypatch.setattr(worker, "_ask", lambda *_: {"probe": Probe(2, Outcome.FITS).to_dict()})
+        assert [probe(worker, 2).fresh_process for _ in range(3)] == [True, True, True]
+    assert len(closed) == 2
