@@ -163,10 +163,9 @@ class Untimed:
 class WarmEngine:
     """Runs of one model, all from one worker process: torch is imported once, and each session is forked from it."""
 
-    def __init__(self, cards: Cards, model: str = "bert-tiny", **environment: str) -> None:
+    def __init__(self, cards: Cards, model: str = "bert-tiny", **settings: object) -> None:
         self.cards, self.model = cards, model
-        cards.environment.update(environment)
-        self.worker = WorkerHandle(RunSpec(model, device="cuda"))
+        self.worker = WorkerHandle(RunSpec(**{"model": model, "device": "cuda", **settings}))
         with cards.in_force():
             self.worker.open()
 

@@ -10,14 +10,15 @@ import pytest
 
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.gpus import find
-from engine.estimate.predict import estimate_at
-from engine.spec import RunSpec
+from engine.estimate.predict import Replays, estimate_at
+from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from engine.units import GIB, MIB
 from engine.worker.handle import WorkerHandle
 from tests.cuda_stand_in.cards import Cards
 
 ALLOCATED, RESERVED = 0.01, 0.02
 """How far an estimate may be from the real allocator's peaks."""
+LARGE_PAGE_BYTES = 20 * MIB
 CARD = find("a100-40gb")  # whose processors and workspaces the made-up card has
 TRANSFORMERS = {"bert": 32, "gpt2": 16, "bert-tiny": 256, "distilbert": 64, "vit_b_16": 32}
 CASES = [
@@ -58,9 +59,37 @@ def workers(built, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "precision", "has_checkpointing"), CASES)
 def test_an_estimate_is_what_the_real_allocator_gives(workers, record_property, model, precision, has_checkpointing):
-    size = TRANSFORMERS[model]
-    spec = RunSpec(model, device="cuda:0", precision=precision, gradient_checkpointing=has_checkpointing)
-    worker = workers(spec)
+    settings = {"precision": precision, "gradient_checkpointing": has_checkpointing}
+    hold_to_the_real_allocator(workers, record_property, RunSpec(model, device="cuda:0", **settings))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"accumulation_steps": 4, "clip_grad_norm": True},
+        {"ema": True, "optimizer": "sgd"},
+        {"frozen_blocks": 1},
+        {"frozen_blocks": 2, "precision": "bf16"},
+        {"attention": "eager"},
+    ],
+    ids=str,
+)
+def test_the_settings_of_a_training_are_estimated_as_the_real_allocator_holds_them(workers, record_property, given):
+    hold_to_the_real_allocator(workers, record_property, RunSpec("bert-tiny", device="cuda:0", **given))
+
+
+def describe(spec: RunSpec) -> list[object]:
+    changed = [
+        SETTINGS[name].describe(getattr(spec, name))
+        for name in TRAINING_SETTINGS[1:]
+        if getattr(spec, name) != DEFAULTS[name]
+    ]
+    return [spec.precision, *changed]
+
+
+def hold_to_the_real_allocator(workers, record_property, spec: RunSpec) -> None:
+    size, worker = TRANSFORMERS[spec.model], workers(spec)
     traced = BatchModel.from_dict(worker.trace(300))
     said = estimate_at(traced, CARD, size)
     real = worker.probe(size, steps=3, with_kinds=False, seconds=300)
@@ -68,7 +97,7 @@ def test_an_estimate_is_what_the_real_allocator_gives(workers, record_property, 
         said.peak_allocated_bytes / real.peak_allocated_bytes - 1,
         said.peak_reserved_bytes / real.peak_reserved_bytes - 1,
     ]
-    row = f"{model} b{size} {precision}{' checkpointing' if has_checkpointing else ''}: "
+    row = f"{spec.model} b{size} {', '.join(map(str, describe(spec)))}: "
     row += f"allocated {real.peak_allocated_bytes / MIB:.0f} MiB {off[0]:+.2%}, "
     row += f"reserved {real.peak_reserved_bytes / MIB:.0f} MiB {off[1]:+.2%}"
     record_property("estimate", row)
@@ -76,6 +105,19 @@ def test_an_estimate_is_what_the_real_allocator_gives(workers, record_property, 
     assert traced.method == "fake_cuda"
     assert abs(off[0]) <= ALLOCATED, row
     assert abs(off[1]) <= RESERVED, row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_estimate_with_expandable_segments_is_at_most_a_page_above_the_real_allocator(cards, precision):
+    cards.set(memory=80 * GIB)
+    spec = RunSpec("bert-tiny", device="cuda:0", precision=precision, expandable_segments=True)
+    with cards.in_force(), WorkerHandle(spec) as worker:
+        replays = Replays(BatchModel.from_dict(worker.trace(300)), spec.expandable_segments)
+        real = worker.probe(256, steps=3, with_kinds=False, seconds=300)
+    said = estimate_at(replays.model, CARD, 256, replays=replays)
+    assert said.peak_allocated_bytes == pytest.approx(real.peak_allocated_bytes, rel=ALLOCATED)
+    assert 0 <= said.peak_reserved_bytes - real.peak_reserved_bytes <= LARGE_PAGE_BYTES
 
 
 @pytest.mark.parametrize("count", [0, 2], ids=["no card", "two cards"])

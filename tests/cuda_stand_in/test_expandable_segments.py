@@ -19,13 +19,13 @@ OUT_OF_MEMORY = 2
 def growing(built: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmEngine]:
     """An engine whose allocator uses expandable segments."""
     cards = Cards(tmp_path_factory.mktemp("growing") / "cards", built)
-    engine = WarmEngine(cards, PYTORCH_ALLOC_CONF="expandable_segments:True")
+    engine = WarmEngine(cards, expandable_segments=True)
     yield engine
     engine.stop()
 
 
 def test_a_run_with_expandable_segments_is_certified(growing: WarmEngine) -> None:
-    result = growing.measure(CARD, **SHORT)
+    result = growing.measure(CARD, expandable_segments=True, **SHORT)
     assert result.boundary.certified
     assert result.environment["allocator_settings"] == "expandable_segments:True"
     assert max(p.peak_reserved_bytes + p.beside_bytes for p in result.probes if p.fits) <= 4 * GIB

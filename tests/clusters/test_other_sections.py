@@ -1,0 +1,60 @@
+"""The manifest and the notebook cells of docs/clusters.md, and the output of `fit` that it shows."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine.cli.cluster_request import request_lines
+from engine.cli.fit import _parser
+from engine.report.address import ADDRESS_VARIABLE, TOKEN_VARIABLE
+from engine.report.files import FOLDER_VARIABLE
+from tests.clusters.document import blocks, section
+from tests.engine.cli.test_fit_command import A100
+from tests.engine.fake_worker import FakeWorker
+
+
+def test_the_manifest_is_a_job_that_requests_one_card_and_keeps_its_result():
+    yaml = pytest.importorskip("yaml")
+    ((kind, text),) = blocks("Kubernetes")
+    job = yaml.safe_load(text)
+    assert (kind, job["apiVersion"], job["kind"]) == ("yaml", "batch/v1", "Job")
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["restartPolicy"] == "Never"
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert container["command"][-1].startswith(container["volumeMounts"][0]["mountPath"])
+    given = {each["name"]: each for each in container["env"]}
+    assert given.keys() == {ADDRESS_VARIABLE, TOKEN_VARIABLE, FOLDER_VARIABLE}
+    assert "secretKeyRef" in given[TOKEN_VARIABLE]["valueFrom"]
+    assert given[FOLDER_VARIABLE]["value"].startswith(container["volumeMounts"][0]["mountPath"])
+    assert "Not run on a cluster here" in section("Kubernetes")
+
+
+def test_the_request_for_kubernetes_is_a_part_of_such_a_pod():
+    yaml = pytest.importorskip("yaml")
+    ((_, text),) = blocks("Kubernetes")
+    pod = yaml.safe_load(text)["spec"]["template"]["spec"]
+    made = yaml.safe_load("\n".join(request_lines(A100, "k8s")))["spec"]
+    assert made["nodeSelector"] == pod["nodeSelector"]
+    assert made["containers"][0]["resources"]["limits"] == pod["containers"][0]["resources"]["limits"]
+
+
+def test_the_cells_of_the_notebook_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "measure", partial(engine.measure, worker=FakeWorker(60), estimates=False))
+    names: dict[str, object] = {}
+    for kind, cell in blocks("A notebook"):
+        assert kind == "python"
+        exec(compile(cell, "a cell", "exec"), names)
+    assert json.loads((tmp_path / "bert-tiny.json").read_text())["boundary"]["largest_batch_size"] == 60
+
+
+def test_the_options_that_the_page_names_exist():
+    known = {option for action in _parser()._actions for option in action.option_strings}
+    assert {"--gpu", "--as", "--result", "--gpu-type-names"} <= known
