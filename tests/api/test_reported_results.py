@@ -1,0 +1,142 @@
+"""A result document of another machine becomes a finished run, once, whatever is sent again or at the same time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from analysis.models import AuditEntry, Device, Measurement, Run
+from tests.factories import make_device, make_user
+from tests.factories.reports import HOST, STARTED_AT, SendingClient, digest_of, make_document, make_run_key
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sender(alice: User) -> SendingClient:
+    return SendingClient(alice)
+
+
+def changed(document: bytes, **members: Any) -> bytes:
+    content = json.loads(document)
+    content["result"] |= members
+    return json.dumps(content).encode()
+
+
+def test_a_document_becomes_a_finished_run_with_its_figures_probes_and_origin(sender, alice):
+    document = make_document(run_key := make_run_key())
+    answer = sender.send_result(document)
+    assert answer.status_code == 201, answer.content
+    run = Run.objects.get()
+    assert answer.json() == {"id": run.pk, "url": f"http://testserver/runs/{run.pk}/", "sha256": digest_of(document)}
+    assert (run.state, run.kind, run.model, run.exit_status) == ("finished", "measurement", "bert-tiny", 0)
+    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (8, 8, True)
+    assert (run.reported_from, run.requested_by, run.is_trusted) == (HOST, alice, False)
+    assert (run.report.run_key, run.report.token) == (run_key, sender.token)
+    assert run.report.started_at.isoformat() == STARTED_AT
+    assert list(Measurement.objects.of(run).values_list("batch_size", flat=True)) == [4, 8, 9, 8]
+    assert run.attempts.get().environment["environment"]["host"] == HOST
+
+
+def test_the_duration_is_the_document_s_and_the_moments_are_this_server_s(sender):
+    sender.send_result(make_document())
+    run = Run.objects.get()
+    assert (run.finished_at - run.started_at).total_seconds() == pytest.approx(120.0)
+    assert run.finished_at >= run.created_at
+
+
+def test_a_document_that_is_sent_again_is_the_same_run(sender):
+    document = make_document()
+    first, again = sender.send_result(document), sender.send_result(document)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json()
+    assert Run.objects.count() == 1
+
+
+def test_another_document_of_the_same_run_is_a_conflict_that_names_both_digests(sender):
+    document = make_document(make_run_key())
+    sender.send_result(document)
+    other = changed(document, timings={"total_seconds": 121.0})
+    answer = sender.send_result(other)
+    assert answer.status_code == 409
+    assert digest_of(document) in answer.json()["detail"]
+    assert digest_of(other) in answer.json()["detail"]
+
+
+def test_a_body_that_changed_on_its_way_is_refused(sender):
+    answer = sender.send_result(make_document(), **{"Idempotency-Key": "0" * 64})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_key")
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"environment": {}}, "environment.run_key"),
+        ({"environment": {"run_key": "0" * 32, "host": "", "started_at": STARTED_AT}}, "environment.host"),
+        (
+            {"environment": {"run_key": "0" * 32, "host": "a", "started_at": "2026-11-20T10:00:00"}},
+            "environment.started_at",
+        ),
+        ({"spec": {"model": "no-such-model"}}, "model"),
+        ({"device": None}, "device"),
+        ({"probes": [{"batch_size": "8"}]}, "probes[0]"),
+        ({"timings": {"total_seconds": -1.0}}, "timings.total_seconds"),
+    ],
+)
+def test_a_malformed_document_is_refused_by_the_name_of_its_field(sender, members, field):
+    answer = sender.send_result(changed(make_document(), **members))
+    assert answer.status_code == 400, answer.content
+    assert [error["pointer"] for error in answer.json()["errors"]] == [f"/{field}"]
+    assert not Run.all_runs.exists()
+
+
+def test_a_document_that_claims_more_than_its_probes_show_is_refused_with_both_values_and_stores_nothing(sender):
+    document = json.loads(make_document())
+    document["result"]["boundary"] |= {"largest_batch_size": 9, "refused_batch_size": 10}
+    answer = sender.send_result(json.dumps(document).encode())
+    assert answer.status_code == 422
+    error = next(each for each in answer.json()["errors"] if each["field"] == "boundary.largest_batch_size")
+    assert (error["pointer"], error["claimed"], error["recomputed"]) == ("/boundary/largest_batch_size", 9, 8)
+    assert not Run.all_runs.exists()
+    assert AuditEntry.objects.get(action="run.report_refuse").after["host"] == HOST
+
+
+def test_a_probe_that_no_column_can_hold_is_refused(sender):
+    document = json.loads(make_document())
+    document["result"]["probes"][2]["steps"] = -1
+    answer = sender.send_result(json.dumps(document).encode())
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/probes/2/steps"]
+    assert not Run.all_runs.exists()
+
+
+def test_a_reported_device_is_no_device_of_this_portal_even_where_it_has_the_same_name(sender):
+    own = make_device(HOST)
+    sender.send_result(make_document())
+    run = Run.objects.get()
+    assert list(Device.objects.all()) == [own]
+    assert run.device != own
+    assert (run.device.is_reported, run.device.host.name, run.device.enabled) == (True, HOST, False)
+
+
+def test_a_run_key_of_another_person_is_not_found(sender):
+    sender.send_result(make_document(run_key := make_run_key()))
+    other = SendingClient(make_user("bob"))
+    answer = other.send_result(changed(make_document(run_key), timings={"total_seconds": 130.0}))
+    assert answer.status_code == 404
+    assert "alice" not in answer.content.decode()
+
+
+def test_a_body_above_the_limit_is_refused_before_it_is_read(sender, settings):
+    settings.REPORTED_RESULT_MAX_BYTES = 1000
+    assert sender.send_result(make_document()).status_code == 413
+
+
+def test_who_reported_what_is_in_the_audit_log(sender, alice):
+    sender.send_result(make_document())
+    entries = AuditEntry.objects.filter(action__startswith="run.report").order_by("pk")
+    assert [(entry.action, entry.actor) for entry in entries] == [("run.report", alice), ("run.report_result", alice)]
