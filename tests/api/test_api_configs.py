@@ -1,0 +1,123 @@
+"""A config.json by API: measured, estimated, listed, compared, cloned; a hostile one is refused with its field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import MatrixCell, Run, State
+from analysis.runs import services
+from analysis.workers.supervisor import supervise
+from tests.engine.catalog.hostile_configs import LLAMA, REFUSED
+from tests.factories import make_claimed_run, make_device, make_result
+from tests.fake_engine import FAKE_ENGINE
+from tests.workers.test_supervisor import QUICK
+
+pytestmark = pytest.mark.django_db
+GIVEN = {"config": LLAMA, "task": "text-generation"}
+
+
+def start(client: Client, body: Any, path: str = "/api/v1/runs/") -> Any:
+    return client.post(path, body, "application/json")
+
+
+def finished(**changes: Any) -> Run:
+    given = {**LLAMA, **changes}
+    device = make_device(device=f"cuda:{Run.objects.count()}", kind="cuda", compute_capability="8.0")
+    run = make_claimed_run(device, model="config", config=json.dumps(given), task="text-generation")
+    supervise(run, command=[*FAKE_ENGINE, "ok"], timeouts=QUICK)
+    run.refresh_from_db()
+    assert run.state == State.FINISHED, run.error_message
+    return run
+
+
+def test_a_config_stands_in_place_of_a_model_in_measurements_estimates_and_validations(alice_client: Client) -> None:
+    make_device()
+    bodies = {"/api/v1/runs/": {"device": "cpu"}, "/api/v1/estimates/": {"gpu": "a10"}, "/api/v1/validations/": {}}
+    for path, others in bodies.items():
+        response = start(
+            alice_client, {**GIVEN, **({"device": "cpu"} if "estimates" not in path else {}), **others}, path
+        )
+        assert response.status_code == 202, response.content
+        assert response.json()["model"].startswith("config-")
+    assert len(set(Run.objects.values_list("model", flat=True))) == 1
+    assert json.loads(Run.objects.first().spec["config"])["model_type"] == "llama"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["huge layers", "NaN", "lists 10,000 deep", "negative width", "layers as text", "auto_map", "1 MB", "a path"],
+)
+def test_a_hostile_config_is_refused_and_no_run_is_stored(alice_client: Client, name: str) -> None:
+    make_device()
+    text, _ = REFUSED[name]
+    as_text = start(alice_client, {"config": text, "task": "text-generation", "device": "cpu"})
+    as_object = start(alice_client, f'{{"config": {text}, "task": "text-generation", "device": "cpu"}}')
+    assert as_text.status_code in (400, 413), as_text.content
+    assert as_object.status_code in (400, 413), as_object.content
+    if as_text.status_code == 400:
+        assert [error["pointer"] for error in as_text.json()["errors"]] == ["/config"]
+    assert not Run.objects.exists()
+
+
+def test_what_a_config_needs_is_named(alice_client: Client) -> None:
+    make_device()
+    for body, field in (
+        ({"config": LLAMA}, "task"),
+        ({"model": "config"}, "config"),
+        ({**GIVEN, "model": "gpt2"}, "model"),
+    ):
+        response = start(alice_client, {**body, "device": "cpu"})
+        assert response.status_code == 400
+        assert response.json()["errors"][0]["pointer"] == f"/{field}"
+
+
+def test_two_configs_are_told_apart_and_pages_name_them(alice_client: Client) -> None:
+    first, second = finished(), finished(num_hidden_layers=3)
+    assert first.model != second.model
+    assert finished().model == first.model
+    assert not MatrixCell.objects.exists()
+    short = f"config {first.model[7:13]}"
+    for address in (
+        f"/runs/{first.pk}/",
+        "/",
+        "/runs/",
+        f"/runs/?model={first.model}",
+        f"/compare/?ids={first.pk},{second.pk}",
+    ):
+        response = alice_client.get(address, headers={"accept": "text/html"})
+        assert response.status_code == 200, address
+        assert short in response.content.decode(), address
+    for address in (
+        "/matrix/",
+        "/trend/",
+        "/fleet/",
+        "/runs/export.csv",
+    ):
+        assert alice_client.get(address).status_code == 200, address
+    assert start(alice_client, {"ids": [first.pk, second.pk]}, "/api/v1/compare/").status_code == 200
+    text = alice_client.get(f"/runs/{first.pk}/").content.decode()
+    assert "llama-like" in text
+    assert "128 tokens" in text
+
+
+def test_a_run_of_a_config_is_cloned_and_repeated_with_it(alice_client: Client) -> None:
+    run = finished()
+    for path, body in ((f"/api/v1/runs/{run.pk}/clone/", {"precision": "bf16"}), (f"/api/v1/runs/{run.pk}/retry/", {})):
+        assert start(alice_client, body, path).status_code in (201, 202), path
+        assert Run.objects.latest("pk").spec["config"] == run.spec["config"]
+
+
+def test_a_finished_run_names_the_parameters_that_the_engine_counted(alice_client: Client) -> None:
+    run = make_claimed_run(make_device(), model="config", config=json.dumps(LLAMA), task="text-generation")
+    counted = {**run.spec, "config_parameters": 202_048}
+    services.run_finish(run_id=run.pk, token=run.token, result={**make_result().to_dict(), "spec": counted})
+    run.refresh_from_db()
+    assert run.spec == counted
+    assert "llama-like 0.202 M" in alice_client.get("/runs/").content.decode()
+    changed = {"model": "config", "config": {**LLAMA, "num_hidden_layers": 3}}
+    assert start(alice_client, changed, f"/api/v1/runs/{run.pk}/clone/").status_code == 202
+    assert Run.objects.latest("pk").spec["config_parameters"] is None

@@ -1,0 +1,32 @@
+"""`check` finds its baseline in a real portal: one run, or the newest of the same workload on the same card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.accounts.tokens import token_create
+from engine.cli.check import main
+from tests.factories import make_user
+from tests.factories.results import finished, result
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_newest_run_of_the_same_workload_is_the_baseline(
+    live_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, secret = token_create(owner=make_user("carol"), name="ci", may_write=False, expires_at=None)
+    finished(result(20))
+    newest = finished(result(16))
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(result(10).to_dict()))
+    portal = str(live_server.url)
+    assert main([str(path), "--baseline", portal]) == 2
+    assert "is MEMORYMARK_TOKEN set" in capsys.readouterr().err
+    monkeypatch.setenv("MEMORYMARK_TOKEN", secret)
+    for address in (portal, f"{portal}/api/v1/runs/{newest.pk}/", f"{portal}/api/v1/runs/{newest.pk}/result/"):
+        assert main([str(path), "--baseline", address]) == 7
+        assert "[FAIL] largest batch size: 10; baseline or demand: 16 (-37.5%)" in capsys.readouterr().out
