@@ -25,6 +25,7 @@ BODIES: list[dict[str, Any]] = [
     {"model": "vit_b_16", "image_size": 240},
     {"model": "vit_b_16", "image_size": 241},
     {"model": "resnet", "gradient_checkpointing": True},
+    {"model": "retinanet-resnet50", "gradient_checkpointing": True},
     {"model": "resnet18", "pretrained": True},
     {"model": "gpt2", "optimizer": "adam"},
     {"model": "gpt2", "device": "tpu"},
@@ -80,7 +81,8 @@ def test_every_model_says_which_settings_it_takes(alice_client: Client) -> None:
     of = {model["id"]: model for model in answer}
     assert list(of) == list(WORKLOADS)
     assert "sequence_length" in of["bert"]["settings"]
-    assert "gradient_checkpointing" not in of["resnet"]["settings"]
+    assert "gradient_checkpointing" in of["resnet"]["settings"]
+    assert "gradient_checkpointing" not in of["retinanet-resnet50"]["settings"]
     assert of["vit_b_16"]["input"] == {"minimum": 32, "maximum": 1024, "default": 224, "multipleOf": 16}
 
 

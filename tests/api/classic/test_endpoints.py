@@ -14,7 +14,7 @@ from analysis.api.classic import views as classic
 from analysis.models import Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS
-from engine.spec import PRECISIONS
+from engine.training_spec import PRECISIONS
 from tests.factories import make_card, make_device, make_result
 
 NOT_OFFERED = f"precision: 'fp8' is not offered; one of {', '.join(PRECISIONS)}"
@@ -139,7 +139,7 @@ def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, 
 @pytest.mark.parametrize(("threads", "places"), [(None, 4), (16, 4), (8, 4), (3, 1), (2, 1), (1, 0)])
 def test_half_of_the_servers_threads_never_wait(settings, threads, places):
     settings.WEB_THREADS = threads
-    assert waiting.WaitingSlots.places() == places
+    assert waiting.slots.places() == places
 
 
 @pytest.mark.parametrize(
