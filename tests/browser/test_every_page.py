@@ -51,6 +51,7 @@ def addresses(transactional_db: None) -> dict[str, str]:
     return {
         **{"start": "/", "history": "/runs/", "estimates": "/estimates/", "matrix": "/matrix/", "fleet": "/fleet/"},
         **{"no match": "/runs/?model=gpt2", "account": "/account/", "password": "/account/password/"},
+        "notifications": "/account/notifications/",
         **{"choice of runs": "/compare/", "help": "/help/", "a document": "/help/measuring/", "devices": "/devices/"},
         **{f"result, {part}": f"{measured[0].get_absolute_url()}#{part}" for part in PARTS},
         "compare": "/compare/?" + "&".join(f"ids={run.pk}" for run in measured),

@@ -18,7 +18,7 @@ def test_the_form_shows_the_input_size_that_the_model_takes(window: Visitor) -> 
     expect(window.page.get_by_label("Sequence length")).to_be_visible()
     window.page.get_by_label("Model", exact=True).select_option("resnet")
     expect(window.page.get_by_label("Sequence length")).to_be_hidden()
-    expect(window.page.get_by_label("Image size")).to_be_visible()
+    expect(window.page.get_by_label("Image size", exact=True)).to_be_visible()
 
 
 def test_the_limit_of_the_rehearsal_is_not_taken_into_an_estimate(window: Visitor) -> None:

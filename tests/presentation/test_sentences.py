@@ -225,6 +225,12 @@ def test_a_smaller_size_is_pasted_with_accumulation() -> None:
     assert paste_note(result) == "3 x 8 = 24 samples make one optimizer step; today it is 20."
 
 
+def test_the_global_batch_of_today_counts_all_micro_batches() -> None:
+    result = stored(spec=make_spec(current_batch_size=4, accumulation_steps=4))
+    assert "per_device_train_batch_size=8,\n    gradient_accumulation_steps=2," in (paste(result) or "")
+    assert paste_note(result) == "2 x 8 = 16 samples make one optimizer step, as today."
+
+
 @pytest.mark.parametrize(
     ("fields", "line"),
     [

@@ -65,9 +65,9 @@ def test_only_settings_that_differ_differ() -> None:
 
 def test_a_setting_this_version_does_not_know_is_compared_as_well() -> None:
     later = subject(2)
-    later.run.spec["attention"] = "flash"
-    row = next(row for row in setting_rows([subject(1), later]) if row.name == "Attention")
-    assert row.values == ("default", "flash")
+    later.run.spec["sparsity"] = "half"
+    row = next(row for row in setting_rows([subject(1), later]) if row.name == "Sparsity")
+    assert row.values == ("default", "half")
 
 
 def test_what_was_not_recorded_is_no_difference() -> None:
@@ -79,3 +79,12 @@ def test_a_change_names_both_sides_the_weighty_ones_first() -> None:
     before = environment_facts(CARD, {**ENVIRONMENT, "python": "3.11"})
     after = environment_facts(replace(CARD, driver="590.1"), {**ENVIRONMENT, "python": "3.12"})
     assert changed(before, after) == [("Driver", "580.65", "590.1"), ("python", "3.11", "3.12")]
+
+
+def test_what_is_new_with_each_run_is_no_difference() -> None:
+    first, second = (
+        environment_facts(CARD, {"torch": "2.13.0", "run_key": key * 32, "slurm_job_id": key, "slurm_partition": "gpu"})
+        for key in "ab"
+    )
+    assert changed(first, second) == []
+    assert first["slurm partition"] == "gpu"

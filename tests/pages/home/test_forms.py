@@ -100,7 +100,7 @@ def test_the_field_is_not_named_twice() -> None:
 
 
 def test_a_setting_that_the_model_lacks_is_refused() -> None:
-    form = submitted(make_device(), model="resnet", gradient_checkpointing="on")
+    form = submitted(make_device(), model="retinanet-resnet50", gradient_checkpointing="on")
     assert "has no gradient checkpointing" in form.errors["gradient_checkpointing"][0]
 
 

@@ -100,7 +100,7 @@ def test_the_totals_never_count_fewer_runs_than_the_table_beside_them_shows(alic
     for count in (1, 2):
         make_estimate()
         text = words(text_of(alice_client))
-        assert f"Runs {count} stored, including estimates" in text
+        assert f"Runs {count} stored, including estimates and validations" in text
 
 
 def test_a_measured_saving_of_nothing_is_zero_and_not_unknown(alice_client: Client) -> None:

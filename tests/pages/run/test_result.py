@@ -99,7 +99,13 @@ def test_the_parts_of_a_result_have_addresses_of_their_own(alice_client: Client)
     tabs = re.search(r'<nav class="tabs.*?</nav>', html, re.DOTALL)
     assert tabs is not None
     parts = re.findall(r'class="part[^"]*" id="(\w+)"', html)
-    assert parts == re.findall(r'href="#(\w+)"', tabs[0]) == ["result", "curves", "probes", "environment", "log"]
+    assert (
+        parts
+        == re.findall(r'href="#(\w+)"', tabs[0])
+        == [
+            *("result", "curves", "change", "probes", "environment", "log"),
+        ]
+    )
 
 
 def test_what_is_saved_about_a_run_is_confirmed(alice_client: Client, alice: User) -> None:
@@ -228,7 +234,7 @@ def test_a_result_asks_the_database_as_often_for_many_probes(
     confirmed = make_refusal(probes + 1, purpose=Purpose.CONFIRM, fresh_process=True)
     run = finished(make_result(probes=(*map(make_probe, range(1, probes + 1)), confirmed)))
     page(alice_client, run)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(12):  # one is whether she may share it
         page(alice_client, run)
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from analysis.presentation.charts.treemap import ASPECT, tiles
 
+ROUNDING = 1e-4  # of a side of 100: the narrowest tiles are a part of 10^13 of the area
 sizes_in_falling_order = st.lists(st.integers(1, 10**12), min_size=1, max_size=60).map(
     lambda sizes: sorted(sizes, reverse=True)
 )
@@ -24,14 +25,14 @@ def test_every_size_has_its_share_of_the_area(sizes):
 def test_tiles_stay_within_the_picture_and_cover_none_of_another(sizes):
     placed = tiles(sizes)
     for one in placed:
-        assert one.x >= -1e-6
-        assert one.y >= -1e-6
-        assert one.x + one.width <= 100 + 1e-6
-        assert one.y + one.height <= 100 + 1e-6
+        assert one.x >= -ROUNDING
+        assert one.y >= -ROUNDING
+        assert one.x + one.width <= 100 + ROUNDING
+        assert one.y + one.height <= 100 + ROUNDING
         for other in placed:
             if other.index > one.index:
-                beside = one.x + one.width <= other.x + 1e-6 or other.x + other.width <= one.x + 1e-6
-                below = one.y + one.height <= other.y + 1e-6 or other.y + other.height <= one.y + 1e-6
+                beside = one.x + one.width <= other.x + ROUNDING or other.x + other.width <= one.x + ROUNDING
+                below = one.y + one.height <= other.y + ROUNDING or other.y + other.height <= one.y + ROUNDING
                 assert beside or below
 
 

@@ -1,0 +1,83 @@
+"""What to paste after a run: the page and the API's document of it."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from tests.factories import make_result, make_result_that_does_not_fit, make_run
+from tests.pages.run.test_estimate_page import finished as finished_estimate
+from tests.pages.run.test_result import finished, words
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, run: Run, query: str = "", status: int = 200) -> str:
+    response = client.get(f"/runs/{run.pk}/advice/{query}", headers={"accept": "text/html"})
+    assert response.status_code == status
+    return words(response.content.decode())
+
+
+def api(client: Client, run: Run, query: str = "", status: int = 200) -> dict:
+    response = client.get(f"/api/v1/runs/{run.pk}/advice/{query}")
+    assert response.status_code == status, response.content
+    return response.json()
+
+
+def test_result_links_to_its_advice_which_shows_exact_pairs_and_code(alice_client: Client) -> None:
+    run = finished(make_result())
+    assert f'href="/runs/{run.pk}/advice/"' in alice_client.get(f"/runs/{run.pk}/").content.decode()
+    text = page(alice_client, run, "?global_batch=16")
+    assert "keeps a global batch of exactly 16" in text
+    assert "per_device_train_batch_size=8" in text
+    assert "gradient_accumulation_steps=2" in text
+    assert "McCandlish et al. 2018" in text
+
+
+def test_code_can_be_copied(alice_client: Client) -> None:
+    response = alice_client.get(f"/runs/{finished(make_result()).pk}/advice/")
+    assert 'data-copy="the code for Plain PyTorch"' in response.content.decode()
+
+
+def test_prime_global_batch_is_not_changed_and_its_neighbours_are_offered(alice_client: Client) -> None:
+    run = finished(make_result())
+    text = alice_client.get(f"/runs/{run.pk}/advice/?global_batch=113").content.decode()
+    assert "?global_batch=112&amp;devices=1" in text
+    assert "<pre" not in text  # no code for a batch that was not asked for
+
+
+@pytest.mark.parametrize("query", ["?global_batch=0", "?global_batch=x", "?devices=0", "?batch=3"])
+def test_wrong_parameter_is_named_by_the_page_and_refused_by_the_api(alice_client: Client, query: str) -> None:
+    run = finished(make_result())
+    name = query[1:].partition("=")[0]
+    assert name in page(alice_client, run, query)
+    assert api(alice_client, run, query, 400)["errors"][0]["parameter"] == name
+
+
+def test_estimate_is_labelled_and_one_of_several_cards_is_named(alice_client: Client) -> None:
+    one, every = finished_estimate("a10"), finished_estimate("all")
+    assert "No GPU was used" in page(alice_client, one)
+    assert api(alice_client, one)["kind"] == "estimated"
+    assert "Choose one of the cards." in page(alice_client, every)
+    assert api(alice_client, every, "", 400)["errors"][0]["parameter"] == "gpu"
+    assert api(alice_client, every, "?gpu=t4")["chosen"]["samples_per_second"] is None
+
+
+def test_run_without_a_size_to_recommend_has_no_advice(alice_client: Client) -> None:
+    run = finished(make_result_that_does_not_fit())
+    assert api(alice_client, run, "", 404)["code"] == "no_advice"
+    assert "holds no batch size to recommend" in page(alice_client, run)
+
+
+def test_run_that_is_not_over_has_no_advice(alice_client: Client) -> None:
+    run = make_run()
+    assert api(alice_client, run, "", 404)["code"] == "no_advice"
+    page(alice_client, run, status=404)
+
+
+def test_document_keeps_measured_speeds_and_leaves_unknown_ones_null(alice_client: Client) -> None:
+    document = api(alice_client, finished(make_result()), "?global_batch=24")
+    speeds = {pair["micro_batch_size"]: pair["samples_per_second"] for pair in document["global_batch"]["pairs"]}
+    assert speeds[8] == make_result().recommended.samples_per_second
+    assert speeds[6] is None

@@ -1,0 +1,55 @@
+"""A gain is told only where both trainings were measured, and with its interval."""
+
+from __future__ import annotations
+
+from analysis.presentation.what_to_change import changes_plot, changes_shown, describe_gain
+from analysis.runs.what_to_change import Measured
+from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
+from engine.spec import RunSpec
+
+
+def measured(run_id: int, largest: int, *speed: float) -> Measured:
+    return Measured(run_id, "a card", largest, (speed[0], speed[1], speed[2]) if speed else None)
+
+
+BASE = measured(1, 10, 99.0, 100.0, 101.0)
+
+
+def found(batch_size: int = 64) -> WhatToChange:
+    def evaluate(spec: RunSpec) -> Evaluated:
+        sample = 10 if spec.precision == "bf16" else 30
+        return Evaluated(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
+
+    return what_to_change(RunSpec("bert-tiny"), batch_size, evaluate, Scope.SINGLE)
+
+
+def test_a_gain_is_the_ratio_of_batches_and_of_speeds_with_its_interval() -> None:
+    assert describe_gain(measured(2, 19, 235.0, 240.0, 245.0), BASE) == "1.9x the batch, 2.40x the speed [2.33, 2.47]"
+
+
+def test_an_interval_around_one_is_the_same_speed() -> None:
+    assert describe_gain(measured(2, 20, 98.0, 100.5, 103.0), BASE) == "2.0x the batch, the same speed [0.97, 1.04]"
+
+
+def test_no_speed_is_claimed_where_it_was_not_measurable() -> None:
+    assert describe_gain(measured(2, 20), BASE) == "2.0x the batch; the speed was not measurable"
+
+
+def test_nothing_is_claimed_without_both_measurements() -> None:
+    assert describe_gain(measured(2, 20), None) == describe_gain(None, BASE) == describe_gain(BASE, BASE) == ""
+
+
+def test_the_page_has_the_advice_in_its_order_and_every_row() -> None:
+    made = found()
+    shown = changes_shown(made, {})
+    assert shown.title == "What to change so that batch 64 fits"
+    assert [row.label for row in shown.advice][0] == "4 micro-batches of 16"
+    assert len(shown.rows) == len(made.variants)
+    assert all(row.gain == "" for row in shown.rows)
+
+
+def test_the_picture_joins_what_nothing_else_beats() -> None:
+    plot = changes_plot(found())
+    assert plot is not None
+    assert plot.front == ((90.0, 640.0),)  # bf16: the least memory, and the largest safe batch
+    assert plot.has_estimates
