@@ -27,6 +27,12 @@ FILES = (
     "api/test_idempotency.py",
     "api/test_throttles.py",
     "runs/test_purge_race.py",
+    "api/test_reports_race.py",
+    "api/test_reported_events.py",
+    "api/test_reported_results.py",
+    "runs/test_trust.py",
+    "news/test_deliver.py",
+    "news/test_decide.py",
 )
 
 

@@ -15,12 +15,26 @@ from django.urls import reverse
 
 from analysis.accounts.tokens import token_create
 from analysis.audit.record import record_many
-from analysis.models import Attempt, Device, GpuPrice, Quota, RunLog, SavedView, Tag, TrendAcknowledgement
+from analysis.models import (
+    AllowedHost,
+    Attempt,
+    Device,
+    GpuPrice,
+    Quota,
+    Run,
+    RunLog,
+    SavedView,
+    ShareLink,
+    Tag,
+    TrendAcknowledgement,
+)
+from analysis.news.subscriptions import Wish, subscription_create, subscription_test
 from analysis.runs import services
 from analysis.runs.retention import rules
 from analysis.runs.services import LogLine
 from engine.estimate.gpus import gpus
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_probe, make_user
+from tests.factories.reports import SendingClient, make_run_key
 
 pytestmark = pytest.mark.django_db
 ROWS = 30
@@ -35,11 +49,15 @@ def thirty_of_each(root: User) -> None:
     people = [make_user(f"person{number}") for number in range(ROWS)]
     fill_runs(cards, people)
     fill_probes(cards[0])
+    fill_links(people)
+    fill_news(people)
     for person in people:
         Group.objects.create(name=f"group of {person}")
         Quota.objects.create(user=person, runs_waiting_max=3).devices.set(cards[:3])
         token_create(owner=person, name="ci", may_write=False, expires_at=None)
         SavedView.objects.create(owner=person, name="mine", query="state=failed")
+        services.trust_give(by=root, host=f"node of {person}")
+        SendingClient(person).begin(make_run_key())
     for gpu in list(gpus())[:ROWS]:
         GpuPrice.objects.create(gpu=gpu, price_per_hour_usd=1.0, source="invoice", valid_from="2026-11-01")
     cards[0].allowed_users.set(people)
@@ -57,6 +75,21 @@ def fill_runs(cards: list[Device], people: list[User]) -> None:
         attempt = {"owner": "host:1", "started_at": run.started_at, "ended_at": run.finished_at}
         Attempt.objects.create(run=run, number=1, device=card, **attempt)
         TrendAcknowledgement.objects.create(run=run, metric="peak", note="new torch", acknowledged_by=person)
+
+
+def fill_links(people: list[User]) -> None:
+    runs = Run.objects.filter(state="finished")
+    for number, (run, person) in enumerate(zip(runs, people, strict=False)):
+        ShareLink.objects.create(run=run, created_by=person, prefix=f"link{number}", digest=f"{number}")
+
+
+def fill_news(people: list[User]) -> None:
+    for number, person in enumerate(people):
+        host = f"lab-{number}.example"
+        AllowedHost.objects.create(host=host)
+        wish = Wish("mine", "webhook", ["run.finished"], f"https://{host}/hook")
+        subscription, _ = subscription_create(owner=person, wish=wish)
+        subscription_test(subscription=subscription)
 
 
 def fill_probes(card: Device) -> None:

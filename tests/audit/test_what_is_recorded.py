@@ -136,7 +136,8 @@ def test_knocking_on_a_locked_door_does_not_fill_the_log(alice, settings):
 
 
 def test_every_action_that_is_recorded_can_be_filtered_for():
-    code = "".join(path.read_text() for path in Path(analysis.__file__).parent.rglob("*.py"))
+    files = Path(analysis.__file__).parent.rglob("*.py")
+    code = "".join(path.read_text() for path in files if path.parent.name != "migrations")
     recorded = set(re.findall(r'record(?:_many)?\(\s*"([a-z.]+)"', code)) | set(re.findall(r'\("(run\.[a-z]+)",', code))
     assert len(recorded) > 10
     assert recorded <= set(ACTIONS)

@@ -8,10 +8,21 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 
-from analysis.models import TERMINAL_STATES, IdempotencyKey, Measurement, Run, RunSetting, RunText, State, Throttle
+from analysis.models import (
+    TERMINAL_STATES,
+    DeliveryAttempt,
+    IdempotencyKey,
+    Measurement,
+    NewsEvent,
+    Run,
+    RunSetting,
+    RunText,
+    State,
+    Throttle,
+)
 from engine.catalog import workload_ids
 from engine.result import MemoryByKind, Outcome, Probe, Purpose, Reason
-from engine.spec import OPTIMIZER_LABELS, PRECISIONS
+from engine.training_spec import OPTIMIZER_LABELS, PRECISIONS
 from tests.factories import make_device, make_run
 
 
@@ -49,7 +60,8 @@ def test_rows_have_names_that_people_can_read():
 
 
 def test_every_table_that_says_something_to_people_is_in_the_admin_panel():
-    of_machines = {RunSetting, RunText, IdempotencyKey, Throttle}  # an index, and what the API counts and remembers
+    # an index, what the API counts and remembers, and what deliveries are made of and consist of: they are shown there
+    of_machines = {RunSetting, RunText, IdempotencyKey, Throttle, NewsEvent, DeliveryAttempt}
     left_out = {model for model in apps.get_app_config("analysis").get_models() if model not in admin.site._registry}
     assert left_out == of_machines
 

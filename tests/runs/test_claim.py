@@ -256,7 +256,7 @@ def test_many_are_cancelled_at_once(django_assert_num_queries):
     runs = [submit() for _ in range(4)]
     claim(card)
     finish(runs[3])
-    with django_assert_num_queries(6):  # two of them open and close the transaction, one writes the audit log
+    with django_assert_num_queries(7):  # two for the transaction, one for the audit log, one for the news
         assert services.runs_cancel(run_ids=[run.pk for run in runs]) == 3
     assert Run.objects.filter(state=State.CANCELLED).count() == 2
     assert Run.objects.get(state=State.RUNNING).cancel_requested

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
@@ -17,12 +18,32 @@ from django.utils import timezone
 
 from analysis.accounts.tokens import token_create
 from analysis.audit.record import record
-from analysis.models import ApiToken, Device, GpuPrice, Quota, Run, SavedView, Tag, TrendAcknowledgement
+from analysis.models import (
+    AllowedHost,
+    ApiToken,
+    Delivery,
+    DeliveryState,
+    Device,
+    GpuPrice,
+    Quota,
+    Run,
+    SavedView,
+    ShareLink,
+    Subscription,
+    Tag,
+    TrendAcknowledgement,
+    Trust,
+)
+from analysis.news.subscriptions import Wish, subscription_create, subscription_test
 from analysis.pages.trend.series import METRICS
 from analysis.permissions import MANAGER, OPERATOR, VIEWER
 from analysis.runs import services
+from analysis.runs.reports import Sender, report_begin
 from analysis.runs.services import LogLine
-from tests.factories import make_claimed_run, make_measured_run, make_probe, make_user
+from analysis.runs.share_links import share_link_create
+from tests.factories import make_claimed_run, make_measured_run, make_probe, make_spec, make_user
+from tests.factories.reports import HOST, make_document
+from tests.runs.test_what_to_change import BF16, answered
 
 PEOPLE = ("anonymous", "viewer", "operator", "other", "manager")
 """`operator` has started the runs, and owns the view and the token, that the addresses name; `other` is one, too."""
@@ -33,19 +54,46 @@ _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>|\(\?P<(\w+)>.*?\)(?=/|\$)")
 
 FINISHED, UNDER_WAY, DEVICE = "finished", "under way", "devices"
 """Stand for the numbers of the two runs and of their device."""
+REPORTED = "1" * 32
+"""The key of a run that the operator reports."""
 
+_SUBSCRIPTION = {"name": "new", "channel": "webhook", "kinds": ["run.failed"], "url": "https://lab.example/hook"}
 BODIES: dict[str, Any] = {
+    "POST api/v1/subscriptions/": _SUBSCRIPTION,
+    "PATCH api/v1/subscriptions/<int:pk>/": {"name": "changed"},
+    "POST account/notifications/new/": _SUBSCRIPTION,
+    "POST account/notifications/<int:subscription_id>/": _SUBSCRIPTION,
     "POST analyze": {"model_name": "bert-tiny"},
     "POST api/v1/runs/": {"model": "bert-tiny", "device": "cpu"},
     "PATCH api/v1/runs/<int:pk>/": {"note": "changed"},
     "POST api/v1/estimates/": {"model": "bert-tiny", "gpu": "a10"},
     "POST api/v1/commands/<str:name>/runs/": {"device": "cpu"},
+    "POST api/v1/validations/": {"model": "bert-tiny", "device": "cpu"},
+    "POST validations/new/": {
+        "model": "bert-tiny",
+        "device": DEVICE,
+        "precision": "fp32",
+        "optimizer": "adamw",
+        "mode": "train",
+    },
+    "POST api/v1/runs/<int:pk>/measure-changes/": {"variants": [BF16]},
+    "POST runs/<int:run_id>/measure-changes/": {"variant": [BF16], "device": DEVICE},
+    "POST runs/<int:run_id>/what-to-change/": {"batch_size": 64, "scope": "first"},
+    "POST what-to-change/": {"model": "bert-tiny", "gpu": "a10", "batch_size": 64, "scope": "first"},
     "POST commands/<str:name>/": {"measuring-device": DEVICE},
     "POST api/v1/fits/": {"model": "bert-tiny", "device": "cpu", "batch_size": 4, "precision": "bf16"},
     "POST api/v1/compare/": {"ids": [FINISHED, UNDER_WAY]},
     "POST api/v1/saved-views/": {"name": "mine", "query": "state=failed"},
     "POST api/v1/tokens/": {"name": "mine", "may_write": False},
     "POST api/v1/trends/acknowledgements/": {"run": FINISHED, "metric": METRICS[0], "note": "n"},
+    "POST api/v1/reports/": {
+        "run_key": "0" * 32,
+        "kind": "measurement",
+        "host": HOST,
+        "spec": {"model": "bert-tiny", "device": "cpu"},
+    },
+    "POST api/v1/reports/<str:run_key>/events/": {"first": 0, "events": []},
+    "POST api/v1/results/": json.loads(make_document()),
     "POST runs/change/": {"run": FINISHED, "action": "delete"},
     "POST runs/views/": {"name": "mine", "query": "state=failed"},
     "POST runs/<int:run_id>/annotate/": {"note": "changed"},
@@ -60,12 +108,15 @@ BODIES: dict[str, Any] = {
     },
     "POST runs/<int:run_id>/pin/": {"pin": "1"},
     "POST trend/acknowledge/<int:run_id>/": {"metric": METRICS[0], "note": "n"},
+    "POST runs/<int:run_id>/share/": {"days": "7"},
+    "POST api/v1/share-links/": {"run": FINISHED, "days": 7},
     "POST account/password/": {"old_password": "pw", "new_password1": "long and new", "new_password2": "long and new"},
     "POST account/tokens/": {"name": "mine", "scope": "read"},
 }
 """Valid ones; where there is nothing to say, an empty one must do."""
 
 QUERIES = {
+    "api/v1/runs/<int:pk>/wait/": "timeout=0",
     "api/v1/recommendation/": "model=bert-tiny&device=cpu&current_batch_size=4",
     "api/v1/trends/": "model=bert-tiny&gpu=Test%20CPU",
     "compare/": "ids={finished},{under way}",
@@ -142,32 +193,50 @@ class Portal:
             return _first_row(route)
         if route.endswith("cancel/"):
             return str(self.rows[UNDER_WAY])
+        if route.endswith("measure-changes/"):
+            return str(self.rows["answered"])
         if name == "id":
             return str(self.rows["people"])
         kind = f"{name.removesuffix('_id')}s" if name.endswith("_id") else route.removeprefix("api/v1/").split("/")[0]
         return fixed.get(name) or str(self.rows.get(kind.removeprefix("saved-"), 1))
 
 
-def _make_rows(owner: User) -> dict[str, int]:
+def _make_rows(owner: User) -> dict[str, Any]:
     finished = make_measured_run()
     under_way = make_claimed_run(finished.device)
     lease = {"run_id": under_way.pk, "token": under_way.token}
     services.measurement_add(**lease, sequence=1, probe=make_probe(), is_carried=False)
     services.log_add(**lease, first_sequence=1, lines=[LogLine("info", "a line")])
+    with_changes = answered()
     Run.objects.update(requested_by=owner)
     Tag.objects.create(name="a-tag")
     GpuPrice.objects.create(gpu="a10", price_per_hour_usd=1.0, valid_from=timezone.now())
     Quota.objects.create(user=owner, runs_waiting_max=50)
     TrendAcknowledgement.objects.create(run=finished, metric=METRICS[0], note="n", acknowledged_by=owner)
     record("made", target=finished)
+    Trust.objects.create(host=HOST, trusted_by=owner)
+    sender = Sender(owner, None, HOST)
+    report_begin(sender=sender, run_key=REPORTED, spec=make_spec(device="cpu"), engine_version="")
     view = SavedView.objects.create(owner=owner, name="v", query="state=failed")
+    link, secret = share_link_create(run_id=finished.pk, by=owner, days=7)
     token, _ = token_create(owner=owner, name="t", may_write=True, expires_at=None)
+    AllowedHost.objects.create(host="lab.example")
+    wish = Wish("s", "webhook", ["run.finished"], "https://lab.example/hook")
+    subscription, _ = subscription_create(owner=owner, wish=wish)
+    subscription_test(subscription=subscription)
+    Delivery.objects.update(state=DeliveryState.DELIVERED)  # one test at a time
     return {
+        "subscriptions": subscription.pk,
         "runs": finished.pk,
         FINISHED: finished.pk,
         UNDER_WAY: under_way.pk,
+        "answered": with_changes.pk,
         "views": view.pk,
+        "reports": REPORTED,
         "tokens": token.pk,
+        "links": link.pk,
+        "share-links": link.pk,
+        "share": secret,
         "devices": finished.device_id,
         "people": owner.pk,
     }
@@ -175,7 +244,7 @@ def _make_rows(owner: User) -> dict[str, int]:
 
 def _state() -> list[Any]:
     """What people can change: not what is merely noted of them, such as when they were last seen."""
-    kept = (Run, SavedView, Device, Tag, TrendAcknowledgement, GpuPrice, Quota)
+    kept = (Run, SavedView, ShareLink, Device, Tag, TrendAcknowledgement, GpuPrice, Quota, Subscription, Delivery)
     people = User.objects.order_by("pk").values_list("pk", "password", "is_active")
     tokens = ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")
     return [*(list(model._base_manager.order_by("pk").values_list()) for model in kept), list(people), list(tokens)]

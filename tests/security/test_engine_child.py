@@ -146,9 +146,13 @@ def test_no_process_is_started_through_a_shell_and_no_text_is_run_as_code():
 
 
 def test_a_model_never_brings_code_of_its_own():
-    """`trust_remote_code` is False by default, and nothing here can set it."""
-    words = (getattr(node, field, None) for _, node in nodes_of_our_code() for field in ("arg", "attr", "id", "value"))
-    assert "trust_remote_code" not in {word for word in words if isinstance(word, str)}
+    """`trust_remote_code` is False by default, and nothing here can set it. A config that names it is refused."""
+    named = {
+        file
+        for file, node in nodes_of_our_code()
+        if "trust_remote_code" in [getattr(node, field, None) for field in ("arg", "attr", "id", "value")]
+    }
+    assert named == {"from_config.py"}
 
 
 def test_nothing_unpickles_but_the_guarded_reader_of_the_queue():

@@ -12,6 +12,7 @@ from analysis.models import Run, State
 from analysis.runs import services
 from analysis.runs.commands import command_spec
 from analysis.runs.placement import Placement
+from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import supervise
 from tests.factories import make_device
 
@@ -33,7 +34,8 @@ def finished_run_of(registered: str, settings, tmp_path: Path) -> Run:
     run = services.run_create(spec=command_spec("tagger", given), place=Placement(device=make_device()))
     claimed = services.run_claim(device=run.requested_device, owner="worker", run_id=run.pk)
     assert claimed is not None
-    supervise(claimed)
+    with device_lock(claimed.device) as descriptor:
+        supervise(claimed, keep_open=[descriptor])
     claimed.refresh_from_db()
     return claimed
 

@@ -12,6 +12,7 @@ import pytest
 
 from analysis.models import Run, State
 from analysis.runs.services import LogLine
+from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import supervise
 from engine.units import MIB
 from tests.factories import make_claimed_run
@@ -58,9 +59,11 @@ def at_first_probe(do: Callable[[], None]) -> Callable[[LogLine], None]:
 @pytest.mark.parametrize(("part", "number", "cause"), ENDS)
 def test_a_run_whose_engine_is_ended_from_outside_is_queued_again(part: str, number: signal.Signals, cause: str):
     run = make_claimed_run(sequence_length=32, memory_limit_bytes=100 * MIB)
-    supervise(run, on_line=at_first_probe(lambda: os.kill(processes_of_engine()[part], number)))
+    kill = at_first_probe(lambda: os.kill(processes_of_engine()[part], number))
+    with device_lock(run.device) as descriptor:
+        supervise(run, keep_open=[descriptor], on_line=kill)
     run = Run.objects.get(pk=run.pk)
     attempt = run.attempts.get()
-    assert (run.state, attempt.cause, attempt.counted) == (State.QUEUED, cause, True)
+    assert (run.state, attempt.cause, attempt.counted) == (State.QUEUED, cause, True), attempt.message
     assert number.name in attempt.message or signal.strsignal(number) in attempt.message
     assert run.measurements.exists()

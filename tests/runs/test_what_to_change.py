@@ -1,0 +1,129 @@
+"""What to change for a run's training: its estimate is queued for the same place, and its variants are measured."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from analysis.accounts.quotas import QuotaExceededError
+from analysis.models import Quota, Run
+from analysis.runs import services
+from analysis.runs.placement import Placement
+from analysis.runs.reuse import LOOKED_THROUGH_MAX
+from analysis.runs.what_to_change import changes_found, measured_variants, newest_changes, place_of, spec_of
+from analysis.workers.estimates import estimate_arguments
+from engine.errors import SpecError
+from engine.estimate.gpus import find
+from engine.estimate.what_to_change import Evaluated, Scope, what_to_change
+from engine.spec import RunSpec
+from tests.factories import make_claimed_estimate, make_device, make_measured_run, make_run, make_user
+from tests.fake_engine import estimate_of
+
+pytestmark = pytest.mark.django_db
+
+BF16 = "bf16 precision"
+
+
+def evaluated(spec: RunSpec) -> Evaluated:
+    sample = 10 if spec.precision == "bf16" else 30
+    return Evaluated(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
+
+
+def answered(gpu: str = "cpu", **spec: object) -> Run:
+    """A finished estimate of what to change."""
+    run = make_claimed_estimate(gpu, what_to_change=Scope.SINGLE, **spec)
+    found = what_to_change(run.run_spec, 64, evaluated, Scope.SINGLE)
+    made = estimate_of(run.run_spec, find("a10"))
+    result = {"estimates": [{**made, "gpu": {**made["gpu"], "id": gpu}}], "what_to_change": found.to_dict()}
+    services.run_finish(run_id=run.pk, token=run.token, result=result)
+    run.refresh_from_db()
+    return run
+
+
+def test_it_is_estimated_where_the_run_was_measured() -> None:
+    measured = make_measured_run(make_device())
+    run = services.changes_estimate(run=measured, batch_size=64, scope="single", requested_by=make_user("ann"))
+    assert (run.gpu, run.what_to_change, run.current_batch_size) == (place_of(measured).gpu, "single", 64)  # type: ignore[union-attr]
+    assert run.spec["memory_limit_bytes"] == measured.spec["memory_limit_bytes"]
+
+
+def test_a_waiting_run_without_a_device_is_refused() -> None:
+    with pytest.raises(SpecError, match="run: "):
+        services.changes_estimate(run=make_run(), batch_size=64, scope="single", requested_by=make_user("ann"))
+
+
+@pytest.mark.parametrize(("gpu", "scope"), [("all", "single"), ("a10", "everything")])
+def test_a_scope_that_cannot_be_is_refused_with_its_field(gpu: str, scope: str) -> None:
+    with pytest.raises(SpecError, match="what_to_change: "):
+        services.estimate_create(spec=RunSpec("bert"), gpu=gpu, what_to_change=scope)
+
+
+def test_the_engine_is_told_the_scope() -> None:
+    arguments = estimate_arguments(make_claimed_estimate("cpu", what_to_change="grid"))
+    assert arguments[arguments.index("--what-to-change") + 1] == "grid"
+    assert arguments[arguments.index("--gpu") + 1] == "cpu"
+
+
+def test_repeating_it_asks_the_same_again() -> None:
+    again = services.run_again(run=answered(), requested_by=None)
+    assert (again.gpu, again.what_to_change) == ("cpu", "single")
+
+
+def test_the_ticked_variants_become_runs() -> None:
+    run, device = answered(), make_device()
+    started = services.changes_measure(
+        run=run, labels=["as requested", BF16], place=Placement(device=device), requested_by=make_user("ann")
+    )
+    assert [(each.precision, each.current_batch_size) for each in started] == [("fp32", 64), ("bf16", 64)]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[], ["nonsense"], [BF16, "nonsense"]],
+)
+def test_an_unknown_variant_starts_nothing(labels: list[str]) -> None:
+    run, device = answered(), make_device()
+    with pytest.raises(SpecError, match="variants: "):
+        services.changes_measure(run=run, labels=labels, place=Placement(device=device), requested_by=make_user("ann"))
+    assert not Run.objects.measuring().exists()
+
+
+def test_a_quota_for_fewer_starts_none_of_them() -> None:
+    run, device, ann = answered(), make_device(), make_user("ann")
+    Quota.objects.create(user=ann, runs_waiting_max=1)
+    with pytest.raises(QuotaExceededError, match="bf16 precision"):
+        services.changes_measure(
+            run=run, labels=["as requested", BF16], place=Placement(device=device), requested_by=ann
+        )
+    assert not Run.objects.measuring().exists()
+
+
+def test_the_newest_answer_of_equal_settings_is_found_again() -> None:
+    measured = make_measured_run(make_device(), memory_limit_bytes=None)
+    assert newest_changes(measured) is None
+    answer = answered(model=measured.model)
+    other = answered(model=measured.model, optimizer="sgd")
+    assert newest_changes(measured) == answer
+    assert newest_changes(other) is None
+
+
+def test_what_was_not_measured_has_no_gain() -> None:
+    run = answered()
+    found = changes_found(run)
+    assert found is not None
+    assert measured_variants(run, found, None) == {}
+
+
+def test_what_was_measured_is_read_once_for_each_precision_and_optimizer() -> None:
+    run = answered()
+    make_measured_run(make_device())
+    found = changes_found(run)
+    assert found is not None
+    specs = [spec_of(run.run_spec, variant) for variant in found.variants]
+    groups = len({(spec.precision, spec.optimizer) for spec in specs})
+    assert groups < len(specs)
+    with CaptureQueriesContext(connection) as queries:
+        measured_variants(run, found, make_user("ann"))
+    lists = [query for query in queries if f"LIMIT {LOOKED_THROUGH_MAX}" in query["sql"]]
+    assert len(lists) == groups
