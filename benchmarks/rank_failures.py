@@ -7,7 +7,8 @@
 Each start is that of `engine/tune/launch.py`: torchrun with two gloo ranks on a CPU, of which one is killed, raises,
 exits or vanishes with status 0, hangs, or runs out of memory alone, at a moment and in a step drawn from a seed. A
 start must end within its limit, leave no process, and be no answer: a probe that failed, out of memory only where the
-rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that is left out.
+rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that is left out; and so
+is a start whose limit came before its rank was to fail, as on a busy machine: the next call makes it again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -58,7 +60,7 @@ class Failure:
 def failures(count: int) -> list[Failure]:
     """Return the failures, the same each time."""
     rng = random.Random(SEED)
-    drawn = []
+    drawn: list[Failure] = []
     while len(drawn) < count:
         how, moment = rng.choice(WAYS), rng.choice(MOMENTS)
         step, rank = rng.randrange(1, LAST_STEP + 1), rng.randrange(2)
@@ -73,7 +75,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no start after that time")
     parser.add_argument("--at-once", type=int, default=2)
-    parser.add_argument("--limit-seconds", type=float, default=30.0, help="of each start")
+    parser.add_argument("--limit-seconds", type=float, default=60.0, help="of each start")
     parser.add_argument("--only", type=int)
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
@@ -86,6 +88,9 @@ def main() -> int:
     def run(failure: Failure) -> None:
         if time.monotonic() < until:
             line = tried(failure, options.limit_seconds)
+            if not line["was_reached"]:
+                print(f"{failure.number} did not come to its failure: {line['message']}", file=sys.stderr)
+                return
             with RESULTS.open("a") as file:
                 file.write(json.dumps(line) + "\n")
 
@@ -115,8 +120,13 @@ def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 def tried(failure: Failure, limit_seconds: float) -> dict[str, Any]:
     """Start the training once with the failure; how it ended, and what it was taken for."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _tried(failure, limit_seconds, Path(folder, "reached"))
+
+
+def _tried(failure: Failure, limit_seconds: float, reached: Path) -> dict[str, Any]:
     places: list[Place] = []
-    where = (failure.how, failure.moment, str(failure.step), str(failure.rank))
+    where = (failure.how, failure.moment, str(failure.step), str(failure.rank), str(reached))
     spec = TuneSpec((*TORCHRUN, str(SCRIPT), "{batch_size}", *where), device="cpu", batch="template")
 
     def begin(batch_size: int, watching: Watching, place: Place) -> Running:
@@ -135,7 +145,8 @@ def tried(failure: Failure, limit_seconds: float) -> dict[str, Any]:
     return {
         **asdict(failure),
         "answer": answer,
-        "message": (message or "")[:300],
+        "message": (message or "").replace(f"{ROOT}/", "")[:300],
+        "was_reached": reached.exists(),
         "is_right": is_right(failure, answer),
         "limit_seconds": limit_seconds,
         "ended_in_time": seconds < limit_seconds + ENDING_SECONDS,

@@ -6,9 +6,11 @@ Each must be exact, or refused with the expected code:
     python benchmarks/tune_corpus.py                  # all of them, written to a new file of results
     python benchmarks/tune_corpus.py padded averaged  # some, added to it
     python benchmarks/tune_corpus.py --summary        # counts of the results that are there
+    python benchmarks/tune_corpus.py --brute-force    # exact answers against every size near them, written beside
 
 An answer is exact where a start of its largest size stays within the limit and one of the next size does not, each
-measured once more after the search had ended.
+measured once more after the search had ended. By brute force it is where all of the sizes around it, and some far
+below and above, which no search has chosen, stay within the limit up to it and exceed the limit beyond it.
 """
 
 from __future__ import annotations
@@ -28,12 +30,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from engine.tune.launch import Watching, begin_command, start  # noqa: E402 - the checkout is put on the path first
+from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
+from engine.result import Outcome  # noqa: E402
+from engine.tune.evidence import evidence_of  # noqa: E402
+from engine.tune.launch import Watching, begin_command, start  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.units import MIB  # noqa: E402
 
 SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "tune" / "scripts"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_corpus.cpu.jsonl"
+BRUTE_FORCE = RESULTS.with_name("tune_corpus_brute_force.cpu.jsonl")
+NEIGHBOURS = 4
 EXACT, NOT_HONOURED, VARIES = "exact", "batch_size_ignored", "memory_varies"
 TORCHRUN = "-m torch.distributed.run --nproc-per-node 2"
 JSON_CONFIG = (
@@ -101,6 +108,9 @@ CORPUS = {
 
 def main(names: list[str]) -> int:
     """Run the cases and write a line for each; 1 where one came out otherwise than expected."""
+    if names[:1] == ["--brute-force"]:
+        exact = [line for line in results() if line["came_out"] == EXACT and (not names[1:] or line["case"] in names)]
+        return int(False in [brute_force(line) for line in exact])
     if names != ["--summary"]:
         if not names:
             RESULTS.unlink(missing_ok=True)
@@ -111,9 +121,9 @@ def main(names: list[str]) -> int:
     return int(not all(line["is_as_expected"] for line in lines))
 
 
-def results() -> list[dict[str, Any]]:
+def results(file: Path = RESULTS) -> list[dict[str, Any]]:
     """Return the newest line of each case."""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     return list({line["case"]: line for line in lines}.values())
 
 
@@ -121,11 +131,14 @@ def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
     exact = [line for line in lines if line["came_out"] == EXACT]
     refused = [line for line in lines if line["exit_status"] == 9]
     wrong = [line["case"] for line in lines if not line["is_as_expected"]]
+    tried = results(BRUTE_FORCE)
     searched = [line["search_starts"] for line in exact]
     all_starts = [line["starts"] for line in exact]
     return {
         "scripts": len(lines),
         "exact": len(exact),
+        "tried_by_brute_force": len(tried),
+        "otherwise_by_brute_force": [line["case"] for line in tried if not line["is_boundary"]],
         "refused_with_the_expected_reason": sum(line["is_as_expected"] for line in refused),
         "not_as_expected": wrong,
         "starts_to_the_certificate": {"median": median(searched), "worst": max(searched)},
@@ -183,11 +196,49 @@ def answered(document: dict[str, Any], this: Case) -> dict[str, Any]:
 
 def peak_bytes(this: Case, size: int) -> int | None:
     """Start the command once with a size; the peak of its worst rank, None where it did not train its steps."""
-    options = {"batch": this.batch} if this.batch else {}
-    spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=this.limit_mib * MIB, **options)
-    readings, _ = start(partial(begin_command, spec), size, Watching(memory_steps=5), seconds=600)
-    memories = [memory for each in readings if each.is_done and (memory := each.memory()) is not None]
-    return max((memory.peak_bytes for memory in memories), default=None)
+    return started(this, size)[1]
+
+
+def started(this: Case, size: int, smaller: int = 0) -> tuple[str, int | None]:
+    """Start the command once with a size; what is judged of it, and the peak of its worst rank.
+
+    `smaller` is a size that trained: it tells data with no more rows from a size that is ignored.
+    """
+    limit_bytes, batch = this.limit_mib * MIB, this.batch or "template"
+    spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=limit_bytes, batch=batch)
+    readings, ended = start(partial(begin_command, spec), size, Watching(memory_steps=5, timed_steps=0), seconds=600)
+    honoured = {smaller} - {0}
+    try:
+        probe = evidence_of(readings, ended, size, limit_bytes=limit_bytes, batch=batch, honoured=honoured).probe
+    except CommandUntunable as reason:
+        return reason.code, None
+    return str(probe.outcome), probe.peak_allocated_bytes
+
+
+def brute_force(line: dict[str, Any]) -> bool:
+    """Start every size around an answer and some far from it; whether the limit lies where the answer says.
+
+    Beyond the last row of the data nothing is trained, which is no contradiction.
+    """
+    this, largest = CORPUS[line["case"]], line["boundary"][0]
+    near = range(max(largest - NEIGHBOURS, 1), largest + NEIGHBOURS + 1)
+    sizes = sorted({largest // 4, largest // 2, 3 * largest // 4, *near, 2 * largest} - {0})
+    began = time.monotonic()
+    found = {size: started(this, size, largest if size > largest else 0) for size in sizes}
+    wrong = [size for size in sizes if not is_where_it_should_be(found[size][0], size, largest)]
+    answer = {"case": line["case"], "limit_mib": this.limit_mib, "largest": largest, "is_boundary": not wrong}
+    answer |= {"wrong": wrong, "sizes": found, "seconds": round(time.monotonic() - began, 1)}
+    with BRUTE_FORCE.open("a") as file:
+        file.write(json.dumps(answer) + "\n")
+    print(json.dumps(answer), flush=True)
+    return not wrong
+
+
+def is_where_it_should_be(outcome: str, size: int, largest: int) -> bool:
+    """Whether a size fits up to the largest and is out of memory beyond it, where the data has so many rows."""
+    if size <= largest:
+        return outcome == Outcome.FITS
+    return outcome in ({Outcome.OUT_OF_MEMORY, Outcome.SIZE_LIMIT} if size > largest + 1 else {Outcome.OUT_OF_MEMORY})
 
 
 if __name__ == "__main__":

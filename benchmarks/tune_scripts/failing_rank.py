@@ -1,18 +1,19 @@
 """Trains on several ranks, of which one fails: how, when and which is said on the command line.
 
-torchrun ... failing_rank.py BATCH_SIZE HOW MOMENT STEP RANK
+torchrun ... failing_rank.py BATCH_SIZE HOW MOMENT STEP RANK FILE_THAT_SAYS_IT_DID
 """
 
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-size, how, moment, failing_step, failing_rank = int(sys.argv[1]), *sys.argv[2:4], *map(int, sys.argv[4:])
+size, how, moment, failing_step, failing_rank = int(sys.argv[1]), *sys.argv[2:4], *map(int, sys.argv[4:6])
 torch.set_num_threads(1)
 step = 0
 
@@ -22,6 +23,7 @@ def reach(now):
     is_in_step = now in ("forward", "backward", "optimizer_step", "between_steps")
     if now != moment or int(os.environ["RANK"]) != failing_rank or (is_in_step and step != failing_step):
         return
+    Path(sys.argv[6]).touch()
     if how == "is_killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "raises":
