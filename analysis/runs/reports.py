@@ -6,7 +6,7 @@ the first stored; the unique run key and the unique digest of the document decid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -120,10 +120,13 @@ def report_device(run: Run, facts: DeviceFacts) -> Device:
     return device
 
 
-def result_known(sha256: str) -> Run | None:
-    """Return the run that has this very document, whoever sent it: who sends its bytes knows all that it says."""
-    report = Report.objects.filter(document_sha256=sha256).first()
-    return None if report is None else Run.all_runs.get(pk=report.run_id)
+def results_known(sha256s: Collection[str]) -> dict[str, Run]:
+    """Return the run of each document that is here, by its digest, whoever sent it.
+
+    Who sends a document's bytes, or knows their digest, knows all that it says.
+    """
+    runs = Run.all_runs.filter(report__document_sha256__in=sha256s).select_related("report").defer("result")
+    return {str(run.report.document_sha256): run for run in runs}
 
 
 def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
@@ -146,8 +149,8 @@ def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> 
 def _result_store(sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
     report = _report_locked(document.run_key, sender.person)
     if report is None:
-        if (known := result_known(sha256)) is not None:
-            return known, False
+        if known := results_known([sha256]):
+            return known[sha256], False
         version = str(document.result["environment"].get("memorymark_revision") or "")
         report = _begin(sender, document.run_key, document.spec, version)
     if report.document_sha256 == sha256:

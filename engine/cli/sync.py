@@ -42,11 +42,10 @@ def _sync(folders: list[Path], report_to: str | None) -> int:
     for folder in folders:
         if not folder.exists():
             raise SpecError("folder", f"there is no {folder}")
-    sync, outcomes = Sync(Portal(address)), []
-    for folder in folders:
-        for outcome in sync.folder(folder):
-            outcomes.append(outcome)
-            print(_line(outcome), flush=True)
+    outcomes = []
+    for outcome in Sync(Portal(address)).folders(folders):
+        outcomes.append(outcome)
+        print(_line(outcome), flush=True)
     return 0 if is_all_there(outcomes) else EXIT_NOT_SYNCED
 
 

@@ -15,6 +15,8 @@ from typing import Any
 EVENTS_MOST = 500
 BATCH_BYTES_MOST = 900_000
 """The portal takes 500 events and 1 MB in a call."""
+DIGESTS_MOST = 500
+"""The portal says in a call of so many documents whether it has them."""
 HEARTBEAT_SECONDS, HEARTBEAT_LEAST, HEARTBEAT_MOST = 15.0, 1.0, 300.0
 LIVE_SECONDS = 2.0
 BACK_OFF_MOST, RETRY_AFTER_MOST = 60.0, 300.0
@@ -180,6 +182,25 @@ def back_off_seconds(failures: int, retry_after_seconds: float | None = None, ji
     if retry_after_seconds is not None:
         return min(max(retry_after_seconds, 0.0), RETRY_AFTER_MOST)
     return float(min(2.0 ** min(failures - 1, 10), BACK_OFF_MOST) * jitter)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A result that the portal has: the page of its run, and how many of its events have arrived."""
+
+    url: str
+    next: int
+
+
+def known_results(answer: Answer) -> dict[str, Known]:
+    """Return the results that the portal has, by their SHA-256."""
+    found = answer.body.get("known")
+    places = found.items() if isinstance(found, Mapping) else ()
+    return {
+        sha256: Known(printable(str(place.get("url") or "")), _number(place.get("next")) or 0)
+        for sha256, place in places
+        if isinstance(place, Mapping)
+    }
 
 
 def _number(value: Any) -> int | None:

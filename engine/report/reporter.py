@@ -11,7 +11,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +43,11 @@ def send(portal: Portal, call: Open | Events, reader: EventReader) -> tuple[Answ
 def send_result(portal: Portal, content: bytes) -> Answer:
     """Send a result file as it is; its digest makes it one document, however often it is sent."""
     return portal.post("/api/v1/results/", content, key=sha256(content).hexdigest())
+
+
+def send_query(portal: Portal, digests: Sequence[str]) -> Answer:
+    """Query which of these results the portal has, by their SHA-256."""
+    return portal.post("/api/v1/results/known/", json.dumps({"sha256": list(digests)}).encode())
 
 
 class Reporter:

@@ -56,6 +56,20 @@ def test_a_document_that_is_sent_again_is_the_same_run(sender):
     assert Run.objects.count() == 1
 
 
+def test_a_sender_finds_out_which_documents_are_here(sender):
+    document = make_document()
+    stored = sender.send_result(document).json()
+    answer = sender.query_known([stored["sha256"], "0" * 64])
+    assert answer.json() == {"known": {stored["sha256"]: {"id": stored["id"], "url": stored["url"], "next": 0}}}
+
+
+@pytest.mark.parametrize("sha256", [[], ["0" * 63], ["0" * 64 + "\n"], ["A" * 64], ["0" * 64] * 501, "0" * 64])
+def test_a_query_without_digests_is_refused(sender, sha256):
+    answer = sender.query_known(sha256)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"].startswith("/sha256")
+
+
 def test_another_document_of_the_same_run_is_a_conflict_that_names_both_digests(sender):
     document = make_document(make_run_key())
     sender.send_result(document)

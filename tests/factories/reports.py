@@ -92,6 +92,9 @@ class SendingClient:
         headers = {"Idempotency-Key": digest_of(document), **headers}
         return self._client.post("/api/v1/results/", document, "application/json", headers=headers)
 
+    def query_known(self, sha256: Any) -> Any:
+        return self._client.post("/api/v1/results/known/", {"sha256": sha256}, "application/json")
+
 
 def make_reported_run(owner: User, **members: Any) -> Run:
     """A finished run that came as a document, with a token of its own."""

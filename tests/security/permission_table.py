@@ -74,6 +74,7 @@ POST   /api/v1/validations/                       401       403    202+     202+
 POST   /api/v1/reports/                           401       403    201+     201+  201+
 POST   /api/v1/reports/<str:run_key>/events/      401       403    200+     404   404
 POST   /api/v1/results/                           401       403    201+     201+  201+
+POST   /api/v1/results/known/                     401       403    200      200   200
 GET    /api/v1/audit/                             401       403    403      403   200
 GET    /api/schema/                               401       200    200      200   200
 GET    /api/docs/                                 login     200    200      200   200

@@ -94,6 +94,7 @@ BODIES: dict[str, Any] = {
     },
     "POST api/v1/reports/<str:run_key>/events/": {"first": 0, "events": []},
     "POST api/v1/results/": json.loads(make_document()),
+    "POST api/v1/results/known/": {"sha256": ["0" * 64]},
     "POST runs/change/": {"run": FINISHED, "action": "delete"},
     "POST runs/views/": {"name": "mine", "query": "state=failed"},
     "POST runs/<int:run_id>/annotate/": {"note": "changed"},

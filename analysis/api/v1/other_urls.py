@@ -55,5 +55,6 @@ urlpatterns = [
     path("reports/", reports.Reports.as_view(), name="api-reports"),
     path("reports/<str:run_key>/events/", reports.ReportEvents.as_view(), name="api-report-events"),
     path("results/", reports.Results.as_view(), name="api-results"),
+    path("results/known/", reports.KnownResults.as_view(), name="api-results-known"),
     path("audit/", audit.AuditList.as_view(), name="api-audit"),
 ]

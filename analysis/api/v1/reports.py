@@ -39,13 +39,14 @@ from analysis.runs.reports import (
     ReportConflictError,
     Sender,
     report_begin,
-    result_known,
     result_store,
+    results_known,
 )
 from analysis.workers.engine_events import EVENTS
 from analysis.workers.reported_events import EventsMissingError, events_store
 
 EVENTS_MAX = 500
+DIGESTS_MAX = 500
 HEARTBEAT_SECONDS = 15.0
 _KEY_HEADER = "Idempotency-Key"
 _NOT_YOURS = "There is no run with this run_key that you reported."
@@ -67,6 +68,14 @@ class EventsSerializer(StrictBody):
     first = serializers.IntegerField(min_value=0, max_value=2**31 - 1, help_text="Number of the first of these events.")
     events = serializers.ListField(
         child=serializers.DictField(), max_length=EVENTS_MAX, help_text="Empty: a heartbeat alone."
+    )
+
+
+class DigestsSerializer(StrictBody):
+    """Digests of result documents."""
+
+    sha256 = serializers.ListField(
+        child=serializers.RegexField(r"^[0-9a-f]{64}\Z", trim_whitespace=False), min_length=1, max_length=DIGESTS_MAX
     )
 
 
@@ -92,6 +101,22 @@ _STORED = inline_serializer(
         "id": serializers.IntegerField(),
         "url": serializers.URLField(help_text="Page of the run."),
         "sha256": serializers.CharField(help_text="Of the document's bytes as received."),
+    },
+)
+_KNOWN = inline_serializer(
+    "KnownResultDocuments",
+    {
+        "known": serializers.DictField(
+            help_text="By the SHA-256; one that is not here is left out.",
+            child=inline_serializer(
+                "KnownResultDocument",
+                {
+                    "id": serializers.IntegerField(),
+                    "url": serializers.URLField(help_text="Page of the run."),
+                    "next": serializers.IntegerField(help_text="How many events of the run have arrived."),
+                },
+            ),
+        )
     },
 )
 _DOCUMENT: dict[str, Any] = {
@@ -222,8 +247,8 @@ class Results(StrictView):
         if not isinstance(body, Body):
             raise Problem(400, detail="The body must be a result document.")
         _check_key(request, body.sha256)
-        if (known := result_known(body.sha256)) is not None:
-            return _stored(known, request, body.sha256, status=200)
+        if known := results_known([body.sha256]):
+            return _stored(known[body.sha256], request, body.sha256, status=200)
         document = read_document(body.content)
         sender = _sender(request, document.host)
         try:
@@ -235,6 +260,21 @@ class Results(StrictView):
         except ReportConflictError as exc:
             raise Problem(409, detail=str(exc), code="other_result") from exc
         return _stored(run, request, body.sha256, status=201 if is_new else 200)
+
+
+class KnownResults(StrictView):
+    """Which result documents are here already."""
+
+    throttle_scope = "report"
+
+    @extend_schema(tags=["reports"], operation_id="results_known", request=DigestsSerializer, responses={200: _KNOWN})
+    def post(self, request: Request) -> Response:
+        """Say which of these documents are stored, so that a sender of many begins with what is missing."""
+        body = DigestsSerializer(data=body_object(request))
+        body.is_valid(raise_exception=True)
+        runs = results_known(body.validated_data["sha256"])
+        places = {sha256: {**_place(run, request), "next": run.report.events_received} for sha256, run in runs.items()}
+        return Response({"known": places})
 
 
 def _stored(run: Run, request: Request, sha256: str, *, status: int) -> Response:

@@ -27,6 +27,7 @@ class LoopbackPortal:
     announced: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     results: dict[str, bytes] = field(default_factory=dict)
+    can_say_what_it_has: bool = True
     calls: list[tuple[str, int]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     cancels: bool = False
@@ -39,6 +40,8 @@ class LoopbackPortal:
             if path == "/api/v1/results/":
                 return self._store(body)
             content = json.loads(body)
+            if path == "/api/v1/results/known/":
+                return self._known(content["sha256"])
             if path == "/api/v1/reports/":
                 is_new = content["run_key"] not in self.announced
                 self.announced[content["run_key"]] = content
@@ -56,6 +59,16 @@ class LoopbackPortal:
         assert len(content["events"]) <= 500
         received += content["events"][len(received) - content["first"] :]
         return 200, {"next": len(received), "cancel_requested": self.cancels}
+
+    def _known(self, digests: list[str]) -> tuple[int, dict[str, Any]]:
+        if not self.can_say_what_it_has:
+            return 404, {"detail": "no such page"}
+        assert len(digests) <= 500
+        return 200, {"known": {each: self._place(self.results[each]) for each in digests if each in self.results}}
+
+    def _place(self, body: bytes) -> dict[str, Any]:
+        run_key = json.loads(body)["result"]["environment"]["run_key"]
+        return {"id": 812, "url": f"{self.url}/runs/812/", "next": len(self.events.get(run_key, []))}
 
     def _store(self, body: bytes) -> tuple[int, dict[str, Any]]:
         digest = hashlib.sha256(body).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,6 +83,36 @@ def test_only_what_is_missing_is_sent(portal: LoopbackPortal, synced: Any, tmp_p
     assert [each["seconds"] for each in portal.events[KEYS[0]]] == [*map(float, range(10)), 9.0]
 
 
+def test_a_sync_that_was_ended_goes_on_with_what_is_missing(portal: Any, synced: Any, tmp_path: Path) -> None:
+    for number in range(700):
+        write_result(tmp_path, f"{number:032x}")
+    first, *rest = sorted(tmp_path.iterdir())
+    portal.results = {hashlib.sha256(path.read_bytes()).hexdigest(): path.read_bytes() for path in rest}
+    status, lines = synced(tmp_path)
+    assert (status, len(lines)) == (0, 700)
+    assert f"sent: {first} ({portal.url}/runs/812/)" in lines
+    assert [path for path, _ in portal.calls] == ["/api/v1/results/known/"] * 2 + ["/api/v1/results/"]
+
+
+def test_late_events_of_a_result_that_is_there_are_sent(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
+    write_events(tmp_path, KEYS[0], 10)
+    portal.announced[KEYS[0]], portal.events[KEYS[0]] = {}, [log(number) for number in range(7)]
+    result = write_result(tmp_path, KEYS[0])
+    portal.results = {hashlib.sha256(result.read_bytes()).hexdigest(): result.read_bytes()}
+    assert synced(tmp_path) == (0, [f"known: {result} ({portal.url}/runs/812/)"])
+    assert portal.events[KEYS[0]] == [log(number) for number in range(10)]
+    calls = len(portal.calls)
+    assert synced(tmp_path)[0] == 0
+    assert portal.calls[calls:] == [("/api/v1/results/known/", 200)]
+
+
+def test_a_portal_that_cannot_say_what_it_has_is_sent_all(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
+    portal.can_say_what_it_has = False
+    result = write_result(tmp_path, KEYS[0])
+    assert synced(tmp_path) == (0, [f"sent: {result} ({portal.url}/runs/812/)"])
+    assert synced(tmp_path) == (0, [f"known: {result} ({portal.url}/runs/812/)"])
+
+
 def test_answers_that_are_lost_double_nothing(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
     write_events(tmp_path, KEYS[0], 1_200)
     write_result(tmp_path, KEYS[0])
@@ -94,7 +125,7 @@ def test_answers_that_are_lost_double_nothing(portal: LoopbackPortal, synced: An
 def test_refused_document_is_named_with_both_values(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
     good, bad = write_result(tmp_path, KEYS[0]), write_result(tmp_path, KEYS[1])
     errors = [{"field": "boundary.largest_batch_size", "claimed": 64, "recomputed": 32}]
-    portal.fault = lambda _path, number: (422, {"detail": "It claims more.", "errors": errors}) if number else None
+    portal.fault = lambda _path, number: (422, {"detail": "It claims more.", "errors": errors}) if number == 2 else None
     status, lines = synced(good, bad)
     assert status == 8
     claim = "boundary.largest_batch_size: claimed 64, recomputed 32"
@@ -117,7 +148,7 @@ def test_portal_that_is_away_for_a_moment_is_waited_for(portal: LoopbackPortal, 
     write_result(tmp_path, KEYS[0])
     portal.fault = lambda _path, number: (429, {}) if number < 3 else None
     assert synced(tmp_path)[0] == 0
-    assert len(portal.calls) == 4
+    assert [status for _, status in portal.calls] == [429, 429, 429, 200, 201]
 
 
 def test_half_written_and_foreign_files_are_named_and_left_out(portal: Any, synced: Any, tmp_path: Path) -> None:
