@@ -6,7 +6,9 @@ import json
 from functools import partial
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
+import yaml
 
 import engine
 from engine.cli.cluster_request import request_lines
@@ -17,13 +19,16 @@ from tests.clusters.document import blocks, section
 from tests.engine.cli.test_fit_command import A100
 from tests.engine.fake_worker import FakeWorker
 
+_KUBERNETES = kubernetes_validate.latest_version()
+"""The schemas of this release decide: every member must be one that it knows."""
+
 
 def test_the_manifest_is_a_job_that_requests_one_card_and_keeps_its_result():
-    yaml = pytest.importorskip("yaml")
     ((kind, text),) = blocks("Kubernetes")
     job = yaml.safe_load(text)
     assert (kind, job["apiVersion"], job["kind"]) == ("yaml", "batch/v1", "Job")
     pod = job["spec"]["template"]["spec"]
+    kubernetes_validate.validate(job, _KUBERNETES, strict=True)
     (container,) = pod["containers"]
     assert pod["restartPolicy"] == "Never"
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
@@ -37,10 +42,11 @@ def test_the_manifest_is_a_job_that_requests_one_card_and_keeps_its_result():
 
 
 def test_the_request_for_kubernetes_is_a_part_of_such_a_pod():
-    yaml = pytest.importorskip("yaml")
     ((_, text),) = blocks("Kubernetes")
     pod = yaml.safe_load(text)["spec"]["template"]["spec"]
     made = yaml.safe_load("\n".join(request_lines(A100, "k8s")))["spec"]
+    alone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "training"}, "spec": made}
+    kubernetes_validate.validate(alone, _KUBERNETES, strict=True)
     assert made["nodeSelector"] == pod["nodeSelector"]
     assert made["containers"][0]["resources"]["limits"] == pod["containers"][0]["resources"]["limits"]
 
