@@ -13,7 +13,8 @@ from .cli.console import Console
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .result import Boundary, Point, Probe, RunResult
 from .runner import measure
-from .spec import DEFAULTS, RunSpec, memory_limit_bytes
+from .spec import DEFAULTS, RunSpec
+from .spec_checks import memory_limit_bytes
 from .tune.forked import MakeStep
 from .tune.function import tune_function
 from .tune.run import Emit, TuneResult

@@ -6,18 +6,14 @@ its label, choices and bounds; command line, form, filters, comparison and JSON 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import MISSING, asdict, dataclass, fields
-from types import NoneType
-from typing import Any, Protocol, get_args, get_type_hints
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Protocol
 
-from .catalog import workload_ids
-from .catalog.from_config import CONFIG
 from .errors import SpecError
-from .setting import Role, Setting, setting
+from .setting import Role, setting
+from .spec_checks import check_settings, settings_of, value_types
 from .training_spec import TrainingSpec, check_training, take_config
-from .units import BYTES_ALLOWED, GIB, format_bytes, parse_bytes
+from .units import BYTES_ALLOWED, GIB, format_bytes
 
 SCHEMA = 1
 MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one holds more than the first
@@ -154,7 +150,7 @@ class RunSpec(TrainingSpec):
 
     def __post_init__(self) -> None:
         take_config(self)
-        check_settings(self, SETTINGS)
+        check_settings(self)
         check_start(self.start_batch_size, self.max_batch_size)
         if (self.check_batch_size or 0) > self.max_batch_size:
             raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size})")
@@ -170,73 +166,16 @@ class RunSpec(TrainingSpec):
                 f"batch size: {format_bytes(self.fixed_bytes)} of weights, gradients and optimizer state; give more",
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> RunSpec:
-        """Build a spec from JSON. `memory_limit_bytes` may be text such as "24GiB"."""
-        if not isinstance(data, dict):
-            raise SpecError("spec", "must be a JSON object")
-        names = [f.name for f in fields(cls)]
-        for key in data:
-            if key not in names:
-                raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
-        if "model" not in data and "config" not in data:
-            raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
-        data = {"model": CONFIG, **data}
-        limit = data.get("memory_limit_bytes")
-        if isinstance(limit, str):
-            data = {**data, "memory_limit_bytes": memory_limit_bytes(limit)}
-        return cls(**data)
-
-
-def memory_limit_bytes(text: str) -> int:
-    """`parse_bytes` whose error names the field."""
-    try:
-        return parse_bytes(text)
-    except ValueError as exc:
-        raise SpecError("memory_limit_bytes", str(exc)) from exc
-
-
-_HINTS = get_type_hints(RunSpec)
-VALUE_TYPES: dict[str, type] = {
-    name: next(kind for kind in get_args(hint) or (hint,) if kind is not NoneType) for name, hint in _HINTS.items()
-}
+VALUE_TYPES = {name: each.kind for name, each in value_types(RunSpec).items()}
 """str, bool, int or float, by setting."""
-OPTIONAL = frozenset(name for name, hint in _HINTS.items() if NoneType in get_args(hint))
+OPTIONAL = frozenset(name for name, each in value_types(RunSpec).items() if each.is_optional)
 """The settings whose value may be None."""
-_TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
-
-
-SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(RunSpec)}
+SETTINGS = settings_of(RunSpec)
 DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
 CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices}
 RANGES = {name: each.bounds for name, each in SETTINGS.items() if each.bounds}
 TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role is Role.TRAINING)
-
-
-def check_settings(spec: object, names: Iterable[str]) -> None:
-    """Raise SpecError for the first of these settings that is of a wrong type, not offered, or out of range."""
-    for name in names:
-        value = getattr(spec, name)
-        _check_type(name, value)
-        if name in CHOICES and value not in CHOICES[name] and not (name == "model" and getattr(spec, CONFIG, None)):
-            raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(CHOICES[name])}")
-    for name in names:
-        value = getattr(spec, name)
-        low, high = RANGES.get(name, (-math.inf, math.inf))
-        if name in RANGES and value is not None and not low <= value <= high:  # NaN and the infinities are not, either
-            raise SpecError(name, f"{str(value)[:40]} is out of range; from {low:g} to {high:,.0f}")
-
-
-def _check_type(name: str, value: object) -> None:
-    kind = VALUE_TYPES[name]
-    if value is None and name in OPTIONAL:
-        return
-    is_wrong_bool = isinstance(value, bool) and kind is not bool
-    if is_wrong_bool or not isinstance(value, (int, float) if kind is float else kind):
-        raise SpecError(name, f"must be {BYTES_ALLOWED if name == 'memory_limit_bytes' else _TYPE_LABELS[kind]}")
 
 
 def check_start(start_batch_size: int | None, max_batch_size: int) -> None:

@@ -7,13 +7,15 @@ them from here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from .catalog import WORKLOADS, Workload, workload_ids
 from .catalog.from_config import CONFIG, TASKS, read_config
 from .errors import SpecError
 from .optimizers import OPTIMIZERS
 from .setting import Role, setting
+from .spec_checks import given_fields
 
 PURE_BF16 = "bf16-pure"
 PRECISIONS = {
@@ -260,6 +262,17 @@ class TrainingSpec:
         if self.lora_rank is not None or self.frozen_blocks is not None:
             return self.weights_bytes
         return int((2 + OPTIMIZERS[self.optimizer].state_copies + self.ema) * self.weights_bytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Build a spec from JSON. Raises SpecError, naming the field."""
+        given = given_fields(cls, data)
+        if "model" not in given and "config" not in given:
+            raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
+        return cls(**{"model": CONFIG, **given})
 
 
 def take_config(spec: TrainingSpec) -> None:

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
-from engine.spec import memory_limit_bytes
+from engine.spec_checks import memory_limit_bytes
 from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command, masked
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)

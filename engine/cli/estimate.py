@@ -27,7 +27,8 @@ from ..estimate.gpus import Gpu
 from ..estimate.hidden_devices import devices_hidden
 from ..estimate.what_to_change import Scope
 from ..program import PROGRAM, with_program
-from ..spec import MAX_BATCH_SIZE, RunSpec, memory_limit_bytes
+from ..spec import MAX_BATCH_SIZE, RunSpec
+from ..spec_checks import memory_limit_bytes
 from ..units import parse_bytes
 from ..worker.counted import counted
 from .change_table import change_lines

@@ -20,7 +20,8 @@ from ..program import PROGRAM, with_program
 from ..result import RunResult
 from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
-from ..spec import RunSpec, memory_limit_bytes
+from ..spec import RunSpec
+from ..spec_checks import memory_limit_bytes
 from ..validation import spec as validation
 from ..worker.counted import counted
 from .console import Console, check_answer, details, filled_lines, summary

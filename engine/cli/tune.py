@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM
-from ..spec import memory_limit_bytes
+from ..spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import TuneResult, tune
 from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, function_command

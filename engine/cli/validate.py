@@ -27,7 +27,7 @@ from ..estimate.hidden_devices import HIDDEN
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM, with_program
 from ..progress import PHASE_LABELS
-from ..spec import memory_limit_bytes
+from ..spec_checks import memory_limit_bytes
 from ..validation.spec import CHECKS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted

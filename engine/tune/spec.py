@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import SpecError
 from ..program import PROGRAM
-from ..spec import RunSpec, check_settings, check_start
+from ..spec import RunSpec, check_start
+from ..spec_checks import check_settings, given_fields
 from ..training_spec import check_device_name
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
@@ -66,7 +67,7 @@ class Limits:
     """Start today's size and the recommended one in turns, to say how many times as fast the second one is."""
 
     def __post_init__(self) -> None:
-        check_settings(self, [each.name for each in fields(self) if each.name in _OF_RUN])
+        check_settings(self)
         if not isinstance(self.compare_speed, bool):
             raise SpecError("compare_speed", "must be true or false")
         check_device_name(self.device)
@@ -172,14 +173,11 @@ class TuneSpec(Limits):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TuneSpec:
         """Build a spec from JSON. Raises SpecError for an unknown key, and for a command that is no list of texts."""
-        names = [each.name for each in fields(cls)]
-        for key in data:
-            if key not in names:
-                raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
-        command = data.get("command", ())
+        given = given_fields(cls, data)
+        command = given.get("command", ())
         if not isinstance(command, (list, tuple)) or not all(isinstance(part, str) for part in command):
             raise SpecError("command", "must be a list of texts: the program and its arguments")
-        return cls(**{**data, "command": tuple(command)})
+        return cls(**{**given, "command": tuple(command)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
 
-from ..catalog import workload_ids
-from ..catalog.from_config import CONFIG
 from ..errors import SpecError
-from ..setting import Role, Setting, setting
-from ..spec import RunSpec, check_settings, memory_limit_bytes
+from ..setting import Role, setting
+from ..spec import RunSpec
+from ..spec_checks import check_settings, settings_of
 from ..training_spec import PURE_BF16, TrainingSpec, check_training, take_config
 
 BACKWARD, COMPILE = "backward", "compile"
@@ -64,13 +62,7 @@ class ValidationSpec(TrainingSpec):
 
     def __post_init__(self) -> None:
         take_config(self)
-        for name, (kind, label) in _OWN_TYPES.items():
-            value = getattr(self, name)
-            is_none_allowed = value is None and name == "gradient_tolerance"
-            if not is_none_allowed and (isinstance(value, bool) or not isinstance(value, kind)):
-                raise SpecError(name, f"must be {label}")
-            _check_offered(name, value)
-        check_settings(self, [each.name for each in fields(self) if each.name in _OF_RUN])
+        check_settings(self)
         check_training(self)
         if self.expandable_segments:  # PyTorch reads that when its process starts, which here has started already
             raise SpecError("expandable_segments", "makes no difference to what is validated; leave it out")
@@ -86,36 +78,5 @@ class ValidationSpec(TrainingSpec):
         shared = {name: getattr(self, name) for name in _OF_RUN if name in SETTINGS}
         return RunSpec(**shared, current_batch_size=self.batch_size)
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, data: object) -> ValidationSpec:
-        """Build a spec from JSON. `memory_limit_bytes` may be text such as "24GiB"."""
-        if not isinstance(data, dict):
-            raise SpecError("spec", "must be a JSON object")
-        for key in data:
-            if key not in SETTINGS:
-                raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(SETTINGS)}")
-        if "model" not in data and "config" not in data:
-            raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
-        data = {"model": CONFIG, **data}
-        if isinstance(limit := data.get("memory_limit_bytes"), str):
-            data = {**data, "memory_limit_bytes": memory_limit_bytes(limit)}
-        return cls(**data)
-
-
-SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(ValidationSpec)}
-_OWN_TYPES: dict[str, tuple[Any, str]] = {
-    "check": (str, f"one of {', '.join(CHECKS)}"),
-    "batch_size": (int, "a whole number"),
-    "gradient_tolerance": ((int, float), "a number"),
-}
-
-
-def _check_offered(name: str, value: Any) -> None:
-    each = SETTINGS[name]
-    if each.choices and value not in each.choices:
-        raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(each.choices)}")
-    if each.bounds and value is not None and not each.bounds[0] <= value <= each.bounds[1]:
-        raise SpecError(name, f"{str(value)[:40]} is out of range; from {each.bounds[0]:g} to {each.bounds[1]:,.0f}")
+SETTINGS = settings_of(ValidationSpec)
