@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from analysis.database import database_now
-from analysis.models import Attempt, Device, MaintenanceMixin, Run, State
+from analysis.models import Attempt, Delivery, DeliveryState, Device, MaintenanceMixin, NewsEvent, Run, State
 from analysis.workers.health import free_bytes
 
 _LAST_HOUR, _LAST_DAY = timedelta(hours=1), timedelta(days=1)
@@ -48,6 +48,7 @@ class FleetCollector(Collector):
         yield from _ended(now)
         yield _attempts()
         yield from _devices(now)
+        yield from _news(now)
         yield from _disk()
 
 
@@ -170,6 +171,17 @@ def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
         if row[name] is not None:
             family.add_metric(row["labels"], float(row[name]))
     return family
+
+
+def _news(now: datetime) -> Iterator[Metric]:
+    """Report what waits for its sender; what waits for a later attempt at a failing receiver is not overdue."""
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, subscription__disabled_at=None).order_by()
+    deliveries = waiting.aggregate(count=Count("pk"), oldest=Min("due_at"))
+    events = NewsEvent.objects.filter(dispatched_at=None).aggregate(oldest=Min("created_at"))
+    yield GaugeMetricFamily("memorymark_deliveries_waiting", "Notifications not yet delivered", deliveries["count"])
+    overdue = max(_age_seconds(found["oldest"], now) for found in (deliveries, events))
+    text = "Time the oldest notification that is due has waited for its sender; 0: none"
+    yield GaugeMetricFamily("memorymark_news_overdue_seconds", text, overdue)
 
 
 def _disk() -> Iterator[Metric]:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from analysis.models import Attempt, Host, Run
+from analysis.models import Attempt, Delivery, Host, NewsEvent, Run, Subscription
 from analysis.runs.retry_policy import Cause
 from analysis.workers.metrics import is_in_maintenance, metrics_text, nearest_rank
 from tests.factories import make_card, make_claimed_run, make_host, make_run
@@ -109,6 +109,20 @@ def test_attempts_of_the_last_day_are_counted_by_cause():
 
 
 @pytest.mark.django_db
+def test_news_are_overdue_from_the_moment_they_are_due(alice):
+    mine = Subscription.objects.create(owner=alice, name="mine", channel="email", kinds=["run.finished"])
+    NewsEvent.objects.create(kind="run.finished", key="1", dispatched_at=ago(900))
+    found = samples()
+    assert (found["memorymark_deliveries_waiting",], found["memorymark_news_overdue_seconds",]) == (0, 0)
+    Delivery.objects.create(subscription=mine, event=NewsEvent.objects.get(), body={}, due_at=ago(300))
+    found = samples()
+    assert found["memorymark_deliveries_waiting",] == 1
+    assert 300 <= found["memorymark_news_overdue_seconds",] < 400
+    NewsEvent.objects.update(dispatched_at=None, created_at=ago(900))
+    assert 900 <= samples()["memorymark_news_overdue_seconds",] < 1000
+
+
+@pytest.mark.django_db
 def test_a_device_tells_its_heartbeat_memory_and_flags():
     make_host("lab", drained=True)
     make_card(host=Host.objects.get(), uuid="GPU-1", last_seen_at=ago(30), memory_used_bytes=5, foreign_used_bytes=3)
@@ -139,7 +153,7 @@ def test_a_card_that_was_replaced_does_not_spoil_the_scrape():
 def test_the_number_of_queries_does_not_grow_with_the_rows(django_assert_max_num_queries):
     for number in range(4):
         make_run(make_card(number, host=f"host{number}"))
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(10):
         metrics_text()
 
 
