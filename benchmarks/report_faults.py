@@ -199,6 +199,7 @@ def disturb(portal: Portal, senders: list[Sender], rng: random.Random) -> Counte
                 continue
         elif part == "portal":
             portal.kill()
+            portal.wait_until_it_answers()  # on a busy machine the next kill would come before it has started at all
         else:
             portal.database_away(rng.uniform(*OUTAGE_SECONDS))
         kills[part] += 1
