@@ -128,7 +128,7 @@ def main() -> None:
     ends_at = time.monotonic() + options.seconds
     for name in [options.model] if options.model else SPECS:
         spec = small_gpt2() if name == "gpt2" else SPECS[name]
-        for changes in [(), *((change,) for change in single_changes(spec))]:
+        for changes in [(), *single_changes(spec)]:
             label = label_of(changes)
             if any((row["model"], row["change"]) == (name, label) for row in rows):
                 continue

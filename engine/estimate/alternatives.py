@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import Any
 
 from ..optimizers import OPTIMIZERS
-from ..spec import SETTINGS, RunSpec
+from ..spec import DEFAULTS, SETTINGS, RunSpec
 
 ORDER = (
     "First what gives the same gradients, then what rounds them, then what applies them differently, "
@@ -45,7 +45,7 @@ COSTS = {
     Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
     Cost.SMALLER_INPUTS: "the model sees less of each sample",
     Cost.OTHER_WEIGHTS: "only adapters are trained, not the weights",
-    Cost.ROUNDED_WEIGHTS: "the weights beside the adapters are rounded to 4 bits",
+    Cost.ROUNDED_WEIGHTS: "the weights beside the adapters are rounded to 4 bits; it needs bitsandbytes",
 }
 BATCH_NORM_NOTE = "batch norm then sees only a micro-batch"
 
@@ -70,11 +70,15 @@ ValuesOf = Callable[[RunSpec], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A setting that saves memory, with the values to try beside the one requested, the mildest first."""
+    """A setting that saves memory, with the values to try beside the one requested, the mildest first.
+
+    `needs` is a setting without which it is not possible: where that is not set, both are changed at once.
+    """
 
     setting: str
     cost: Cost
     values: ValuesOf
+    needs: str | None = None
 
 
 def _fixed(*values: Any) -> ValuesOf:
@@ -112,34 +116,45 @@ ALTERNATIVES = (
     Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
     Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
     Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
-    Alternative("lora_rank", Cost.OTHER_WEIGHTS, _fixed(16)),
-    Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, lambda spec: [] if spec.lora_rank is None else [True]),
+    Alternative("lora_rank", Cost.OTHER_WEIGHTS, lambda spec: [16] if spec.lora_rank is None else []),
+    Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, _fixed(True), needs="lora_rank"),
 )
 
 
-def single_changes(spec: RunSpec) -> list[Change]:
-    """Return every change of one setting that is not as requested already, in the order of their cost."""
-    found = [
-        Change(each.setting, value, each.cost)
-        for each in ALTERNATIVES
-        for value in each.values(spec)
-        if value != getattr(spec, each.setting)
-    ]
-    return sorted(found, key=lambda change: change.cost)
+def single_changes(spec: RunSpec) -> list[Changes]:
+    """Return every change that is not as requested already, with what it needs before it, in the order of their cost.
+
+    Each is of one setting, but for those that need another: 4 bits come with LoRA unless adapters are trained already.
+    """
+    return sorted((changes for each in ALTERNATIVES for changes in _changes_to(each, spec)), key=costs_of)
 
 
-def pairs(singles: Sequence[Change]) -> list[Changes]:
+def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
+    """Return the changes to each of its values that is not as requested, each with those that have to come first."""
+    firsts: list[Changes] = [()]
+    if (needs := alternative.needs) is not None and getattr(spec, needs) == DEFAULTS[needs]:
+        firsts = [changes for each in ALTERNATIVES if each.setting == needs for changes in _changes_to(each, spec)]
+    values = [value for value in alternative.values(spec) if value != getattr(spec, alternative.setting)]
+    return [(*first, Change(alternative.setting, value, alternative.cost)) for first in firsts for value in values]
+
+
+def pairs(singles: Sequence[Changes]) -> list[Changes]:
     """Return two changes together, of different settings; the pair whose costlier change costs least comes first."""
-    found = [pair for pair in combinations(singles, 2) if pair[0].setting != pair[1].setting]
+    found = [(*one, *other) for one, other in combinations(singles, 2) if _axis(one) != _axis(other)]
     return sorted(found, key=costs_of)
 
 
-def whole_grid(singles: Sequence[Change]) -> list[Changes]:
+def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
     """Return every combination: of each setting one of its changes or none; without the one that changes nothing."""
-    names = list(dict.fromkeys(change.setting for change in singles))
-    axes: list[list[Changes]] = [[(), *((each,) for each in singles if each.setting == name)] for name in names]
+    names = list(dict.fromkeys(map(_axis, singles)))
+    axes: list[list[Changes]] = [[(), *(each for each in singles if _axis(each) == name)] for name in names]
     combined = [tuple(change for part in parts for change in part) for parts in product(*axes)]
     return sorted(filter(None, combined), key=lambda changes: (len(changes), costs_of(changes)))
+
+
+def _axis(single: Changes) -> str:
+    """Return the setting of which a combination takes one change at most: LoRA alone, or LoRA with 4 bits."""
+    return single[0].setting
 
 
 def costs_of(changes: Changes) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The smallest change with which a batch size fits, and a grid of settings around it.
 
 Each combination of settings is judged by an estimate of its own, which `evaluate` makes: it fits if it still would when
-everything took the margin of error more than predicted. First the changes of one setting, in the order of their cost;
+everything took the margin of error more than predicted. First each change by itself, in the order of their cost;
 pairs only where none of them is enough.
 """
 
@@ -28,7 +28,7 @@ class Scope(StrEnum):
     FIRST = "first"
     """In the order of their cost, up to the first change that fits."""
     SINGLE = "single"
-    """Every change of one setting; pairs only where none of them fits."""
+    """Every change by itself; pairs only where none of them fits."""
     GRID = "grid"
     """Every combination of the changes."""
 
@@ -124,17 +124,17 @@ def what_to_change(
     started = time.monotonic()
     tried = _Tried(spec, batch_size, evaluate, report)
     tried.whole((), evaluate(spec))
-    singles = [(change,) for change in single_changes(spec)]
+    singles = single_changes(spec)
     if not tried.is_found or scope is not Scope.FIRST:
         tried.in_pieces(())
     if scope is Scope.GRID:
-        tried.all_of(whole_grid([change for (change,) in singles]))
+        tried.all_of(whole_grid(singles))
     elif not (tried.is_found and scope is Scope.FIRST):
         tried.all_of(singles, enough=1 if scope is Scope.FIRST else None)
     if not tried.is_found:
         for changes in singles:
             tried.in_pieces(changes)
-        rest = pairs([change for (change,) in singles]) if scope is not Scope.GRID else []
+        rest = pairs(singles) if scope is not Scope.GRID else []
         tried.all_of(rest, enough=1 if scope is Scope.FIRST else ENOUGH_PAIRS)
     return tried.outcome(scope, time.monotonic() - started)
 

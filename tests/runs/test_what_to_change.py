@@ -22,7 +22,7 @@ from tests.fake_engine import estimate_of
 
 pytestmark = pytest.mark.django_db
 
-BF16 = "bf16 precision"
+BF16, QLORA = "bf16 precision", "LoRA rank 16 + 4-bit base weights"
 
 
 def evaluated(spec: RunSpec) -> Evaluated:
@@ -76,6 +76,13 @@ def test_the_ticked_variants_become_runs() -> None:
         run=run, labels=["as requested", BF16], place=Placement(device=device), requested_by=make_user("ann")
     )
     assert [(each.precision, each.current_batch_size) for each in started] == [("fp32", 64), ("bf16", 64)]
+
+
+def test_lora_with_4_bits_is_ticked_as_one_and_measured_with_both_settings() -> None:
+    (started,) = services.changes_measure(
+        run=answered(), labels=[QLORA], place=Placement(device=make_device()), requested_by=make_user("ann")
+    )
+    assert (started.spec["lora_rank"], started.spec["load_in_4bit"]) == (16, True)
 
 
 @pytest.mark.parametrize(

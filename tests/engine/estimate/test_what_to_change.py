@@ -7,11 +7,12 @@ import json
 import pytest
 
 from engine.errors import EstimateImpossible
-from engine.estimate.alternatives import ALTERNATIVES, Cost, single_changes
+from engine.estimate.alternatives import ALTERNATIVES, COSTS, Cost, label_of, single_changes
 from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 from engine.spec import SETTINGS, RunSpec
 
 LIMIT = 1000
+QLORA = "LoRA rank 16 + 4-bit base weights"
 GRADIENTS = 50
 
 
@@ -75,9 +76,9 @@ def test_settings_are_advised_in_the_order_of_their_cost() -> None:
 
 
 def test_eager_attention_is_replaced_before_anything_is_computed_twice() -> None:
-    labels = [change.label for change in single_changes(RunSpec("bert-tiny", attention="eager"))]
+    labels = [label_of(changes) for changes in single_changes(RunSpec("bert-tiny", attention="eager"))]
     assert labels[:2] == ["sdpa attention", "gradient checkpointing"]
-    assert "sdpa attention" not in [change.label for change in single_changes(RunSpec("bert-tiny"))]
+    assert "sdpa attention" not in [label_of(changes) for changes in single_changes(RunSpec("bert-tiny"))]
 
 
 def test_a_change_that_fits_without_the_margin_is_not_advised() -> None:
@@ -91,7 +92,7 @@ def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
     device = Device(gradient_checkpointing=(0, 2), precision=(0, 2), lora_rank=(1, 1))
     # without an optimizer step there is nothing to be done in pieces
     single = tried(Scope.SINGLE, 70, device, optimizer="none")
-    assert all(each.changes_count <= 1 for each in single.variants)
+    assert [each.label for each in single.variants if each.changes_count > 1] == [QLORA]
     both = tried(Scope.SINGLE, 140, device, optimizer="none")
     assert both.advised[0].settings == {"gradient_checkpointing": True, "precision": "bf16"}
 
@@ -120,15 +121,44 @@ def test_what_cannot_be_trained_or_estimated_is_left_out_with_its_reason() -> No
 def test_the_grid_combines_every_setting_once() -> None:
     found = tried(Scope.GRID, 8, Device(), sequence_length=16)
     labels = [each.label for each in found.variants if each.micro_batch_size is None]
-    assert len(labels) == len(set(labels)) == 2 * 2 * 4 * 3 * 2
+    assert len(labels) == len(set(labels)) == 2 * 2 * 4 * 3 * 3  # LoRA is not, is alone, or is with 4 bits
 
 
-def test_weights_of_4_bits_are_advised_where_adapters_are_trained_already() -> None:
-    found = tried(Scope.SINGLE, 64, Device(load_in_4bit=(150, 2)), lora_rank=16, optimizer="none")
-    assert {each.label: each.costs for each in found.variants}["4-bit base weights"] == (
-        "the weights beside the adapters are rounded to 4 bits",
-    )
-    assert "4-bit base weights" not in {each.label for each in tried(Scope.SINGLE, 64, Device()).variants}
+def test_lora_with_4_bits_is_one_change_with_the_costs_of_both() -> None:
+    device = Device(lora_rank=(50, 1), load_in_4bit=(130, 2))  # bytes of LoRA alone are not enough
+    found = tried(Scope.FIRST, 80, device, optimizer="none")
+    assert found.advice == (QLORA,)
+    (advised,) = found.advised
+    assert advised.settings == {"lora_rank": 16, "load_in_4bit": True}
+    assert advised.costs == (COSTS[Cost.OTHER_WEIGHTS], COSTS[Cost.ROUNDED_WEIGHTS])
+    assert [each.label for each in found.variants[-2:]] == ["LoRA rank 16", QLORA]  # the costliest of all, and last
+    assert WhatToChange.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_lora_with_4_bits_is_combined_with_the_other_changes_and_not_with_lora() -> None:
+    device = Device(lora_rank=(50, 1), load_in_4bit=(130, 2), gradient_checkpointing=(0, 2))
+    found = tried(Scope.SINGLE, 150, device, optimizer="none")
+    assert found.advice[0] == f"gradient checkpointing + {QLORA}"
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_weights_of_4_bits_are_never_estimated_without_adapters(scope: Scope) -> None:
+    device = Device()  # nothing helps, so everything is tried
+    tried(scope, 500, device, optimizer="none")
+    tried_with = {(spec.load_in_4bit, spec.lora_rank) for spec in device.evaluated}
+    assert tried_with == {(False, None), (False, 16), (True, 16)}
+
+
+def test_where_adapters_are_trained_already_4_bits_are_a_change_by_themselves() -> None:
+    found = tried(Scope.SINGLE, 64, Device(load_in_4bit=(150, 2)), lora_rank=8, optimizer="none")
+    assert {each.label: each.costs for each in found.variants}["4-bit base weights"] == (COSTS[Cost.ROUNDED_WEIGHTS],)
+    assert not any("LoRA" in each.label for each in found.variants)  # another rank would be no saving
+
+
+@pytest.mark.parametrize(("model", "reason"), [("resnet18", "peft does not know"), ("resnet", "no linear layers")])
+def test_a_model_without_the_layers_leaves_4_bits_out_with_its_reason(model: str, reason: str) -> None:
+    reasons = {each.label: each.reason for each in tried(Scope.SINGLE, 500, Device(), model).left_out}
+    assert reason in reasons[QLORA]
 
 
 def test_what_was_tried_is_read_back_from_its_document() -> None:
