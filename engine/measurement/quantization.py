@@ -20,10 +20,9 @@ from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.quantizers_utils import should_convert_module
 
+from ..adapters import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION
 from ..errors import SpecError
 
-_TRAINED_HEADS = ["classifier", "score"]
-"""What peft trains as a whole where texts are classified: transformers would quantise it, and then it cannot be."""
 _WEIGHTS_DEVIATION = 0.02
 
 
@@ -44,7 +43,7 @@ def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> No
         allowed = ", ".join(sorted(supported_torch_devices))
         raise SpecError("load_in_4bit", f"bitsandbytes does not run on {device.type}; it takes {allowed}")
     left_out = HfQuantizer.get_modules_to_not_convert(
-        model, _TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=True
+        model, TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=True
     )
     layers = [(path, module) for path, module in model.named_modules() if isinstance(module, nn.Linear | Conv1D)]
     chosen = [path for path, module in layers if type(module) in (nn.Linear, Conv1D)]
@@ -77,9 +76,12 @@ class NormalFloatLinear(Linear4bit):
         """Quantise `weight`. Its dtype is that of the layer's computations."""
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
-        packed, state = functional.quantize_4bit(weight, compress_statistics=True, quant_type="nf4")
+        packed, state = functional.quantize_4bit(
+            weight, compress_statistics=USES_DOUBLE_QUANTIZATION, quant_type=QUANTIZATION_TYPE
+        )
         stored: Any = nn.Parameter(packed, requires_grad=False)
-        stored.quant_state, stored.quant_type, stored.compress_statistics = state, "nf4", True
+        stored.quant_state, stored.quant_type = state, QUANTIZATION_TYPE
+        stored.compress_statistics = USES_DOUBLE_QUANTIZATION
         self.weight = stored
         self.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=False))
         self.quant_state, self.quant_storage = state, packed.dtype

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..adapters import compute_dtype, lora_options
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
 from ..spec import RunSpec
@@ -258,18 +259,14 @@ def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
         raise SpecError("load_in_4bit", f"needs bitsandbytes, which cannot be imported here: {exc}") from exc
     with nullcontext() if spec.pretrained else linear_layers_without_weights():
         model = _loaded(spec)
-    quantize(model, torch.float16 if spec.precision == "fp16" else torch.bfloat16, device)
+    quantize(model, getattr(torch, compute_dtype(spec.precision)), device)
     return model
 
 
 def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
-    """Freeze the model and put adapters beside its linear layers; a classifier's new head is learned as a whole."""
+    """Freeze the model and put adapters beside its linear layers."""
     peft = importlib.import_module("peft")
-    is_classifier = spec.workload.task == "text-classification"
-    # DistilBERT's head has two layers, and peft learns both as a whole because of the end of their names
-    task = {"task_type": "SEQ_CLS", "exclude_modules": ["pre_classifier"]} if is_classifier else {}
-    rank = spec.lora_rank or 1
-    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", **task)
+    config = peft.LoraConfig(**lora_options(spec.lora_rank or 1, spec.workload))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks for checkpointing by the name of transformers 4
         adapted: nn.Module = peft.get_peft_model(model, config)
