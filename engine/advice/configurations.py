@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..training_spec import PURE_BF16
+from ..training_spec import FULL, PURE_BF16
 from .recipe import Recipe
 from .snippets import JSON, PYTHON, LeftOut, Snippet
 
@@ -23,6 +23,8 @@ def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
     title = "DeepSpeed"
     if recipe.precision == PURE_BF16:
         return LeftOut(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
+    if recipe.load_in_4bit:
+        return LeftOut(title, "its engine was not tried with weights of 4 bits")
     config: dict[str, Any] = {
         "train_batch_size": recipe.global_batch_size,
         "train_micro_batch_size_per_gpu": recipe.micro_batch_size,
@@ -32,7 +34,7 @@ def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
     if dtype := _AUTOCAST.get(recipe.precision):
         config["torch_autocast"] = {"enabled": True, "dtype": dtype}
     beside = [
-        "# yours: model, dataset, learning_rate",
+        *recipe.yours_lines(),
         "import deepspeed",
         "import torch",
         *recipe.imports(),
@@ -59,6 +61,8 @@ def torchtitan(recipe: Recipe) -> Snippet | LeftOut:
         return LeftOut(title, "it has no fp16")
     if recipe.lora_rank is not None:
         return LeftOut(title, "adapters of peft are not its own")
+    if recipe.sequences != FULL:
+        return LeftOut(title, f"it makes full rows of its own data, and {recipe.sequences} ones were measured")
     if recipe.torch_optimizer.class_name not in ("Adam", "AdamW"):
         return LeftOut(
             title, f"its usual optimizers are Adam and AdamW, and {recipe.torch_optimizer.label} was measured"

@@ -6,14 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..adapters import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION, compute_dtype, lora_options
 from ..catalog import WORKLOADS, Workload
 from ..optimizers import OPTIMIZERS, Optimizer
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
-from ..training_spec import PURE_BF16
+from ..training_spec import FULL, PACKED, PADDED, PURE_BF16
 from ..units import format_bytes
 
-_WRITTEN = ("precision", "optimizer", "lora_rank", "accumulation_steps", "mode", "pretrained")
+_WRITTEN = (
+    "precision",
+    "optimizer",
+    "lora_rank",
+    "load_in_4bit",
+    "accumulation_steps",
+    "mode",
+    "sequences",
+    "pretrained",
+)
 """The settings of a training that the code sets, or that are the reader's own."""
+_ROWS = {
+    PADDED: "padded, with an attention_mask and labels of -100 where it is 0",
+    PACKED: "of several sequences, with position_ids that begin anew with each and no attention_mask",
+}
+"""What the samples of a language model are, where they are not full ones."""
+_AS_PREPARED = "of the other weights, as prepare_model_for_kbit_training casts them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +42,8 @@ class Recipe:
     optimizer: str
     gradient_checkpointing: bool
     lora_rank: int | None
+    load_in_4bit: bool
+    sequences: str
     is_train_mode: bool
     input_size: int
     micro_batch_size: int
@@ -68,20 +86,66 @@ class Recipe:
         options = "".join(f", {name}={value!r}" for name, value in self.torch_optimizer.options.items())
         return f"{self.torch_optimizer.path}({parameters}, lr=learning_rate{options})"
 
+    def yours_lines(self, *more: str) -> list[str]:
+        """Name what the reader has to have: the model or, of one that the code loads, its name, and `more`."""
+        loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
+        model = loaded if self.load_in_4bit else "model"
+        yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
+        lines = [f"# yours: {', '.join(yours)}"]
+        if (rows := _ROWS.get(self.sequences)) is not None:
+            lines.append(f"# a sample is a row of {self.input_size:,} tokens, {rows}")
+        return lines
+
     def model_lines(self, *, checkpoints: bool = True) -> list[str]:
         """Return what is done with the model before its optimizer is made: weights, adapters, checkpointing."""
-        lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
+        if self.load_in_4bit:
+            lines = self._lines_loading_in_4_bits()
+        else:
+            lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
+        if self.sequences == PACKED:
+            lines.append("model.config.use_cache = False  # with a cache a packed row counts as one sequence")
         if self.lora_rank is not None:
-            adapters = f'LoraConfig(r={self.lora_rank}, lora_alpha={2 * self.lora_rank}, target_modules="all-linear")'
+            adapters = f"LoraConfig({_arguments(lora_options(self.lora_rank, self.workload))})"
             lines.append(f"model = get_peft_model(model, {adapters})")
         if checkpoints and self.gradient_checkpointing:
             enable = 'gradient_checkpointing_enable({"use_reentrant": False})'
             lines.append(f"model.{enable if self.is_of_transformers else 'enable_gradient_checkpointing()'}")
         return lines
 
+    def _lines_loading_in_4_bits(self) -> list[str]:
+        """Write the loading, which is where weights get their 4 bits; the others get the dtype that was measured."""
+        heads = [f"    llm_int8_skip_modules={_written(TRAINED_HEADS)},"] if self.workload.label_count else []
+        labels = ["    num_labels=num_labels,"] if self.workload.label_count else []
+        dtype = "bfloat16," if self.precision == PURE_BF16 else f"float32,  # {_AS_PREPARED}"
+        return [
+            "quantization = BitsAndBytesConfig(",
+            "    load_in_4bit=True,",
+            f"    bnb_4bit_quant_type={_written(QUANTIZATION_TYPE)},",
+            f"    bnb_4bit_use_double_quant={USES_DOUBLE_QUANTIZATION},",
+            f"    bnb_4bit_compute_dtype=torch.{compute_dtype(self.precision)},",
+            *heads,
+            ")",
+            f"model = {self.workload.model_class}.from_pretrained(",
+            "    model_name,",
+            *labels,
+            "    quantization_config=quantization,",
+            f"    dtype=torch.{dtype}",
+            f"    device_map={self._device_map()},",
+            ")",
+        ]
+
+    def _device_map(self) -> str:
+        """Write the device onto which a process loads its weights: with several each its own, by its launcher."""
+        if self.device_kind == "cpu" or self.devices == 1:
+            return _written(self.device_kind)
+        return f'"{self.device_kind}:" + os.environ.get("LOCAL_RANK", "0")'
+
     def imports(self) -> list[str]:
         library = self.torch_optimizer.module.partition(".")[0]
         imports = [] if library == "torch" else [f"import {library}"]
+        if self.load_in_4bit:
+            imports += ["import os"] if "os." in self._device_map() else []
+            imports += [f"from transformers import BitsAndBytesConfig, {self.workload.model_class}"]
         return [*imports, *(["from peft import LoraConfig, get_peft_model"] if self.lora_rank is not None else [])]
 
     def precision_lines(self) -> list[str]:
@@ -91,6 +155,14 @@ class Recipe:
         if self.precision == "tf32":
             return ['torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True"]
         return ["torch.backends.cudnn.allow_tf32 = False"] if self.workload.architecture == "cnn" else []
+
+
+def _arguments(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_written(value)}" for name, value in options.items())
+
+
+def _written(value: Any) -> str:
+    return repr(value).replace("'", '"')
 
 
 def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
@@ -125,6 +197,8 @@ def recipe_of(
         optimizer=spec["optimizer"],
         gradient_checkpointing=bool(spec.get("gradient_checkpointing")) and workload.library_has_checkpointing,
         lora_rank=spec.get("lora_rank"),
+        load_in_4bit=bool(spec.get("load_in_4bit")),
+        sequences=spec.get("sequences", FULL),
         is_train_mode=spec.get("mode", "train") == "train",
         input_size=spec.get(workload.input_field) or workload.default_input_size,
         micro_batch_size=micro_batch_size,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..training_spec import PURE_BF16
 from .recipe import Recipe
 
 PYTHON, JSON = "python", "json"
@@ -23,7 +22,7 @@ _TRAINER_OPTIMIZERS = {
 }
 """The optimizers that `TrainingArguments(optim=...)` makes with torch's own classes."""
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
-_LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed", PURE_BF16: "bf16-true"}
+_LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
 
 
@@ -120,11 +119,11 @@ def lightning(recipe: Recipe) -> Snippet | LeftOut:
         return LeftOut(title, reason)
     if recipe.device_kind not in _LIGHTNING_DEVICES:
         return LeftOut(title, f"it has no accelerator for {recipe.device_kind}")
+    # of pure bf16 too: it converts nothing, where "bf16-true" would convert the adapters, which were measured in fp32
     precision = _LIGHTNING_PRECISIONS.get(recipe.precision, "32-true")
-    model_lines = [line for line in recipe.model_lines() if "bfloat16" not in line]  # Lightning converts it
     lines = [
         *_switches(recipe),
-        *model_lines,
+        *recipe.model_lines(),
         f"{_mode(recipe)}  # Lightning leaves the mode as it is",
         "",
         "class Training(lightning.LightningModule):",
@@ -203,12 +202,9 @@ WRITERS: Sequence[Callable[[Recipe], Snippet | LeftOut]] = (trainer, accelerate,
 
 def _code(recipe: Recipe, imports: Sequence[str], lines: Sequence[str]) -> str:
     torch = ["import torch"] if any("torch." in line for line in lines) else []
-    return "\n".join([_yours(recipe), *torch, *imports, *recipe.imports(), "", *lines])
-
-
-def _yours(recipe: Recipe) -> str:
-    loss = "" if recipe.is_of_transformers else ", compute_loss(model, batch)"
-    return f"# yours: model, dataset (its samples are dicts of tensors), learning_rate{loss}"
+    yours = recipe.yours_lines(*([] if recipe.is_of_transformers else ["compute_loss(model, batch)"]))
+    ordered = sorted([*torch, *imports, *recipe.imports()], key=lambda line: (line.startswith("from "), line))
+    return "\n".join([*yours, *ordered, "", *lines])
 
 
 def _switches(recipe: Recipe, *, with_tf32: bool = True) -> list[str]:

@@ -34,8 +34,9 @@ def test_deepspeed_configuration_holds_batch_accumulation_and_precision():
     assert "torch.optim.AdamW(model.parameters(), lr=learning_rate)" in written.beside
 
 
-def test_deepspeed_is_left_out_where_it_would_train_otherwise_than_measured():
-    assert isinstance(configurations.deepspeed(recipe(precision="bf16-pure")), snippets.LeftOut)
+@pytest.mark.parametrize("training", [{"precision": "bf16-pure"}, {"lora_rank": 8, "load_in_4bit": True}])
+def test_deepspeed_is_left_out_where_it_would_train_otherwise_than_measured(training):
+    assert isinstance(configurations.deepspeed(recipe(**training)), snippets.LeftOut)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,7 @@ def test_deepspeed_is_left_out_where_it_would_train_otherwise_than_measured():
         ("gpt2-lm", {"precision": "fp16"}),
         ("gpt2-lm", {"lora_rank": 8}),
         ("gpt2-lm", {"optimizer": "sgd"}),
+        ("gpt2-lm", {"sequences": "packed"}),
     ],
 )
 def test_torchtitan_is_left_out_with_its_reason_where_it_cannot_train_this(model, training):

@@ -15,8 +15,7 @@ from tests.engine.advice.recipes import recipe
         ("bert", {"accumulation_steps": 4, "ema": True}, ("average of the weights",)),
         ("bert", {"clip_grad_norm": True, "frozen_blocks": 2}, ("gradient clipping", "Frozen blocks 2")),
         ("resnet", {"gradient_checkpointing": True}, ("gradient checkpointing",)),
-        ("bert", {"lora_rank": 4, "load_in_4bit": True}, ("4-bit base weights",)),
-        ("gpt2-lm", {"sequences": "packed"}, ("packed sequences",)),
+        ("gpt2-lm", {"lora_rank": 4, "load_in_4bit": True, "sequences": "packed"}, ()),
     ],
 )
 def test_every_setting_that_no_snippet_writes_is_named(model, changes, named):

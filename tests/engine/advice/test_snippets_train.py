@@ -1,6 +1,5 @@
 """The code to paste trains with the installed libraries, with the batch, precision and optimizer that it names."""
 
-import sys
 from dataclasses import dataclass, field
 
 import pytest
@@ -8,6 +7,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from engine.advice import snippets
+from tests.engine.advice.libraries import of_each_library, run
 from tests.engine.advice.recipes import MICRO, STEPS, recipe
 
 OPTIMIZER_STEPS, LEARNING_RATE, FEATURES = 2, 0.0125, 4
@@ -17,13 +17,6 @@ TRAININGS = (
     {"precision": "bf16-pure", "optimizer": "adamw-fused"},
     {"precision": "fp32", "optimizer": "adafactor", "lora_rank": 2},
 )
-LIBRARIES = (
-    snippets.plain_torch,
-    pytest.param(snippets.accelerate, marks=pytest.mark.slow),
-    pytest.param(snippets.trainer, marks=pytest.mark.slow),
-    pytest.param(snippets.lightning, marks=pytest.mark.slow),
-)
-of_each_library = pytest.mark.parametrize("write", LIBRARIES)
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries, about each other
 
 
@@ -78,20 +71,10 @@ def trained(code, model, dataset, tmp_path, monkeypatch, **yours):
     layer.register_forward_hook(lambda module, args, outputs: seen.dtypes.append(outputs.dtype))
     handle = register_optimizer_step_post_hook(after_step)
     try:
-        exec(code, {"model": model, "dataset": dataset, "learning_rate": LEARNING_RATE, **yours})
+        run(code, model=model, dataset=dataset, learning_rate=LEARNING_RATE, **yours)
     finally:
         handle.remove()
-        _forget_accelerator()
     return seen
-
-
-def _forget_accelerator():
-    """Accelerate keeps its settings for the life of a process, in which here more than one training runs."""
-    if "accelerate" in sys.modules:
-        from accelerate.state import AcceleratorState, GradientState
-
-        AcceleratorState._reset_state(reset_partial_state=True)
-        GradientState._reset_state()
 
 
 @of_each_library

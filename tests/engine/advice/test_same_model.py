@@ -1,0 +1,128 @@
+"""The code to paste trains the model that was measured: its adapters, its weights of 4 bits, its rows of tokens."""
+
+import pytest
+import torch
+
+from engine.advice import snippets
+from engine.measurement.torchvision_schemas import import_torchvision
+from engine.measurement.workloads import build, build_model
+from engine.spec import RunSpec
+from tests.engine.advice.libraries import of_each_library, run
+from tests.engine.advice.recipes import MICRO, STEPS, recipe
+
+TOKENS, CPU = 8, torch.device("cpu")
+IN_4_BITS = {"lora_rank": 2, "load_in_4bit": True}
+GPT2 = {"n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 200, "n_positions": 32, "bos_token_id": 0}
+pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries, about each other
+
+
+class Samples(torch.utils.data.Dataset):
+    """As many samples as two optimizer steps take."""
+
+    def __init__(self, **sample):
+        self.sample = sample
+
+    def __len__(self):
+        return MICRO * STEPS * 2
+
+    def __getitem__(self, index):
+        return self.sample
+
+
+TEXTS = Samples(input_ids=torch.arange(TOKENS), labels=torch.tensor(1))
+
+
+def small_gpt2():
+    import_torchvision()
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(GPT2Config(**GPT2, eos_token_id=0))
+
+
+def trained(code, tmp_path, monkeypatch, **yours):
+    """Run the code as it stands with what is the reader's own, and return the model that it trained."""
+    monkeypatch.chdir(tmp_path)
+    return run(code, learning_rate=0.01, **yours)["model"]
+
+
+def tensors_of(model):
+    return {name: (p.dtype, p.numel(), p.requires_grad) for name, p in model.named_parameters()}
+
+
+def layers_in_4_bits(model):
+    """Return how the weights of each quantised layer are stored, and in what it computes."""
+    layer_class = pytest.importorskip("bitsandbytes").nn.Linear4bit
+    found = {}
+    for path, layer in model.named_modules():
+        if isinstance(layer, layer_class):
+            state, name = layer.weight.quant_state, path.removeprefix("base_model.model.").removesuffix(".base_layer")
+            found[name] = (state.quant_type, state.nested, state.blocksize, layer.compute_dtype)
+    return found
+
+
+@of_each_library
+@pytest.mark.parametrize("precision", ["bf16", "bf16-pure"])
+def test_code_trains_adapters_beside_the_same_weights_of_4_bits_as_were_measured(
+    write, precision, tmp_path, monkeypatch
+):
+    settings = {**IN_4_BITS, "precision": precision, "gradient_checkpointing": True}
+    measured = build(RunSpec("bert-tiny", device="cpu", **settings), CPU).model
+    build_model(RunSpec("bert-tiny", device="cpu")).save_pretrained(tmp_path / "mine")
+    code = write(recipe("bert-tiny", **settings)).text
+    made = trained(code, tmp_path, monkeypatch, model_name=str(tmp_path / "mine"), num_labels=2, dataset=TEXTS)
+    assert tensors_of(made) == tensors_of(measured)
+    assert layers_in_4_bits(made) == layers_in_4_bits(measured) != {}
+    assert any(weight.any() for name, weight in made.named_parameters() if "lora_B" in name)  # these begin as zeros
+
+
+@of_each_library
+def test_code_of_lora_learns_a_classifier_s_head_as_a_whole_as_was_measured(write, tmp_path, monkeypatch):
+    spec = RunSpec("bert-tiny", device="cpu", lora_rank=2)
+    code = write(recipe("bert-tiny", lora_rank=2)).text
+    made = trained(code, tmp_path, monkeypatch, model=build_model(spec), dataset=TEXTS)
+    assert tensors_of(made) == tensors_of(build(spec, CPU).model)
+
+
+def test_code_of_a_language_model_leaves_the_layers_out_of_4_bits_that_were_measured_without(tmp_path, monkeypatch):
+    pytest.importorskip("bitsandbytes")
+    from engine.measurement.quantization import quantize
+
+    measured = small_gpt2()
+    measured.save_pretrained(tmp_path / "mine")
+    quantize(measured, torch.bfloat16, CPU)
+    samples = Samples(input_ids=torch.arange(TOKENS), labels=torch.arange(TOKENS))
+    code = snippets.plain_torch(recipe("gpt2-lm", **IN_4_BITS)).text
+    made = trained(code, tmp_path, monkeypatch, model_name=str(tmp_path / "mine"), dataset=samples)
+    assert layers_in_4_bits(made) == layers_in_4_bits(measured) != {}
+
+
+def test_on_several_devices_each_process_loads_its_weights_of_4_bits_onto_its_own(monkeypatch):
+    planned = recipe("llama-3.1-8b", "cuda", devices=2, **IN_4_BITS)
+    lines = snippets.trainer(planned).text.splitlines()
+    (argument,) = (line for line in lines if "device_map=" in line)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert run("\n".join(["import os", "found = dict(", argument, ")"]))["found"] == {"device_map": "cuda:1"}
+    assert "import os" in lines
+
+
+def test_code_of_packed_rows_keeps_their_sequences_apart(tmp_path, monkeypatch):
+    model = small_gpt2().eval()
+    tokens = torch.arange(2 * TOKENS)
+    with torch.no_grad():
+        alone = torch.cat([model(input_ids=part[None]).logits[0] for part in tokens.split(TOKENS)])
+    row = {"input_ids": tokens, "labels": tokens, "position_ids": torch.arange(2 * TOKENS) % TOKENS}
+    seen = []
+    model.register_forward_hook(lambda module, args, outputs: seen.append(outputs.logits[0].detach()))
+    planned = recipe("gpt2-lm", mode="eval", sequences="packed", sequence_length=2 * TOKENS)
+    trained(snippets.plain_torch(planned).text, tmp_path, monkeypatch, model=model, dataset=Samples(**row))
+    torch.testing.assert_close(seen[0], alone)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "named"), [("full", ()), ("padded", ("attention_mask",)), ("packed", ("position_ids",))]
+)
+def test_code_says_of_what_the_rows_were_that_were_measured(sequences, named):
+    first, second, *_ = snippets.plain_torch(recipe("gpt2-lm", sequences=sequences)).text.splitlines()
+    assert first.startswith("# yours: model, dataset")
+    assert second.startswith("#") is bool(named)
+    assert all(name in second for name in named)
