@@ -34,7 +34,7 @@ class SubscriptionForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "url"}),
     )
     view = forms.ChoiceField(
-        label="Of which runs", required=False, help_text="A saved view of the history, whoever started its runs."
+        label="Of which runs", required=False, help_text="A saved view of the history: runs of all people."
     )
     kinds = forms.MultipleChoiceField(
         label="Which news",

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from analysis.models import Channel, NewsEvent, NewsKind, Run, State
+from analysis.models.news import ENDS_OF_RUNS
 from analysis.presentation import estimate_summary
 from analysis.presentation.headline import headline
 from analysis.presentation.labels import model_name, run_place
@@ -42,14 +43,14 @@ Figures = dict[str, dict[str, Any]]
 
 def body_of(event: NewsEvent, run: Run | None) -> dict[str, Any]:
     """Return the body: what happened, its run, a link, the verdict in words, the figures with their intervals."""
-    is_end = event.kind.startswith("run.")
+    end = State(event.kind.removeprefix("run.")) if run and event.kind in ENDS_OF_RUNS else None
     return {
         "event": event.kind,
         "at": event.created_at.isoformat(),
         "run": run.pk if run else None,
         "link": link_of(event, run),
-        "verdict": describe_end(run) if run and is_end else str(event.details.get("verdict", "")),
-        "figures": figures_of(run) if run and is_end else event.details.get("figures", {}),
+        "verdict": describe_end(run, end) if run and end else str(event.details.get("verdict", "")),
+        "figures": figures_of(run) if run and end == State.FINISHED else event.details.get("figures", {}),
     }
 
 
@@ -60,16 +61,19 @@ def link_of(event: NewsEvent, run: Run | None) -> str:
     return settings.PUBLIC_URL + reverse("analysis:fleet" if event.kind == NewsKind.SILENT else "notifications")
 
 
-def describe_end(run: Run) -> str:
-    """Return the verdict as the run's page has it; without the text of an error, which may hold paths of the host."""
-    if run.state != State.FINISHED or not run.result:
-        title, _ = ending(run)
-        return f"{title} {f'Cause: {run.error_code}.' if run.error_code else ''}".strip()
+def describe_end(run: Run, end: State) -> str:
+    """Return the verdict as the run's page has it; without the text of an error, which may hold paths of the host.
+
+    A run that ended so may go on meanwhile, or have ended otherwise: a host that reports it was heard from again.
+    """
     try:
-        return _verdict(run)
+        if end == State.FINISHED:
+            return _verdict(run)
+        title, _ = ending(run, end)
+        return f"{title} {f'Cause: {run.error_code}.' if run.error_code else ''}".strip()
     except UNREADABLE:
-        logger.exception("the result of run %s cannot be put into words", run.pk)
-        return f"{model_name(run.model)} on {run_place(run)}: finished."
+        logger.exception("the end of run %s cannot be put into words", run.pk)
+        return f"{model_name(run.model)} on {run_place(run)}: {end.label.lower()}."
 
 
 def figures_of(run: Run) -> Figures:
@@ -109,7 +113,8 @@ def _page_name(body: dict[str, Any]) -> str:
 
 
 def _verdict(run: Run) -> str:
-    assert run.result is not None
+    if run.result is None:
+        raise ValueError("a finished run has a result")
     if run.is_validation:
         return read_validation(run.result).text
     if not run.is_estimate:

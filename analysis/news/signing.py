@@ -47,7 +47,7 @@ def signature_header(secrets: Iterable[str], body: bytes, unix_seconds: int) -> 
 
 
 def _derive(key: str, subscription: Subscription, generation: int) -> str:
-    # the random `key` of the row, not its number: SQLite uses the number of a deleted row again
+    # the random `key` of the row, not its number, which a restored copy of the database could give a second time
     what = f"memorymark webhook {subscription.key.hex} {generation}".encode()
     digest = hmac.new(key.encode(), what, hashlib.sha256).digest()
     return PREFIX + base64.urlsafe_b64encode(digest).decode().rstrip("=")

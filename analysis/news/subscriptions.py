@@ -72,6 +72,7 @@ def subscription_change(*, subscription: Subscription, wish: Wish) -> None:
     if wish.channel != subscription.channel:
         raise SpecError("channel", "cannot be changed: create another subscription")
     with transaction.atomic():
+        person_lock(subscription.owner)
         _check(wish, subscription.owner, subscription)
         before = _audit_details(subscription)
         enabled = {"disabled_at": None, "disabled_because": "", "failing_since": None}

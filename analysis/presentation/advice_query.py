@@ -33,6 +33,6 @@ class AdviceForm(StrictQueryForm):
 
 def advice_of(run: Run, form: AdviceForm) -> Advice:
     """Return the advice for a finished run. Raises SpecError where it has no size to recommend."""
-    asked = form.cleaned_data
-    basis = basis_of(run.result or {}, asked["gpu"] or None)
-    return advise(basis, global_batch_size=asked["global_batch"], devices=asked["devices"])
+    query = form.cleaned_data
+    basis = basis_of(run.result or {}, query["gpu"] or None)
+    return advise(basis, global_batch_size=query["global_batch"], devices=query["devices"])

@@ -1,6 +1,6 @@
 """Length x batch, as a page shows it: the largest batch at each length, the memory by batch size, and a budget.
 
-All of it is estimated, but for a speed: that is told where the same training was measured at that length.
+All of it is estimated, but for a speed, which is shown where the same training was measured at that length.
 """
 
 from __future__ import annotations

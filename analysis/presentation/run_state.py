@@ -208,10 +208,10 @@ _ENDINGS_OF = {
 }
 
 
-def ending(run: Run) -> tuple[str, str]:
-    """Return headline and explanation of a run that ended without a result."""
-    title, explanation = _ENDINGS_OF[Run.Kind(run.kind)][State(run.state)]
-    if run.is_reported and run.state == State.INTERRUPTED:
+def ending(run: Run, state: State) -> tuple[str, str]:
+    """Return headline and explanation of a run that ended in this state, without a result."""
+    title, explanation = _ENDINGS_OF[Run.Kind(run.kind)][state]
+    if run.is_reported and state == State.INTERRUPTED:
         explanation = _REPORTED_INTERRUPTED
     return title.format(model_name(run.model), run_place(run)), explanation
 

@@ -20,6 +20,7 @@ from analysis.models.report import ENGINE_VERSION_LENGTH
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.create import spec_columns
 from analysis.runs.finish import finish_locked, storable_result
+from analysis.runs.outbox import note_goes_on
 from analysis.runs.progress import check_storable
 from analysis.runs.reported_document import ReportedDocument, ReportedSpec
 from analysis.runs.result_columns import probe_columns
@@ -94,6 +95,7 @@ def report_revive(run: Run) -> None:
     interrupted = Run.objects.filter(pk=run.pk, state=State.INTERRUPTED)
     if interrupted.update(state=State.RUNNING, heartbeat_at=Now(), suspect_at=None, **ended):
         run.attempts.update(ended_at=None, outcome="", cause="", message="", exit_status=None)
+        note_goes_on(run.pk)
         run.state = State.RUNNING
 
 
@@ -121,7 +123,7 @@ def report_device(run: Run, facts: DeviceFacts) -> Device:
 
 
 def results_known(sha256s: Collection[str]) -> dict[str, Run]:
-    """Return the run of each document that is here, by its digest, whoever sent it.
+    """Return the run of each document that is here, by its digest; the sender may be another.
 
     Who sends a document's bytes, or knows their digest, knows all that it says.
     """

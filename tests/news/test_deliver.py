@@ -133,6 +133,7 @@ def test_a_redirect_is_a_failure_and_is_not_followed(subscribe, send, receiver, 
 
 
 def test_a_receiver_that_trickles_ends_at_the_limit(subscribe, send, receiver, alice, settings):
+    settings.NEWS_TIMEOUT_SECONDS = 1.0
     subscribe()
     make_measured_run(make_device(), requested_by=alice)
     ended = []

@@ -11,6 +11,7 @@ from django.test import Client
 from analysis.models import NewsEvent, NewsKind, Run
 from analysis.news.decide import news_after
 from analysis.news.fan_out import dispatch_waiting
+from analysis.news.messages import body_of
 from analysis.runs import services
 from tests.api.test_reported_events import make_silent
 from tests.factories.reports import HOST, SendingClient, make_document, make_events, make_reported_run, make_run_key
@@ -64,6 +65,33 @@ class TestEnds:
         assert ends_of(run) == [NewsKind.INTERRUPTED]
         sender.send_result(make_document(run.report.run_key))
         assert ends_of(run) == [NewsKind.INTERRUPTED, NewsKind.FINISHED]
+
+    def test_by_each_silence_that_something_followed(self, sender: SendingClient, run: Run) -> None:
+        for _ in range(2):
+            make_silent(run)
+            services.runs_reap()
+            sender.send_events(run.report.run_key, 4)
+        assert ends_of(run) == [NewsKind.INTERRUPTED] * 2
+
+    def test_an_end_that_was_none_is_still_described(self, sender: SendingClient, run: Run, alice: User) -> None:
+        make_silent(run)
+        services.runs_reap()
+        sender.send_events(run.report.run_key, 4)
+        run.refresh_from_db()
+        event = NewsEvent.objects.get(run=run)
+        assert (run.state, event.kind) == ("running", NewsKind.INTERRUPTED)
+        body = body_of(event, run)
+        assert "interrupted" in body["verdict"].lower()
+        assert body["figures"] == {}
+
+    def test_an_earlier_end_has_no_figures_of_the_later_result(self, sender: SendingClient, run: Run) -> None:
+        make_silent(run)
+        services.runs_reap()
+        sender.send_result(make_document(run.report.run_key))
+        found = Run.objects.with_places().get(pk=run.pk)
+        interrupted, finished = (body_of(event, found) for event in NewsEvent.objects.filter(run=run).order_by("pk"))
+        assert interrupted["figures"] == {}
+        assert finished["figures"]["largest_batch_size"]["value"] == 8
 
     def test_by_a_document_that_was_never_announced(self, alice: User) -> None:
         assert ends_of(make_reported_run(alice)) == [NewsKind.FINISHED]

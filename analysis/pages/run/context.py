@@ -44,7 +44,7 @@ def over_context(run: Run) -> dict[str, Any]:
 
 def ended_context(run: Run) -> dict[str, Any]:
     """Return the context of a run that ended without a result."""
-    title, explanation = run_state.ending(run)
+    title, explanation = run_state.ending(run, State(run.state))
     probes = list(Measurement.objects.of(run))
     attempt = run.attempts.filter(number=run.attempt).first()
     estimate = estimate_before(attempt)
