@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CREATE, EXPORT = "create", "export"
 _ROUNDING = 1e-6  # of sums of steps: what is left is a whole number
-_ACTIONS = {CREATE: "runs were started", EXPORT: "exports were made"}
+_ACTIONS = {CREATE: "runs or links were created", EXPORT: "exports were made"}
 
 
 class RateLimited(Exception):

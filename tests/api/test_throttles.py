@@ -129,7 +129,7 @@ def test_many_runs_at_once_are_repeated_as_far_as_the_allowance_goes(alice, alic
     Run.objects.update(state="cancelled")
     answer = alice_client.post("/runs/change/", {"run": ids, "action": "retry"}, follow=True)
     assert Run.objects.queued().count() == 2
-    assert "2 queued again; 1 not: Too many runs were started within a short time." in answer.text
+    assert "2 queued again; 1 not: Too many runs or links were created within a short time." in answer.text
     again = alice_client.post(f"/runs/{ids[0]}/repeat/", follow=True)
     assert ("Try again in 30 seconds." in again.text, Run.objects.queued().count()) == (True, 2)
 

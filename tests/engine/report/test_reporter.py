@@ -42,7 +42,6 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "LIVE_SECONDS", 0.02)
     monkeypatch.setattr(reporter, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(reporter, "_PAUSE_AT_END_SECONDS", 0.02)
-    monkeypatch.setattr(reporter, "END_SECONDS", 2.0)
 
 
 @pytest.fixture
