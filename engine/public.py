@@ -5,18 +5,22 @@ Whatever is not named here may change with any version.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TypeVar
 
 from . import __version__
 from .cli.console import Console
+from .cli.exit_status import exit_status
+from .cli.reporting import COMMAND, Reporting
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
+from .report.address import token_put_back
 from .result import Boundary, Point, Probe, RunResult
 from .runner import measure
 from .spec import DEFAULTS, RunSpec
 from .spec_checks import memory_limit_bytes
 from .tune.forked import MakeStep
-from .tune.function import tune_function
+from .tune.function import tunable, tune_function
 from .tune.run import Emit, TuneResult
 from .units import format_bytes, parse_bytes
 
@@ -63,6 +67,7 @@ def tune(
     reserve_fraction: float = DEFAULTS["reserve_fraction"],
     compare_speed: bool = False,
     warm: bool = False,
+    report_to: str | None = None,
     emit: Emit | None = None,
 ) -> TuneResult:
     """Find the exact largest batch size of a training that a function makes.
@@ -71,6 +76,9 @@ def tune(
     as text, `package.module:function`. `warm` imports the module of the function once instead of at each start; it must
     use no card while it is imported. `compare_speed` starts today's size and the recommended one in turns, to say how
     many times as fast the second one is. `emit` is called with each event; left out, they are printed as lines.
+
+    `report_to` is the address of a portal that shows the run while it goes on; left out, MEMORYMARK_REPORT_TO names it,
+    as for the commands, and "" reports nowhere. The token is read from MEMORYMARK_TOKEN. The first event says so.
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """
@@ -84,4 +92,16 @@ def tune(
         "reserve_fraction": reserve_fraction,
         "compare_speed": compare_speed,
     }
-    return tune_function(make_step, limits, emit or Console(sys.stdout), is_warm=warm)
+    emit = Console(sys.stdout) if emit is None else emit
+    function = tunable(make_step, limits, is_warm=warm)
+    with token_put_back(os.environ):
+        reporting = Reporting(report_to)
+        if reporting.notice:
+            emit({"event": "log", "seconds": 0.0, "level": "info", "message": reporting.notice})
+        with reporting.run(COMMAND, function.spec, emit) as run:
+            return tune_function(
+                function,
+                run.emit,
+                keep=lambda result: run.keep(exit_status(result.result), result),
+                started_as=run.started_as,
+            )

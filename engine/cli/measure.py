@@ -47,7 +47,7 @@ def measure_command(arguments: list[str], *, description: str) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    reporting = Reporting(options)
+    reporting = Reporting.of(options)
     spec = spec_of(_given(options), options.spec)
     if options.events or options.json:
         emit = print_json if options.events else Console(sys.stderr)

@@ -58,10 +58,20 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 class Reporting:
     """Where the runs of one command are reported to, if anywhere. Reads the token: a later process inherits none."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._address = address_of(options.report_to, os.environ)
-        self._folder = folder_of(options.runs_dir, os.environ)
-        self._result_file: Path | None = options.result_file
+    def __init__(self, report_to: str | None, *, runs_dir: Path | None = None, result_file: Path | None = None) -> None:
+        self._address = address_of(report_to, os.environ)
+        self._folder = folder_of(runs_dir, os.environ)
+        self._result_file = result_file
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Reporting:
+        """Read the options of a command."""
+        return cls(options.report_to, runs_dir=options.runs_dir, result_file=options.result_file)
+
+    @property
+    def notice(self) -> str:
+        """Say where runs go, for a program that may not know what its environment says; empty where nowhere."""
+        return "" if self._address is None else f"reported to {self._address.url}; its files are in {self._folder}"
 
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:

@@ -57,7 +57,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 def _tune(options: argparse.Namespace, command: list[str]) -> int:
     spec = _spec(options, command)
     spec.check_program()
-    reporting = Reporting(options)
+    reporting = Reporting.of(options)
     emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
 
     wait_seconds = math.inf if options.wait_for_device else 0.0

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    spec, reporting = _prepared(_spec(options)), Reporting(options)
+    spec, reporting = _prepared(_spec(options)), Reporting.of(options)
     with reporting.run(VALIDATION, spec, print_json if options.events else _say) as run:
         result = validated(spec, run, wait_seconds=math.inf if options.wait_for_device else 0.0)
         if options.events:
@@ -64,7 +64,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 def validate_each(specs: Sequence[ValidationSpec], options: argparse.Namespace) -> int:
     """Validate several models, and print a block for each; the exit status."""
-    results, reporting = [], Reporting(options)
+    results, reporting = [], Reporting.of(options)
     for spec in map(_prepared, specs):
         with reporting.run(VALIDATION, spec, _say) as run:
             results.append(validated(spec, run))

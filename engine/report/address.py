@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -22,10 +23,22 @@ class Address:
 def address_of(given: str | None, environ: MutableMapping[str, str]) -> Address | None:
     """Return where to report to; None where no portal is named. Raises SpecError for what is no portal's address.
 
-    The token is taken out of `environ`: no process that is started later, a training script among them, inherits it.
+    What is given decides, and an empty text names none; only where it is None the environment does. The token is taken
+    out of `environ`: no process that is started later, a training script among them, inherits it.
     """
-    url = given or environ.get(ADDRESS_VARIABLE, "").strip()
+    url = (environ.get(ADDRESS_VARIABLE, "") if given is None else given).strip()
     return Address(_checked(url), checked_token(environ.pop(TOKEN_VARIABLE, ""))) if url else None
+
+
+@contextmanager
+def token_put_back(environ: MutableMapping[str, str]) -> Iterator[None]:
+    """Put the token back at the end of the block: what goes on afterwards, as a notebook does, may report again."""
+    token = environ.get(TOKEN_VARIABLE)
+    try:
+        yield
+    finally:
+        if token is not None:
+            environ[TOKEN_VARIABLE] = token
 
 
 def _checked(url: str) -> str:

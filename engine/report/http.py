@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401  (a request would import it in its thread: a fork amid that waits for ever)
 import http.client
 import json
 import time

@@ -9,12 +9,17 @@ MOST_LOOKED_AT = 20_000
 _LEFT_OUT = {".git", "__pycache__", ".venv", "venv", "node_modules"}
 
 
-def changed_files(folder: Path, since: float) -> tuple[str, ...]:
-    """Return the files below `folder` that were written after the epoch second `since`, among the first 20,000."""
+def changed_files(folder: Path, since: float, run_key: str | None = None) -> tuple[str, ...]:
+    """Return the files below `folder` that were written after the epoch second `since`, among the first 20,000.
+
+    Those that are named after `run_key` are left out: they are the report of this run, and no start wrote them.
+    """
     changed, seen = [], 0
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(set(folders) - _LEFT_OUT)
         for name in names:
+            if name.partition(".")[0] == run_key:
+                continue
             path = Path(where, name)
             try:
                 if path.stat().st_mtime >= since:

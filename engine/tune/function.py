@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -23,23 +23,39 @@ from .spec import TARGET, FunctionSpec
 from .warm import WarmServer
 
 
-def tune_function(
-    make_step: MakeStep | str, limits: dict[str, Any], emit: Emit, *, is_warm: bool = False
-) -> TuneResult:
-    """Find the largest batch size that the steps of `make_step` train. `limits` are fields of a FunctionSpec.
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """A function that can be tuned: its spec, and what makes its starts where that is no fresh process."""
+
+    spec: FunctionSpec
+    begin: Begin | None = None
+
+
+def tunable(make_step: MakeStep | str, limits: dict[str, Any], *, is_warm: bool = False) -> Tunable:
+    """Check a function before anything is started. `limits` are fields of a FunctionSpec.
 
     `is_warm`: start a function of a module by a server that imports the module once.
     """
     if os.environ.get(HOOK_VARIABLE):
         raise SpecError("make_step", "a start of it calls tune again; call it below `if __name__ == '__main__':`")
     spec, begin = _spec_of(make_step, limits)
-    if begin is None and is_warm:
-        spec = replace(spec, starting="warm")
+    return Tunable(replace(spec, starting="warm") if begin is None and is_warm else spec, begin)
+
+
+def tune_function(
+    function: Tunable,
+    emit: Emit,
+    *,
+    keep: Callable[[TuneResult], None] = lambda _: None,
+    started_as: Mapping[str, Any] | None = None,
+) -> TuneResult:
+    """Find the largest batch size that the steps of the function train. `keep` and `started_as` as of `tune`."""
+    spec = function.spec
     with devices_held(spec, f"memorymark.tune({spec.function})"):
         if spec.starting == "warm":
             with WarmServer(spec) as server:
-                return tune(spec, emit, begin=server.begin)
-        return tune(spec, emit, begin=begin)
+                return tune(spec, emit, keep=keep, begin=server.begin, started_as=started_as)
+        return tune(spec, emit, keep=keep, begin=function.begin, started_as=started_as)
 
 
 def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[FunctionSpec, Begin | None]:

@@ -295,7 +295,7 @@ class _Tuning:
 
     def _changed_files(self) -> tuple[str, ...]:
         folder = Path(self.spec.directory or Path.cwd())
-        changed = changed_files(folder, self.began)
+        changed = changed_files(folder, self.began, self.started_as.get("run_key"))
         if changed:
             more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
             self.log(f"the training wrote in {folder}: {', '.join(changed[:FILES_NAMED])}{more}")

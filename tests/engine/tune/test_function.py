@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from engine.public import tune
 from engine.tune.forked import why_no_fork
 from engine.tune.function import importable_name
 from engine.tune.launch import HOOK_VARIABLE
+from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ROOT = Path(__file__).parents[3]
@@ -93,6 +95,39 @@ def test_a_start_that_tunes_again_is_refused(monkeypatch) -> None:
     monkeypatch.setenv(HOOK_VARIABLE, "{}")
     with pytest.raises(SpecError, match="__main__"):
         tune("train:make_step")
+
+
+class Lines(list):
+    """The messages of the log events that a run says."""
+
+    def __call__(self, event: dict) -> None:
+        self += [event["message"]] if event["event"] == "log" else []
+
+
+@pytest.fixture
+def portal(tmp_path, monkeypatch):
+    """A portal that the environment names, and a folder and a lock of the CPU for this test alone."""
+    monkeypatch.chdir(tmp_path)
+    with serving(LoopbackPortal()) as found, tempfile.TemporaryDirectory() as locks:
+        for name, value in (("REPORT_TO", found.url), ("TOKEN", TOKEN), ("LOCK_DIR", locks)):
+            monkeypatch.setenv(f"MEMORYMARK_{name}", value)
+        yield found
+
+
+def test_a_function_is_reported_where_the_environment_says_so_and_says_it_first(portal) -> None:
+    with pytest.raises(WorkloadFailed, match="No module named 'nowhere'"):
+        tune("nowhere:make_step", device="cpu", emit=(lines := Lines()))
+    [announced], [events] = portal.announced.values(), portal.events.values()
+    assert (announced["kind"], announced["spec"]["function"]) == ("command", "nowhere:make_step")
+    assert events[-1]["error"]["code"] == "workload_failed"
+    assert lines[0] == f"reported to {portal.url}; its files are in memorymark-runs"
+    assert os.environ["MEMORYMARK_TOKEN"] == TOKEN
+
+
+def test_a_function_is_reported_nowhere_where_the_program_says_so(portal, tmp_path) -> None:
+    with pytest.raises(WorkloadFailed):
+        tune("nowhere:make_step", device="cpu", report_to="", emit=id)
+    assert (portal.calls, list(tmp_path.iterdir())) == ([], [])
 
 
 def program(function: str, limit: str = "8MiB") -> dict:
