@@ -7,6 +7,7 @@ them from here.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -51,6 +52,11 @@ DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.A
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
 _BYTES_IN_4_BITS = 0.5  # at least: embeddings and the output layer stay as they are
+
+
+def is_own_training(spec: Mapping[str, Any]) -> bool:
+    """Whether the JSON of a spec is that of a command or a function of somebody's own, and of no catalogue's model."""
+    return "command" in spec or "function" in spec
 
 
 @dataclass(frozen=True, slots=True)

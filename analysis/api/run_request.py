@@ -74,12 +74,13 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
 
 def _command_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """Store a run of the same command, with the settings that its registration offers. Raises SpecError."""
-    known = registered_commands().get(run.model)
+    name = run.spec.get("name")  # a reported one has none, whatever its script or function is called
+    known = registered_commands().get(name or "")
     offered = known.settings if known else ()
     kept = {name: run.spec[name] for name in offered if run.spec.get(name) is not None}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     values = {**kept, "priority": min(run.priority, Run.Priority.NORMAL), **changes}
-    arguments = command_submission(run.model, values, user)
+    arguments = command_submission(name, values, user)
     return run_create(**arguments if names_place else {**arguments, "place": placement_of(run)})
 
 
@@ -123,7 +124,7 @@ def submission(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, 
     return {"spec": spec, **_placed(spec, values, user)}
 
 
-def command_submission(name: str, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+def command_submission(name: object, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """Read the arguments of `run_create` for a registered command. Raises SpecError."""
     spec = command_spec(name, {name: value for name, value in values.items() if name not in QUEUE_KEYS})
     return {"spec": spec, **_placed(spec, values, user)}

@@ -15,6 +15,7 @@ from analysis.models.run_states import TERMINAL_STATES, RunKind, State
 from analysis.models.trend import TREND_INDEX
 from engine.estimate.what_to_change import Scope
 from engine.spec import RunSpec
+from engine.training_spec import is_own_training
 
 ALL_GPUS = "all"
 """The `gpu` of an estimate for every card of the catalogue."""
@@ -46,8 +47,8 @@ class Run(Restorable):
     A validation waits for a device and holds it like a measurement. It has a `verdict`, and no batch size.
 
     A reported run is one that a sender on another machine executes. It begins as running and is never queued, so no
-    worker can claim it: silence ends it as interrupted. There it differs from the drawing: a sign of life makes an
-    interrupted one running again, and its result finishes it whatever it ended as.
+    worker can claim it: silence, or a stop where it ran, ends it as interrupted. It differs from the drawing: what
+    comes later makes an interrupted one running again, and its result finishes it whatever it ended as.
     """
 
     Kind = RunKind
@@ -264,8 +265,8 @@ class Run(Restorable):
 
     @property
     def is_command(self) -> bool:
-        """Whether it tunes a training command, and no model of the catalogue."""
-        return "command" in self.spec
+        """Whether it tunes a training command or a function, and no model of the catalogue."""
+        return is_own_training(self.spec)
 
     @property
     def is_reported(self) -> bool:

@@ -15,7 +15,7 @@ from engine.catalog import WORKLOADS
 from engine.catalog.from_config import CONFIG
 from engine.result import Boundary, DeviceFacts, Reason
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
-from engine.training_spec import OPTIMIZER_LABELS
+from engine.training_spec import OPTIMIZER_LABELS, is_own_training
 from engine.validation.spec import SHORT_NAMES
 
 _COMMAND_LENGTH = 80
@@ -42,7 +42,7 @@ def family_name(model: str) -> str:
 
 def describe_settings(spec: Mapping[str, Any]) -> list[str]:
     """Name the settings of a run, in short; rarer settings with their default are left out."""
-    if "command" in spec:
+    if is_own_training(spec):
         whole = ["whole run"] if spec.get("whole_run") else []
         function = spec.get("function")
         line = f"function {function}" if function else shlex.join(spec["command"])

@@ -10,6 +10,7 @@ from analysis.presentation.formatting import bytes_text, factor, factor_range, r
 from analysis.presentation.stored_result import StoredResult
 from analysis.runs.stored_workload import stored_workload
 from engine.result import Point
+from engine.training_spec import is_own_training
 
 ROOM_FROM = 0.2
 """Share of the memory from which free memory is room for something larger."""
@@ -69,7 +70,7 @@ def _others(result: StoredResult, kept: Point) -> list[str]:
     """Name what may make this training faster or larger; none of it was measured in this run."""
     free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
-    if "command" in result.spec:  # of a command nothing is known that could be set otherwise
+    if is_own_training(result.spec):  # nothing is known that could be set otherwise
         return []
     if result.spec.get("gradient_checkpointing") and has_room:
         tries.append("Without gradient checkpointing: it computes activations twice to save memory that is free here.")

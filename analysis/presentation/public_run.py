@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Device, Run
+from engine.training_spec import is_own_training
 
 OWN_TRAINING = "a training of their own"
 ANOTHER_MACHINE = "another machine"
@@ -57,9 +58,9 @@ def public_run(run: Run) -> Run:
 
 
 def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what is trained and how; of a command only that it is one."""
+    """Keep what is trained and how; of a command or a function only that it is one."""
     public = {name: value for name, value in spec.items() if name not in _SPEC_HIDDEN}
-    if "command" in spec:
+    if is_own_training(spec):
         public |= {"model": OWN_TRAINING, "command": []}
     return public
 
@@ -79,7 +80,7 @@ def _result(result: Mapping[str, Any]) -> dict[str, Any]:
         "probes": [_without(probe, _PROBE_HIDDEN) for probe in result.get("probes") or ()],
         "environment": {name: text for name, text in (result.get("environment") or {}).items() if name in _VERSIONS},
     }
-    if "command" in result["spec"]:
+    if is_own_training(result["spec"]):
         public["boundary"]["note"] = None
     if training := result.get("training"):
         public["training"] = {**training, "changed_files": [], "whole_run": None}

@@ -29,7 +29,7 @@ from analysis.presentation.stored_result import StoredResult
 from analysis.runs.stored_workload import stored_workload
 from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 from engine.search import does_not_fit
-from engine.training_spec import PURE_BF16
+from engine.training_spec import PURE_BF16, is_own_training
 from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
 from engine.tune.training import describe_loader
 
@@ -203,7 +203,7 @@ def need(result: StoredResult) -> str | None:
 
 def suggestions(result: StoredResult) -> list[str]:
     """Suggest what may make a model fit; empty where a size fits."""
-    if not _does_not_fit(result) or "command" in result.spec:  # of a command nothing is known that could be changed
+    if not _does_not_fit(result) or is_own_training(result.spec):  # nothing is known that could be changed
         return []
     return does_not_fit.suggestions(
         _refusal(result),
@@ -228,8 +228,8 @@ def paste(result: StoredResult) -> str | None:
         return None
     size = result.recommended.batch_size
     accumulation = _micro_batches(result)
-    if "command" in result.spec:
-        return _command_line(result.spec, size)
+    if is_own_training(result.spec):
+        return _own_training(result.spec, size)
     workload = stored_workload(result.spec)
     if workload is not None and workload.library == "torchvision":
         return f"DataLoader(dataset, batch_size={size}, shuffle=True)\naccumulation_steps = {accumulation}"
@@ -250,11 +250,18 @@ def _micro_batches(result: StoredResult) -> int:
     return -(-_samples_per_step_today(result) // size)
 
 
-def _command_line(spec: Mapping[str, Any], size: int) -> str:
-    """Write the command or the call with the batch size; where it gets in elsewhere, say how it was set."""
+def _own_training(spec: Mapping[str, Any], size: int) -> str | None:
+    """Write the command or the call with the batch size; where it gets in elsewhere, say how it was set.
+
+    None where the run is shared by a link, which shows neither.
+    """
     if function := spec.get("function"):
-        module, _, name = function.partition(":")
-        return f"from {module} import {name.partition('.')[0]}\n\nstep = {name}({size})"
+        module, colon, name = function.rpartition(":")
+        own = name.rpartition("<locals>.")[2]
+        call = f"step = {own if own.replace('.', '').isidentifier() else 'make_step'}({size})"  # a lambda has no name
+        return f"from {module} import {own.partition('.')[0]}\n\n{call}" if colon else call
+    if not spec["command"]:
+        return None
     line = shlex.join(part.replace(BATCH_SIZE, str(size)) for part in spec["command"])
     return line if spec["batch"] == "template" else f"# {BATCH_WAYS[spec['batch']]}: {size}\n{line}"
 

@@ -118,9 +118,10 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     Raises SpecError where it is not, or is another than the one that was requested.
     """
     given = {name: stored[name] for name in (*SETTABLE, "device") if name in stored}
-    known = registered_commands().get(stored["name"])
+    name = stored.get("name")  # only a registered command has one
+    known = None if name is None else registered_commands().get(name)
     if known is None:
-        raise SpecError("command", f"{stored['name']} is not registered on this host")
+        raise SpecError("command", f"{name or stored['model']} is not registered on this host")
     now = ([*masked(known.command)], known.directory, known.batch)
     if now != ([*stored["command"]], stored["directory"], stored["batch"]):
         raise SpecError("command", f"{stored['name']} was changed since this run was requested: start it again")

@@ -23,7 +23,7 @@ from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted
 from engine.errors import SpecError
 from engine.spec import RunSpec
 from engine.training_spec import AMPERE, NEEDS_AMPERE
-from engine.tune.spec import TuneSpec
+from engine.tune.spec import FunctionSpec, TuneSpec
 from engine.units import format_bytes
 from engine.validation.spec import ValidationSpec
 
@@ -78,14 +78,14 @@ def run_create(
     return run
 
 
-def spec_columns(spec: RunSpec | TuneSpec | ValidationSpec) -> dict[str, Any]:
-    """Return the columns of a run that its spec decides."""
+def spec_columns(spec: RunSpec | TuneSpec | FunctionSpec | ValidationSpec) -> dict[str, Any]:
+    """Return the columns of a run that its spec decides; one's own training has no precision that would be known."""
     return {
         "kind": Run.Kind.VALIDATION if isinstance(spec, ValidationSpec) else Run.Kind.MEASUREMENT,
         "model": spec.model,
         "spec": spec.to_dict(),
-        "precision": "" if isinstance(spec, TuneSpec) else spec.precision,
-        "optimizer": "" if isinstance(spec, TuneSpec) else spec.optimizer,
+        "precision": "" if isinstance(spec, TuneSpec | FunctionSpec) else spec.precision,
+        "optimizer": "" if isinstance(spec, TuneSpec | FunctionSpec) else spec.optimizer,
         "current_batch_size": None if isinstance(spec, ValidationSpec) else spec.current_batch_size,
         "needs_bytes": spec.memory_limit_bytes,
     }

@@ -16,23 +16,23 @@ from analysis.models.text import storable_text
 from analysis.runs.result_columns import result_columns
 from engine.cli.exit_status import exit_status_of
 from engine.errors import SpecError
-from engine.recompute import Contradiction, find_contradictions
+from engine.recompute import FIRST_VERSION, Contradiction, find_contradictions
 from engine.result import Boundary, DeviceFacts, Probe
 from engine.spec import RunSpec
-from engine.tune.spec import TuneSpec
+from engine.training_spec import is_own_training
+from engine.tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import Verdict
 
 MEASUREMENT, COMMAND, VALIDATION = "measurement", "command", "validation"
 KINDS = (MEASUREMENT, COMMAND, VALIDATION)
-"""What can be reported. A command is a measurement of the portal, too; its spec has other fields."""
+"""What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
 _RUN_KEY = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError)
 _LONGEST_SECONDS = 366 * 86_400.0
-_DERIVED_OF_COMMANDS = ("model", "function")
 
-ReportedSpec = RunSpec | TuneSpec | ValidationSpec
+ReportedSpec = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ def read_document(body: object) -> ReportedDocument:
     if "exit_status" in result and "result" in result:
         result = _object(result["result"], "result")
     environment, spec = _object(result.get("environment"), "environment"), _object(result.get("spec"), "spec")
-    kind = VALIDATION if "checks" in result else COMMAND if "command" in spec else MEASUREMENT
+    _refuse_too_old(environment)
+    kind = VALIDATION if "checks" in result else COMMAND if is_own_training(spec) else MEASUREMENT
     contradictions = find_contradictions(result)
     try:
         device = DeviceFacts.from_dict(_object(result.get("device"), "device"))
@@ -91,7 +92,7 @@ def read_document(body: object) -> ReportedDocument:
 def read_spec(kind: str, spec: Mapping[str, Any]) -> ReportedSpec:
     """Read the spec of a report, as the engine writes it. Raises SpecError, naming the field."""
     if kind == COMMAND:
-        return TuneSpec.from_dict({name: value for name, value in spec.items() if name not in _DERIVED_OF_COMMANDS})
+        return read_tuned_spec(spec)
     return ValidationSpec.from_dict(dict(spec)) if kind == VALIDATION else RunSpec.from_dict(dict(spec))
 
 
@@ -113,6 +114,16 @@ def checked_host(value: object, field: str = "host") -> str:
     ):
         raise SpecError(field, f"must be the name of a host, of at most {HOST_LENGTH} printable characters")
     return value
+
+
+def _refuse_too_old(environment: Mapping[str, Any]) -> None:
+    """Raise SpecError for a document of an engine that drew no run key: it holds too little to be computed again."""
+    if "run_key" not in environment:
+        raise SpecError(
+            "environment.run_key",
+            f"is missing: the engine that wrote this is too old, its figures cannot be computed again; "
+            f"measure again with MemoryMark {FIRST_VERSION} or later",
+        )
 
 
 def _exit_status(result: Mapping[str, Any], kind: str) -> int:

@@ -88,7 +88,7 @@ def report_locked(run_key: str, person: User) -> Report:
 
 
 def report_revive(run: Run) -> None:
-    """Move interrupted -> running: the sender was silent for too long, and is heard from again."""
+    """Move interrupted -> running: the sender was silent for too long or said that it stopped, and is heard again."""
     if run.state != State.INTERRUPTED:
         return
     ended = {"finished_at": None, "error_code": "", "error_message": "", "exit_status": None}
@@ -251,7 +251,8 @@ def _refuse_other(report: Report, document: ReportedDocument, sha256: str) -> No
 def _columns(spec: ReportedSpec) -> dict[str, Any]:
     columns = spec_columns(spec)
     # the name of a script or of a function: one that is longer than the column keeps its end
-    return {**columns, "model": columns["model"][-_MODEL_LENGTH:], "spec": storable_json(columns["spec"])}
+    model = storable_text(columns["model"][-_MODEL_LENGTH:], _MODEL_LENGTH)
+    return {**columns, "model": model, "spec": storable_json(columns["spec"])}
 
 
 def _check_probes(document: ReportedDocument) -> None:

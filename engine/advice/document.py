@@ -15,7 +15,7 @@ from ..catalog import WORKLOADS
 from ..kinds import ESTIMATED, MEASURED
 from ..result import DeviceFacts, Point, Probe
 from ..stats import decisive_probes
-from ..training_spec import PURE_BF16
+from ..training_spec import PURE_BF16, is_own_training
 from . import configurations, snippets
 from .global_batch import GlobalBatch, MeasuredMemory, Pair, plan_global_batch
 from .recipe import not_written, recipe_of
@@ -107,7 +107,7 @@ class Basis:
         if self.micro_batches > 1:
             return 0
         workload = WORKLOADS.get(self.spec.get("model", ""))
-        if workload is None or "command" in self.spec or self.spec.get("lora_rank") is not None:
+        if workload is None or is_own_training(self.spec) or self.spec.get("lora_rank") is not None:
             return None
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
 

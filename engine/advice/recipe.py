@@ -10,7 +10,7 @@ from ..adapters import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATIO
 from ..catalog import WORKLOADS, Workload
 from ..optimizers import OPTIMIZERS, Optimizer
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
-from ..training_spec import FULL, PACKED, PADDED, PURE_BF16
+from ..training_spec import FULL, PACKED, PADDED, PURE_BF16, is_own_training
 from ..units import format_bytes
 
 _WRITTEN = (
@@ -188,7 +188,7 @@ def recipe_of(
 ) -> Recipe | None:
     """Make it of a stored spec; None for a command, a model that is no longer offered, and one without an optimizer."""
     workload, optimizer = WORKLOADS.get(spec.get("model", "")), OPTIMIZERS.get(spec.get("optimizer", ""))
-    if workload is None or optimizer is None or optimizer.class_name is None or "command" in spec:
+    if workload is None or optimizer is None or optimizer.class_name is None or is_own_training(spec):
         return None
     return Recipe(
         workload=workload,

@@ -19,6 +19,7 @@ from ..result import Boundary, DeviceFacts, Point, Probe
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS
 from ..stats import decisive_probes
+from ..training_spec import is_own_training
 from ..units import format_bytes
 
 FAIL_BELOW = 0.05
@@ -84,8 +85,8 @@ class Row:
 
 def workload_differences(now: Measured, baseline: Measured) -> list[str]:
     """Name the fields in which two results did not train the same on the same device: these are not compared."""
-    is_command = "batch" in now.spec or "batch" in baseline.spec
-    names = _COMMAND_WORKLOAD if is_command else [n for n, each in SETTINGS.items() if each.role is Role.WORKLOAD]
+    is_own = is_own_training(now.spec) or is_own_training(baseline.spec)
+    names = _COMMAND_WORKLOAD if is_own else [n for n, each in SETTINGS.items() if each.role is Role.WORKLOAD]
     differing = [f"spec.{name}" for name in names if _value(now, name) != _value(baseline, name)]
     of_device = [name for name in ("kind", "name") if getattr(now.device, name) != getattr(baseline.device, name)]
     return [*differing, *(f"device.{name}" for name in of_device)]

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .contradiction import Contradiction
-from .document import check_limits
+from .document import FIRST_VERSION, check_limits
 from .result import contradictions_of_result
 from .validation import contradictions_of_validation
 
-__all__ = ["Contradiction", "find_contradictions"]
+__all__ = ["FIRST_VERSION", "Contradiction", "find_contradictions"]
 
 
 def find_contradictions(document: Mapping[str, Any]) -> list[Contradiction]:

@@ -25,13 +25,16 @@ from ..result import (
 )
 from ..spec import SCHEMA, RunSpec
 from ..speed_rounds import SpeedRound
-from ..tune.spec import FunctionSpec, TuneSpec
+from ..tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.training import Training
 
 MOST_VALUES, MOST_DEPTH, MOST_TEXT = 1_000_000, 24, 20_000
 MOST_PROBES, MOST_ROUNDS, MOST_BLOCKS = 500, 400, 64
 MOST_INTEGER = 2**63 - 1
 MOST_SECONDS = 1e9
+
+FIRST_VERSION = "0.5.0"
+"""The first version of the engine whose results hold all that is computed again: run key, host, rounds of timing."""
 
 T = TypeVar("T")
 Spec = RunSpec | TuneSpec | FunctionSpec
@@ -204,17 +207,9 @@ def read_spec(value: Any, *, is_training: bool) -> Spec:
         raise SpecError("spec", "must be a JSON object")
     if not is_training:
         return RunSpec.from_dict(dict(value))
-    kind: type[TuneSpec | FunctionSpec] = TuneSpec if "command" in value else FunctionSpec
-    own = {each.name for each in fields(kind)}
-    check_members("spec.", value, own | {"model", "function", "batch"})
-    kept = {name: each for name, each in value.items() if name in own}
-    spec: TuneSpec | FunctionSpec
-    try:
-        spec = TuneSpec.from_dict(kept) if kind is TuneSpec else FunctionSpec(**kept)
-    except TypeError as exc:
-        raise SpecError("spec", str(exc)) from exc
-    for name, claimed in value.items():
-        if name not in own and claimed != getattr(spec, name):
+    spec = read_tuned_spec(value)
+    for name in spec.DERIVED:
+        if name in value and value[name] != getattr(spec, name):
             raise SpecError(f"spec.{name}", f"must be {getattr(spec, name)!r}")
     return spec
 

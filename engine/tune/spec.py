@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, fields
 from dataclasses import field as dataclass_field
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
 
+from ..catalog import WORKLOADS
 from ..errors import SpecError
 from ..program import PROGRAM
 from ..spec import RunSpec, check_start
@@ -29,6 +30,8 @@ BATCH_WAYS = {
     "steps": "the batch_size of the loader in memorymark.steps(loader) is set",
     "env": f"the command reads the environment variable {VARIABLE}",
 }
+STARTING_WAYS = ("process", "warm", "fork")
+"""How a start of a function is made: a fresh process, a fork of a server that imported it, a fork of the program."""
 TARGET = re.compile(r"[\w.]+:[\w.]+")
 _SECRET = re.compile(r"(token|secret|passw|api[-_]?key|credential)", re.IGNORECASE)
 _OPTION = re.compile(r"^(--?[\w.-]+=|[A-Za-z_]\w*=)")
@@ -73,6 +76,13 @@ class Limits:
         check_device_name(self.device)
         check_start(self.start_batch_size, self.max_batch_size)
 
+    def _check_texts(self, *names: str, may_be_null: Sequence[str] = ()) -> None:
+        """Raise SpecError where one of these fields is no text: a document may hold anything there."""
+        for name in (*names, *may_be_null):
+            value = getattr(self, name)
+            if not isinstance(value, str) and not (value is None and name in may_be_null):
+                raise SpecError(name, "must be text, or null" if name in may_be_null else "must be text")
+
     @property
     def check_batch_size(self) -> None:
         """A training of somebody's own is always searched, never run at one size alone."""
@@ -82,6 +92,9 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class TuneSpec(Limits):
     """One command to be tuned. Raises SpecError, naming the field, for anything not allowed."""
+
+    DERIVED: ClassVar = ("model", "function")
+    """What its document holds in addition to its fields."""
 
     command: tuple[str, ...]
     batch: str = "template"
@@ -93,6 +106,7 @@ class TuneSpec(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
+        self._check_texts("batch", may_be_null=("name", "directory"))
         if not self.command:
             raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
         if not isinstance(self.whole_run, bool):
@@ -140,13 +154,13 @@ class TuneSpec(Limits):
     def model(self) -> str:
         """What is tuned, in a word: its name, else the function, the script, or the module after `-m`."""
         if self.name is not None or self.function is not None:
-            return self.name or self.function or ""
+            return _own_name(self.name or self.function or "")
         parts = [part for part in self.command if BATCH_SIZE not in part]
         script = next((part for part in parts if part.endswith(".py")), None)
         if script is not None:
             return PurePath(script).name
         after = next((parts[i + 1] for i, part in enumerate(parts[:-1]) if part == "-m"), None)
-        return after or PurePath(self.command[0]).name
+        return _own_name(after or PurePath(self.command[0]).name)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -187,14 +201,25 @@ class FunctionSpec(Limits):
     `function` is `package.module:function`, or of a notebook its name alone. `starting` is how a start is made of it.
     """
 
+    DERIVED: ClassVar = ("model", "batch")
+    """What its document holds in addition to its fields."""
+
     function: str
     starting: str = "process"
     script: str | None = None
 
+    def __post_init__(self) -> None:
+        Limits.__post_init__(self)
+        self._check_texts("function", "starting", may_be_null=("script",))
+        if not self.function:
+            raise SpecError("function", "is empty; name the function that was tuned")
+        if self.starting not in STARTING_WAYS:
+            raise SpecError("starting", f"{self.starting[:80]!r} is unknown; one of {', '.join(STARTING_WAYS)}")
+
     @property
     def model(self) -> str:
         """What is tuned, in a word."""
-        return self.function
+        return _own_name(self.function)
 
     @property
     def batch(self) -> str:
@@ -228,6 +253,25 @@ class FunctionSpec(Limits):
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document."""
         return {**asdict(self), "model": self.model, "batch": self.batch}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> FunctionSpec:
+        """Build a spec from JSON. Raises SpecError for an unknown key, and where the function is missing."""
+        given = given_fields(cls, data)
+        if "function" not in given:
+            raise SpecError("function", "is missing")
+        return cls(**given)
+
+
+def read_tuned_spec(document: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
+    """Read the spec of a document of a command or a function; what it holds derived is left out. Raises SpecError."""
+    kind = FunctionSpec if "function" in document and "command" not in document else TuneSpec
+    return kind.from_dict({name: value for name, value in document.items() if name not in kind.DERIVED})
+
+
+def _own_name(name: str) -> str:
+    """Return a name that no list takes for the model of the catalogue that is called the same."""
+    return f"{name} (own)" if name in WORKLOADS else name
 
 
 def masked(command: Sequence[str]) -> list[str]:

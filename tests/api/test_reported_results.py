@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from analysis.models import AuditEntry, Device, Measurement, Run
+from engine.recompute import FIRST_VERSION
 from tests.factories import make_device, make_user
 from tests.factories.reports import HOST, STARTED_AT, SendingClient, digest_of, make_document, make_run_key
 
@@ -89,7 +91,7 @@ def test_a_body_that_changed_on_its_way_is_refused(sender):
 @pytest.mark.parametrize(
     ("members", "field"),
     [
-        ({"environment": {}}, "environment.run_key"),
+        ({"environment": {"run_key": 7}}, "environment.run_key"),
         ({"environment": {"run_key": "0" * 32, "host": "", "started_at": STARTED_AT}}, "environment.host"),
         (
             {"environment": {"run_key": "0" * 32, "host": "a", "started_at": "2026-11-20T10:00:00"}},
@@ -105,6 +107,16 @@ def test_a_malformed_document_is_refused_by_the_name_of_its_field(sender, member
     answer = sender.send_result(changed(make_document(), **members))
     assert answer.status_code == 400, answer.content
     assert [error["pointer"] for error in answer.json()["errors"]] == [f"/{field}"]
+    assert not Run.all_runs.exists()
+
+
+def test_a_document_of_an_engine_that_is_too_old_says_so_and_what_helps(sender):
+    environment = {"torch": "2.1.0", "host": "node7"}
+    answer = sender.send_result(changed(make_document(), environment=environment, no_such="of an earlier version"))
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/environment.run_key")
+    text = "the engine that wrote this is too old, its figures cannot be computed again; measure again with MemoryMark"
+    assert f"{text} {FIRST_VERSION} or later" in answer.json()["detail"]
+    assert FIRST_VERSION in (Path(__file__).parents[2] / "docs" / "reporting.md").read_text()
     assert not Run.all_runs.exists()
 
 
