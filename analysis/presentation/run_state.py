@@ -78,6 +78,7 @@ _REPORTED_INTERRUPTED = (
     "Its sender went silent before the end; the analysis itself did not fail. "
     "It goes on here when the sender is heard from again, and its result finishes it."
 )
+_REPORTED_STOPPED = "It was stopped where it ran, before it had a result; the analysis itself did not fail."
 _VERDICTS = {"passed": "✓ passed", "warning": "▲ warning", "failed": "✕ failed"}
 
 
@@ -212,7 +213,7 @@ def ending(run: Run, state: State) -> tuple[str, str]:
     """Return headline and explanation of a run that ended in this state, without a result."""
     title, explanation = _ENDINGS_OF[Run.Kind(run.kind)][state]
     if run.is_reported and state == State.INTERRUPTED:
-        explanation = _REPORTED_INTERRUPTED
+        explanation = _REPORTED_STOPPED if run.error_code == Cause.STOPPED else _REPORTED_INTERRUPTED
     return title.format(model_name(run.model), run_place(run)), explanation
 
 
@@ -225,6 +226,8 @@ def advice(run: Run) -> list[str]:
     """Return advice for a run that ended without a result."""
     if run.state == State.CANCELLED:
         return ["Start it again: a new run measures again, and this page stays unchanged."]
+    if run.error_code == Cause.STOPPED:
+        return ["Start it again where it ran, with more time where its scheduler ended it: that is a new run here."]
     if run.state == State.INTERRUPTED and run.is_reported:
         return ["Where its sender has ended, send what it kept: memorymark sync FOLDER."]
     if run.state == State.INTERRUPTED:

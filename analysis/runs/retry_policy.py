@@ -8,7 +8,7 @@
 | anything else | the run | failed |
 
 In all cases: a run with a cancel request is cancelled, and no run has more than 3 counted attempts. A reported run has
-one: no worker of this portal could make another.
+one: no worker of this portal could make another. One that was stopped where it ran is interrupted, as one that is lost.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from enum import StrEnum
 
 from analysis.models import State
 from engine.errors import WorkerDied
+from engine.report.protocol import STOPPED
 
 MAX_COUNTED_ATTEMPTS = 3
 
@@ -34,6 +35,8 @@ class Cause(StrEnum):
     ENGINE_CRASHED = "engine_crashed"
     ENGINE_WORKER_DIED = WorkerDied.code
     STALLED = "stalled"
+    STOPPED = STOPPED
+    """Of a reported run alone: somebody, or a scheduler, stopped it where it ran."""
 
 
 _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
@@ -47,6 +50,7 @@ _DESCRIPTIONS: dict[str, str] = {
     Cause.ENGINE_CRASHED: "its engine crashed",
     Cause.ENGINE_WORKER_DIED: "the engine's worker process was killed or crashed",
     Cause.STALLED: "its engine made no progress",
+    Cause.STOPPED: "it was interrupted where it ran",
 }
 
 
@@ -76,7 +80,7 @@ def decide_retry(
     if cancel_requested:
         return RetryDecision(State.CANCELLED, is_counted)
     if is_reported:
-        return RetryDecision(State.INTERRUPTED if cause in _OF_THE_HOST else State.FAILED)
+        return RetryDecision(State.INTERRUPTED if cause in (*_OF_THE_HOST, Cause.STOPPED) else State.FAILED)
     has_room = len(earlier_counted) + is_counted < MAX_COUNTED_ATTEMPTS
     if cause == Cause.WORKER_STOPPED or (cause in _OF_THE_HOST and has_room):
         return RetryDecision(State.QUEUED, is_counted)

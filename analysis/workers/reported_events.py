@@ -11,6 +11,7 @@ from django.db import transaction
 from analysis.models import Measurement, Report, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.reports import report_device, report_locked, report_revive
+from analysis.runs.retry_policy import Cause
 from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
@@ -46,7 +47,8 @@ def events_store(*, run_key: str, person: User, first: int, events: Sequence[dic
     if first > expected:
         raise EventsMissingError(expected)
     fresh = events[expected - first :]
-    report_revive(run)
+    if fresh or run.error_code != Cause.STOPPED:  # behind such an end a call that is repeated is no sign of life
+        report_revive(run)
     if run.state == State.RUNNING:
         _store(run, fresh)
     Report.objects.filter(pk=report.pk).update(events_received=expected + len(fresh))

@@ -10,7 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from signal import SIGTERM
 from typing import Any
+
+from ..errors import EngineError
 
 EVENTS_MOST = 500
 BATCH_BYTES_MOST = 900_000
@@ -22,8 +25,30 @@ LIVE_SECONDS = 2.0
 BACK_OFF_MOST, RETRY_AFTER_MOST = 60.0, 300.0
 QUIET_PHASES = frozenset({"timing", "memory", "compiling"})
 """Phases in which seconds are measured: then only as often as a heartbeat is due."""
+STOPPED = "stopped"
+"""Code of the error that ends a run which was stopped where it ran: a portal calls it interrupted, not failed."""
 _TRY_AGAIN = frozenset({0, 408, 425, 429})
 _TEXT_MOST, _VALUE_MOST, _FIELDS_MOST = 300, 60, 3
+
+
+def error_of(ended_by: BaseException) -> dict[str, Any]:
+    """Return the error that ends a run in the portal: why it failed, or that somebody stopped it where it ran."""
+    match ended_by:
+        case EngineError():
+            return ended_by.to_dict()
+        case KeyboardInterrupt():
+            return _error(STOPPED, "stopped by Ctrl-C where it ran")
+        case SystemExit(code=code) if code == 128 + SIGTERM:
+            return _error(STOPPED, "stopped by SIGTERM where it ran, as by a scheduler at the job's time limit")
+        case BrokenPipeError():
+            return _error(STOPPED, "stopped where it ran: nobody read its output any more")
+        case Exception():
+            return _error(EngineError.code, f"{type(ended_by).__name__}: {ended_by}")
+    return _error(STOPPED, f"stopped where it ran, by {type(ended_by).__name__}")
+
+
+def _error(code: str, message: str) -> dict[str, Any]:
+    return {"code": code, "field": None, "message": message}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,20 @@ from ..result_file import Document, write_result
 from .address import TOKEN_VARIABLE, Address
 from .files import EVENTS_SUFFIX, PRIVATE_FILE, RESULT_SUFFIX, EventReader, EventWriter, events_body
 from .http import Portal
-from .protocol import QUIET_PHASES, Answer, Channel, Events, Meaning, Open, after, describe, meaning_of, next_call
+from .protocol import (
+    QUIET_PHASES,
+    STOPPED,
+    Answer,
+    Channel,
+    Events,
+    Meaning,
+    Open,
+    after,
+    describe,
+    error_of,
+    meaning_of,
+    next_call,
+)
 
 LOOK_SECONDS = 1.0
 CANCELLED = "cancelled in the portal"
@@ -100,12 +113,8 @@ class Reporter:
             self._has_result = True
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        if isinstance(error, EngineError):
-            self._write_error(error.to_dict())
-        elif self._is_cancelled:  # else the portal would wait for its silence
-            self._write_error({"code": "cancelled", "field": None, "message": CANCELLED})
-        elif isinstance(error, Exception) and not isinstance(error, BrokenPipeError):
-            self._write_error({"code": "engine_error", "field": None, "message": f"{type(error).__name__}: {error}"})
+        if error is not None:
+            self._write_end(error)
         is_over = self._has_result or isinstance(error, EngineError)
         self._end_by = time.monotonic() + (END_SECONDS if is_over else STOPPED_SECONDS)
         self._ended.set()
@@ -128,7 +137,13 @@ class Reporter:
         except OSError as exc:
             self._say(f"events of the run are no longer kept: {exc.strerror}")
 
-    def _write_error(self, error: Mapping[str, Any]) -> None:
+    def _write_end(self, ended_by: BaseException) -> None:
+        """Write how the run ended, as the portal would otherwise wait for its silence."""
+        error = error_of(ended_by)
+        if self._is_cancelled and error["code"] == STOPPED:
+            error |= {"code": "cancelled", "message": CANCELLED}
+        elif self._has_result and error["code"] == STOPPED:
+            return  # stopped behind its end: its result says more
         seconds = round(time.monotonic() - self._started, 3)
         self._write({"event": "error", "seconds": seconds, "error": error})
 

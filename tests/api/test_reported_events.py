@@ -136,6 +136,46 @@ def test_an_error_ends_the_run_as_failed_with_its_code(sender, run_key):
     )
 
 
+STOP = {"event": "error", "error": {"code": "stopped", "message": "stopped by Ctrl-C where it ran"}}
+
+
+def test_a_stop_where_it_ran_ends_it_at_once_as_interrupted(sender, run_key):
+    sender.send_events(run_key, 0, *make_events(), STOP)
+    run = Run.objects.get()
+    assert (run.state, run.error_code, run.error_message) == ("interrupted", "stopped", STOP["error"]["message"])
+    assert (run.attempts.get().outcome, run.attempts.get().cause) == ("interrupted", "stopped")
+
+
+def test_a_stop_whose_answer_was_lost_stays_the_end_when_it_is_sent_again(sender, run_key):
+    for _ in range(2):
+        assert received(sender.send_events(run_key, 0, *make_events(), STOP)) == (5, False)
+        assert received(sender.send_events(run_key, 5)) == (5, False)
+        assert Run.objects.get().state == State.INTERRUPTED
+
+
+def test_a_stop_that_arrives_after_the_silence_replaces_its_reason(sender, run_key):
+    make_silent(Run.objects.get())
+    services.runs_reap()
+    sender.send_events(run_key, 0, *make_events(), STOP)
+    run = Run.objects.get()
+    assert (run.state, run.error_code, run.finished_at is None) == (State.INTERRUPTED, "stopped", False)
+
+
+def test_nothing_that_comes_behind_a_stop_is_refused(sender, run_key):
+    sender.send_events(run_key, 0, *make_events(), STOP)
+    assert received(sender.send_events(run_key, 5, {"event": "log", "message": "on"})) == (6, False)
+    assert Run.objects.get().state == State.RUNNING
+    assert sender.send_result(make_document(run_key)).status_code == 201
+    run = Run.objects.get()
+    assert (run.state, run.error_code, run.attempts.get().cause) == (State.FINISHED, "", "")
+
+
+def test_a_stop_of_a_run_that_was_cancelled_here_is_the_cancel(sender, run_key, alice_client: Client):
+    alice_client.post(f"/runs/{Run.objects.get().pk}/cancel/")
+    sender.send_events(run_key, 0, STOP)
+    assert Run.objects.get().state == State.CANCELLED
+
+
 def test_silence_ends_it_as_interrupted_and_no_worker_ever_gets_it(sender, run_key):
     device = make_device()
     make_silent(Run.objects.get())

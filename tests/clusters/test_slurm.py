@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from analysis.models import Run, State
 from engine.report.address import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from tests.clusters.document import ROOT, blocks, section
 from tests.clusters.scratch_slurm import is_installed, slurm
+from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 from tests.factories import make_user
 
 JOB_SECONDS = 600
@@ -31,8 +33,13 @@ def test_the_section_has_two_files_and_three_commands_and_names_the_portal():
     assert TOKEN_VARIABLE in portal
 
 
+needs_slurm = pytest.mark.skipif(
+    not is_installed(), reason="needs root, and apt-get install slurmctld slurmd slurm-client munge"
+)
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not is_installed(), reason="needs root, and apt-get install slurmctld slurmd slurm-client munge")
+@needs_slurm
 @pytest.mark.django_db(transaction=True)
 def test_an_array_job_measures_each_line_of_the_list_and_reports_it(live_server: Any, tmp_path: Path):
     work, daemons = tmp_path / "work", tmp_path / "daemons"
@@ -44,13 +51,7 @@ def test_an_array_job_measures_each_line_of_the_list_and_reports_it(live_server:
     submit, advise, sync = (text for kind, text in blocks("Slurm") if kind == "sh")
     _, secret = token_create(owner=make_user("carol"), name="cluster", may_write=True, expires_at=None)
     with slurm(daemons) as environment:
-        environment |= {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # the environment that has MemoryMark
-            "PYTHONPATH": str(ROOT),
-            "MEMORYMARK_LOCK_DIR": str(tmp_path / "locks"),
-            ADDRESS_VARIABLE: str(live_server.url),
-            TOKEN_VARIABLE: secret,
-        }
+        environment |= reporting_to(str(live_server.url), secret, tmp_path)
         run = {"cwd": work, "env": environment, "capture_output": True, "text": True, "check": False}
         submitted = subprocess.run(["bash", "-c", submit], timeout=JOB_SECONDS, **run)
         logs = "\n".join(path.read_text() for path in work.glob("measure-*.out"))
@@ -71,3 +72,39 @@ def test_an_array_job_measures_each_line_of_the_list_and_reports_it(live_server:
     assert [each.spec["optimizer"] for each in reported] == ["adamw", "sgd"]
     assert [line.partition(":")[0] for line in synced.stdout.splitlines()] == ["known", "known"], synced.stderr
     assert (synced.returncode, secret in logs) == (0, False)
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_a_job_that_is_cancelled_ends_its_run_in_the_portal(tmp_path: Path):
+    (tmp_path / "job").write_text("#!/bin/bash\npython -m engine bert-tiny cpu --memory-limit 512MiB\n")
+    (daemons := tmp_path / "daemons").mkdir()
+    with serving(LoopbackPortal()) as portal, slurm(daemons) as environment:
+        environment |= reporting_to(portal.url, TOKEN, tmp_path)
+        submitted = subprocess.run(
+            ["sbatch", "--parsable", "job"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        wait_for_event(portal, "probe")
+        subprocess.run(["scancel", submitted.stdout.strip()], env=environment, check=True)
+        wait_for_event(portal, "error")
+    [events] = portal.events.values()
+    assert events[-1]["error"]["code"] == "stopped"
+    assert "SIGTERM" in events[-1]["error"]["message"]
+
+
+def reporting_to(url: str, token: str, folder: Path) -> dict[str, str]:
+    """The environment that has MemoryMark, and names a portal."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "MEMORYMARK_LOCK_DIR": str(folder / "locks"),
+        ADDRESS_VARIABLE: url,
+        TOKEN_VARIABLE: token,
+    }
+
+
+def wait_for_event(portal: LoopbackPortal, name: str) -> None:
+    until = time.monotonic() + JOB_SECONDS
+    while not any(event["event"] == name for events in portal.events.values() for event in events):
+        assert time.monotonic() < until, f"no {name} event came"
+        time.sleep(0.2)

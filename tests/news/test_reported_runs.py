@@ -58,6 +58,14 @@ class TestEnds:
             sender.send_events(run.report.run_key, 4, ERROR)
         assert ends_of(run) == [NewsKind.CANCELLED]
 
+    def test_by_a_stop_where_it_ran_and_no_second_time_by_silence(self, sender: SendingClient, run: Run) -> None:
+        stop = {"event": "error", "error": {"code": "stopped", "message": "stopped by Ctrl-C where it ran"}}
+        for _ in range(2):
+            sender.send_events(run.report.run_key, 4, stop)
+            make_silent(run)
+            services.runs_reap()
+        assert ends_of(run) == [NewsKind.INTERRUPTED]
+
     def test_by_silence_and_then_by_its_result(self, sender: SendingClient, run: Run) -> None:
         for _ in range(2):
             make_silent(run)

@@ -186,7 +186,8 @@ class ReportEvents(StrictView):
     def post(self, request: Request, run_key: str) -> Response:
         """Store the events of `--events` that are new, and say whether to go on. 409 names the event that is missing.
 
-        The `result` event is left out: its document goes to /api/v1/results/. An `error` event ends the run as failed.
+        The `result` event is left out: its document goes to /api/v1/results/. An `error` event ends the run as failed,
+        one with the code `stopped` as interrupted.
         """
         body = EventsSerializer(data=body_object(request))
         body.is_valid(raise_exception=True)

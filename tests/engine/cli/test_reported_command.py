@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,27 @@ def test_run_that_is_cancelled_in_the_portal_ends_as_interrupted(portal: Loopbac
     assert "cancelled in the portal\n" in said
     assert "interrupted: no result is stored\n" in said
     assert portal.results == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_run_that_is_stopped_by_a_signal_ends_in_the_portal(portal: Any, tmp_path: Path, by: signal.Signals) -> None:
+    command = [sys.executable, "-m", "engine", "bert-tiny", "cpu", "--memory-limit", "512MiB"]
+    reporting = {"MEMORYMARK_REPORT_TO": portal.url, "MEMORYMARK_TOKEN": TOKEN}
+    environment = {**os.environ, **reporting, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 300
+        while not any(event["event"] == "probe" for events in portal.events.values() for event in events):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        running.send_signal(by)
+        _, said = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    [events] = portal.events.values()
+    assert (running.returncode, events[-1]["error"]["code"]) == (128 + by, "stopped")
+    assert f"reported: {portal.url}/runs/812/" in said.decode()
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ import pytest
 
 from engine.errors import SpecError, WorkloadFailed
 from engine.report import protocol, reporter
-from engine.report.address import Address, address_of
+from engine.report.address import Address, address_of, token_put_back
 from engine.report.files import EventReader
 from engine.report.reporter import Reporter
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
@@ -150,15 +150,50 @@ def test_failed_run_ends_with_its_error(portal: LoopbackPortal, tmp_path: Path) 
     assert event["error"] == WorkloadFailed("a training step failed").to_dict()
 
 
-def test_stopped_run_is_not_called_failed(portal: LoopbackPortal, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ended_by", "said"),
+    [
+        (KeyboardInterrupt(), "stopped by Ctrl-C"),
+        (SystemExit(143), "stopped by SIGTERM"),
+        (BrokenPipeError(), "nobody read its output"),
+        (SystemExit(1), "by SystemExit"),
+    ],
+)
+def test_stopped_run_ends_at_once_and_is_not_called_failed(
+    portal: LoopbackPortal, tmp_path: Path, ended_by: BaseException, said: str, capsys
+) -> None:
     def stopped() -> None:
         with reporting(portal.url, tmp_path) as run:
             run.emit(log(0))
+            raise ended_by
+
+    with pytest.raises(type(ended_by)):
+        stopped()
+    first, last = portal.events[KEY]
+    assert (first, last["event"], last["error"]["code"]) == (log(0), "error", "stopped")
+    assert said in last["error"]["message"]
+    assert capsys.readouterr().err == f"reported: {portal.url}/runs/812/\n"
+
+
+def test_run_that_is_stopped_behind_its_result_ends_with_its_result(portal: LoopbackPortal, tmp_path: Path) -> None:
+    def stopped() -> None:
+        with reporting(portal.url, tmp_path) as run:
+            run.emit(log(0))
+            run.keep(0, Result())
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         stopped()
-    assert portal.events[KEY] == [log(0)]
+    assert (portal.events[KEY], len(portal.results)) == ([log(0)], 1)
+
+
+def test_stop_that_the_portal_does_not_hear_is_in_the_file_for_sync(tmp_path: Path) -> None:
+    with serving(LoopbackPortal()) as gone:
+        url = gone.url
+    with pytest.raises(KeyboardInterrupt), reporting(url, tmp_path):
+        raise KeyboardInterrupt
+    with closing(EventReader(tmp_path / f"{KEY}.events.jsonl")) as reader:
+        assert reader.is_failed()
 
 
 def test_cancel_in_the_portal_ends_the_run_as_ctrl_c_does(portal: LoopbackPortal, tmp_path: Path, capsys) -> None:
@@ -234,6 +269,23 @@ def test_standard_error_that_nobody_reads_changes_nothing(portal: LoopbackPortal
     monkeypatch.setattr(reporter.sys, "stderr", Closed())
     report(reporting(portal.url, tmp_path))
     assert len(portal.results) == 1
+
+
+@pytest.mark.parametrize(("given", "url"), [(None, "https://lab"), ("", None), ("https://other/", "https://other")])
+def test_what_is_given_decides_and_only_without_it_the_environment(given: str | None, url: str | None) -> None:
+    address = address_of(given, {"MEMORYMARK_REPORT_TO": "https://lab/"})
+    assert (address and address.url) == url
+
+
+def test_token_is_put_back_for_what_the_program_does_next() -> None:
+    environ = {"MEMORYMARK_TOKEN": TOKEN}
+    with token_put_back(environ):
+        assert address_of("https://lab/", environ) == Address("https://lab", TOKEN)
+        assert environ == {}
+    assert environ == {"MEMORYMARK_TOKEN": TOKEN}
+    with token_put_back(nothing := {}):
+        pass
+    assert nothing == {}
 
 
 def test_token_is_taken_out_of_the_environment() -> None:

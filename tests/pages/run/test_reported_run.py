@@ -70,6 +70,16 @@ def test_the_page_of_a_live_one_says_so_too_and_of_a_silent_one_what_brings_it_b
     assert "memorymark sync" in text
 
 
+def test_the_page_of_one_that_was_stopped_says_by_what_and_not_that_it_fell_silent(alice, alice_client):
+    run = live_run(alice)
+    stop = {"event": "error", "error": {"code": "stopped", "message": "stopped by SIGTERM where it ran"}}
+    SendingClient(alice).send_events(run.report.run_key, 4, stop)
+    text = text_of(alice_client, f"/runs/{run.pk}/")
+    assert "It was stopped where it ran" in text
+    assert "stopped by SIGTERM where it ran" in text
+    assert "went silent" not in text
+
+
 def test_lists_name_the_origin_and_only_of_reported_runs(alice, alice_client):
     make_measured_run(make_device())
     make_reported_run(alice)
