@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
 from django.apps import AppConfig, apps
 from django.conf import settings as django_settings
@@ -23,6 +24,11 @@ from django.test import Client
 
 from tests.factories import make_user
 
+# on a busy machine drawing an example takes as long as it takes
+hypothesis.settings.register_profile(
+    "busy machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy machine")
 # two test processes share the cores: a torch in each, and in their children, that takes them all is slower for both
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # each test process has devices of its own: what two of them measure at a time is no fault of either

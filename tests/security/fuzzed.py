@@ -39,7 +39,7 @@ class Fuzz:
         owner = self.portal.people["operator"]
         self._secrets = [_secret_of(owner), _secret_of(make_user("fuzzer", MANAGER))]
         self.statuses: Counter[int] = Counter()
-        self.schema = schemathesis.openapi.from_wsgi(SCHEMA, application, headers=self._headers())
+        self.schema = schemathesis.openapi.from_wsgi(SCHEMA, _served, headers=self._headers())
         self.schema.config.generation.with_security_parameters = False  # each request shows a token that is good
 
     def operations(self) -> list[Any]:
@@ -79,6 +79,15 @@ class Fuzz:
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._secrets[self.statuses.total() % 2]}"}
+
+
+def _served(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """Answer as a web server does: read the whole response, then close it. Else streams would stay open."""
+    response = application(environ, start_response)
+    try:
+        return [b"".join(response)]
+    finally:
+        response.close()
 
 
 def _secret_of(person: Any) -> str:

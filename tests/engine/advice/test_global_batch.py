@@ -1,7 +1,7 @@
 """Micro-batch x accumulation pairs: exact, never rounded, and honest about memory that was not measured."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.advice.global_batch import MeasuredMemory, plan_global_batch
@@ -20,7 +20,6 @@ def memory(*points, gradients_gib=1):
     return MeasuredMemory({each.batch_size: each for each in points}, 24 * GIB, gradients_gib * GIB)
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 5_000), devices=st.integers(1, 8), recommended=st.integers(1, 300))
 def test_every_pair_makes_exactly_the_global_batch(size, devices, recommended):
     plan = plan_global_batch(size, devices, recommended, NOTHING_MEASURED)
@@ -29,7 +28,6 @@ def test_every_pair_makes_exactly_the_global_batch(size, devices, recommended):
     assert plan.size == size
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 5_000), devices=st.integers(1, 8), recommended=st.integers(1, 300))
 def test_each_named_neighbour_has_a_sensible_pair_and_none_is_nearer(size, devices, recommended):
     plan = plan_global_batch(size, devices, recommended, NOTHING_MEASURED)
