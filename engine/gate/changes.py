@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..provenance.parse import OF_ONE_RUN
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS
 from .compare import Measured
 
 FIRST = ("torch", "cuda", "hip", "cudnn", "transformers", "torchvision", "diffusers", "memorymark_revision")
 """The likeliest causes of another figure, in this order; the driver stands before them."""
-_OF_THE_RUN = ("run_key", "host", "started_at")
+_NO_SUSPECTS = (*OF_ONE_RUN, "host")
 _NO_CAUSE = (Role.ASSUMPTION, Role.WORKLOAD, Role.PLACE)
 
 
@@ -34,7 +35,7 @@ def changes(now: Measured, baseline: Measured) -> list[Change]:
     """Name what was different, the likeliest cause first: driver, versions, settings, then the rest."""
     pairs: dict[str, tuple[Any, Any]] = {"driver": (baseline.device.driver, now.device.driver)}
     before, after = baseline.environment, now.environment
-    for name in (*FIRST, *sorted({*before, *after} - {*FIRST, *_OF_THE_RUN})):
+    for name in (*FIRST, *sorted({*before, *after} - {*FIRST, *_NO_SUSPECTS})):
         pairs[name] = (before.get(name), after.get(name))
     settings = {name: each for name, each in _pairs_of_settings(now, baseline).items() if name not in pairs}
     likely = {name: pairs.pop(name) for name in ("driver", *FIRST)}

@@ -13,6 +13,7 @@ from engine.errors import SpecError
 from engine.gate.changes import changes
 from engine.gate.compare import Demands, Measured, Row, Verdict, compare
 from engine.gate.report import is_regression, junit, lines, markdown
+from engine.provenance.parse import OF_ONE_RUN
 from engine.result import Point, Reason
 from engine.units import GIB, MIB
 from tests.engine.honest_worker import HonestWorker, document_of
@@ -127,6 +128,14 @@ def test_what_is_other_than_in_the_baseline_is_suspected_the_likeliest_first() -
         "python: 3.11.7 -> 3.12.1",
     ]
     assert changes(before, before) == []
+
+
+def test_another_job_container_and_host_are_not_suspected() -> None:
+    lasting = {"torch": "2.13.0", "slurm_partition": "gpu"}
+    before, now = (
+        replace(BASE, environment={**lasting, **dict.fromkeys((*OF_ONE_RUN, "host"), name)}) for name in ("a", "b")
+    )
+    assert changes(now, before) == []
 
 
 def test_no_text_of_a_document_leaves_its_cell_or_its_attribute() -> None:
