@@ -109,8 +109,10 @@ def compare(now: Measured, baseline: Measured | None, demands: Demands) -> list[
 def _demanded(now: Measured, demands: Demands) -> Iterator[Row]:
     if (least := demands.min_batch_size) is not None:
         largest = now.boundary.largest_batch_size
-        verdict = Verdict.UNKNOWN if largest is None else _verdict(largest < least)
-        yield Row("batch size demanded", _size(largest), f"at least {least}", verdict, "the largest that trained")
+        found = Verdict.UNKNOWN, "no largest size is known"
+        if largest is not None:
+            found = _judge_size(now.boundary, is_smaller=largest < least, reason="the largest that trained")
+        yield Row("batch size demanded", _size(largest), f"at least {least}", *found)
     if (most := demands.max_memory_bytes) is not None:
         size, memory_bytes = _memory_of_today(now)
         verdict = Verdict.UNKNOWN if memory_bytes is None else _verdict(memory_bytes > most)
@@ -133,11 +135,16 @@ def _batch_size(now: Measured, baseline: Measured, demands: Demands) -> Row:
     texts = _size(sizes[0]), _size(sizes[1])
     if sizes[0] is None or sizes[1] is None:
         return Row("largest batch size", *texts, Verdict.UNKNOWN, "not known of both")
-    is_worse = sizes[0] < sizes[1] * (1 - demands.fail_below)
-    if is_worse and not now.boundary.certified:
-        reason = f"the search ended before its limit was known ({now.boundary.reason.value.replace('_', ' ')})"
-        return Row("largest batch size", *texts, Verdict.UNKNOWN, reason)
-    return Row("largest batch size", *texts, _verdict(is_worse), _change(sizes[0], sizes[1]))
+    is_smaller, change = sizes[0] < sizes[1] * (1 - demands.fail_below), _change(sizes[0], sizes[1])
+    return Row("largest batch size", *texts, *_judge_size(now.boundary, is_smaller=is_smaller, reason=change))
+
+
+def _judge_size(boundary: Boundary, *, is_smaller: bool, reason: str) -> tuple[Verdict, str]:
+    """Return the verdict and its reason. Only a certified limit shows that a larger size does not train."""
+    if is_smaller and not boundary.certified:
+        ended = boundary.reason.value.replace("_", " ")
+        return Verdict.UNKNOWN, f"the search ended before its limit was known ({ended})"
+    return _verdict(is_smaller), reason
 
 
 def _memory(now: Measured, baseline: Measured, demands: Demands) -> Row:

@@ -101,6 +101,12 @@ def test_what_is_within_the_share_ends_with_0(result: str, tmp_path: Path) -> No
     assert main([result, "--baseline", write(tmp_path, BASE), "--fail-below", "50%"]) == 0
 
 
+def test_a_demand_that_the_search_had_no_time_to_reach_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = str(ROOT / "benchmarks/data/results/time_budget.json")  # 128 trained, and nothing larger was tried
+    assert main([stopped, "--min-batch", "129"]) == 0
+    assert "[OPEN] batch size demanded: 128; baseline or demand: at least 129" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("options", [[], ["--baseline", "nowhere.json"], ["--baseline", "http://127.0.0.1:9/"]])
 def test_what_cannot_be_checked_ends_with_2(options: list[str], result: str) -> None:
     assert main([result, *options]) == 2

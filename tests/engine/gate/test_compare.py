@@ -59,12 +59,18 @@ def test_the_batch_size_is_exact(largest: int | None, fail_below: float, verdict
     assert row("largest", of_size(largest), fail_below=fail_below).verdict is verdict
 
 
-def test_a_search_that_ended_early_does_not_show_a_smaller_limit() -> None:
-    found = row("largest", of_size(10, certified=False, reason=Reason.TIME_BUDGET))
+@pytest.mark.parametrize(("figure", "least"), [("largest", None), ("batch size demanded", 11)])
+def test_a_search_that_ended_early_does_not_show_a_smaller_limit(figure: str, least: int | None) -> None:
+    found = row(figure, of_size(10, certified=False, reason=Reason.TIME_BUDGET), min_batch_size=least)
     assert (found.verdict, found.reason) == (
         Verdict.UNKNOWN,
         "the search ended before its limit was known (time budget)",
     )
+
+
+def test_a_size_that_trained_meets_a_demand_although_the_search_ended_early() -> None:
+    found = of_size(10, certified=False, reason=Reason.TIME_BUDGET)
+    assert row("batch size demanded", found, None, min_batch_size=10).verdict is Verdict.PASSED
 
 
 @pytest.mark.parametrize(
