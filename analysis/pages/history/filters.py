@@ -56,6 +56,7 @@ ORIGINS = {
     "here": ("measured here", Q(reported_from="")),
     "reported": ("reported from elsewhere", ~Q(reported_from="")),
     "trusted": ("reported, trusted", ~Q(reported_from="") & Q(is_trusted=True)),
+    "here-or-trusted": ("measured here, or trusted", Q(is_trusted=True)),
     "untrusted": ("reported, not trusted", Q(is_trusted=False)),
 }
 """What the filter of the origin offers: its label, and its condition."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -125,24 +126,43 @@ def test_one_run_of_a_portal_is_a_baseline(result: str, portal: Portal) -> None:
     assert portal.seen == [("/api/v1/runs/7/", f"Bearer {SECRET}")]
 
 
-def test_the_newest_trusted_run_of_the_same_workload_is_the_baseline_and_not_the_run_itself(
+def test_the_newest_run_of_the_same_workload_is_the_baseline_and_not_the_run_itself(
     result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = {**BASE, "spec": {**BASE["spec"], "sequence_length": 64}}
-    rows = [{"id": 9, "is_trusted": False}, {"id": 8, "is_trusted": True}, {"id": 6}, {"id": 5}]
+    rows = [{"id": number} for number in (9, 8, 6, 5)]
     portal.answers = {
         "/api/v1/runs/": (200, {"results": rows}),
-        "/api/v1/runs/9/": (200, run_of(BASE)),
+        "/api/v1/runs/9/": (200, {"id": 9, "result": {"spec": {}}}),  # of a version that stored other members
         "/api/v1/runs/8/": (200, run_of(SMALLER, "own")),
         "/api/v1/runs/6/": (200, run_of(other)),
         "/api/v1/runs/5/": (200, run_of(BASE, "earlier")),
     }
     assert main([result, "--baseline", f"{portal.url}/"]) == 7
     assert f"{portal.url}/api/v1/runs/5/" in capsys.readouterr().out
-    listed = "/api/v1/runs/?model=bert-tiny&gpu=Made-up+device&kind=measurement&state=finished"
-    assert [path for path, _ in portal.seen] == [listed, *(f"/api/v1/runs/{n}/" for n in (8, 6, 5))]
+    assert [path for path, _ in portal.seen[1:]] == [f"/api/v1/runs/{n}/" for n in (9, 8, 6, 5)]
     portal.answers["/api/v1/runs/"] = (200, {"results": rows[:2]})
     assert main([result, "--baseline", portal.url]) == 2
+
+
+def test_the_portal_lists_only_what_it_trusts_of_the_same_training(result: str, portal: Portal) -> None:
+    portal.answers["/api/v1/runs/"] = (200, {"results": []})
+    assert main([result, "--baseline", portal.url]) == 2
+    (listed,) = (parse_qs(urlsplit(path).query) for path, _ in portal.seen)
+    assert {name: value for name, (value,) in listed.items()} == {
+        **{"model": "bert-tiny", "gpu": "Made-up device", "kind": "measurement", "state": "finished"},
+        **{"origin": "here-or-trusted", "precision": "fp32", "optimizer": "adamw"},
+    }
+
+
+def test_a_portal_that_does_not_know_the_filter_is_named_as_of_another_version(
+    result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    portal.answers["/api/v1/runs/"] = (400, {"detail": "origin: must be one of here, reported, trusted, untrusted"})
+    assert main([result, "--baseline", portal.url]) == 2
+    error = capsys.readouterr().err
+    assert f"{portal.url} is of another version, update it or give the address of a run" in error
+    assert "origin: must be one of here" in error
 
 
 @pytest.mark.parametrize(

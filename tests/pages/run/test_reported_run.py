@@ -100,7 +100,13 @@ def test_a_guest_sees_that_it_was_reported_but_no_name(alice, client: Client, se
 
 @pytest.mark.parametrize(
     ("origin", "expected"),
-    [("here", {"own"}), ("reported", {"theirs", "trusted"}), ("trusted", {"trusted"}), ("untrusted", {"theirs"})],
+    [
+        ("here", {"own"}),
+        ("reported", {"theirs", "trusted"}),
+        ("trusted", {"trusted"}),
+        ("here-or-trusted", {"own", "trusted"}),
+        ("untrusted", {"theirs"}),
+    ],
 )
 def test_the_history_and_the_api_filter_by_origin(alice, alice_client, root, origin: str, expected: set[str]):
     names = {make_measured_run(make_device()).pk: "own", make_reported_run(alice).pk: "theirs"}
