@@ -5,11 +5,14 @@ The advice itself is not computed there: it traces the training again, which tak
 
 from __future__ import annotations
 
+import shlex
+
 from ..estimate import gpus
 from ..program import PROGRAM
 from ..result import DeviceFacts, Reason, RunResult
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS, RunSpec
+from .options import OF_CONFIG
 
 
 def change_lines_after(result: RunResult) -> list[str]:
@@ -19,8 +22,11 @@ def change_lines_after(result: RunResult) -> list[str]:
     place = place_options(result.device)
     if size is None or place is None or not isinstance(spec, RunSpec):
         return []
-    words = [PROGRAM, "estimate", spec.model, *place, *_setting_options(spec), "--batch-size", str(size)]
-    return [f"What to change so that batch {size} fits: {' '.join([*words, '--what-to-change'])}"]
+    # a spec holds the config itself, and not from which file it came
+    model = [spec.model] if spec.config is None else ["--config", "FILE", "--task", str(spec.task)]
+    whose = "" if spec.config is None else " (FILE is your config.json)"
+    options = [*place, *_setting_options(spec), "--batch-size", str(size), "--what-to-change"]
+    return [f"What to change so that batch {size} fits{whose}: {PROGRAM} {shlex.join(['estimate', *model, *options])}"]
 
 
 def refused_size(result: RunResult) -> int | None:
@@ -50,7 +56,7 @@ def _setting_options(spec: RunSpec) -> list[str]:
     options: list[str] = []
     for name, each in SETTINGS.items():
         value = getattr(spec, name)
-        if each.role not in (Role.TRAINING, Role.WORKLOAD) or name == "model" or value == DEFAULTS[name]:
+        if each.role not in (Role.TRAINING, Role.WORKLOAD) or name in ("model", *OF_CONFIG) or value == DEFAULTS[name]:
             continue
         option = f"--{name.replace('_', '-')}"
         options += [option] if value is True else [option, str(value)]

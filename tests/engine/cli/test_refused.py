@@ -1,5 +1,7 @@
 """A run whose batch size was refused names the command that says what to change."""
 
+import json
+import shlex
 from dataclasses import replace
 
 from engine.cli.main import main
@@ -8,6 +10,7 @@ from engine.errors import SpecError
 from engine.result import DeviceFacts
 from engine.spec import RunSpec
 from engine.units import GIB
+from tests.engine.catalog.hostile_configs import LLAMA
 from tests.factories import make_result, make_result_that_does_not_fit
 
 
@@ -29,6 +32,19 @@ def test_a_refused_batch_names_a_command_that_parses(capsys):
     status = main(["estimate", *command.replace("--batch-size 16", "--batch-size 0").split()])
     assert status == SpecError.exit_status
     assert "batch_size" in capsys.readouterr().err
+
+
+def test_the_command_for_a_model_of_a_config_reads_it_from_its_file(tmp_path, capsys):
+    path = tmp_path / "my config.json"
+    path.write_text(json.dumps(LLAMA))
+    spec = RunSpec("config", config=LLAMA, task="text-generation", config_parameters=1_000_000, precision="bf16")
+    device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=4 * GIB)
+    (line,) = change_lines_after(replace(make_result_that_does_not_fit(), spec=spec, device=device))
+    words = [str(path) if word == "FILE" else word for word in shlex.split(line.partition("engine ")[2])]
+    # up to the card nothing is wrong with it, and so the model is not built
+    assert main([*words, "--memory", "24GiB"]) == SpecError.exit_status
+    assert capsys.readouterr().err.startswith("error: gpu: give a card with --gpu")
+    assert words[3:7] == ["--task", "text-generation", "--gpu", "cpu"]
 
 
 def test_a_card_is_named_as_the_catalogue_has_it():
