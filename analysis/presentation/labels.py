@@ -10,9 +10,9 @@ from typing import Any
 from analysis.models import Device, Run, State
 from analysis.presentation.formatting import duration, round_bytes
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
-from analysis.runs.stored_workload import stored_workload
 from engine.catalog import WORKLOADS
 from engine.catalog.from_config import CONFIG
+from engine.catalog.stored_workload import stored_workload
 from engine.result import Boundary, DeviceFacts, Reason
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from engine.training_spec import OPTIMIZER_LABELS, is_own_training

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.presentation.formatting import bytes_text, factor, factor_range, rate, rate_range, round_percent
 from analysis.presentation.stored_result import StoredResult
-from analysis.runs.stored_workload import stored_workload
+from engine.catalog.stored_workload import stored_workload
 from engine.result import Point
 from engine.training_spec import is_own_training
 

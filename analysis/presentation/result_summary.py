@@ -26,7 +26,7 @@ from analysis.presentation.headline import is_faster
 from analysis.presentation.labels import trains
 from analysis.presentation.stored_estimate import StoredEstimate
 from analysis.presentation.stored_result import StoredResult
-from analysis.runs.stored_workload import stored_workload
+from engine.catalog.stored_workload import stored_workload
 from engine.result import CPU_COUNTS_TENSORS, Outcome, Probe, Reason, Savings
 from engine.search import does_not_fit
 from engine.training_spec import PURE_BF16, is_own_training

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..catalog import WORKLOADS
+from ..catalog.stored_workload import stored_workload
 from ..kinds import ESTIMATED, MEASURED
 from ..result import DeviceFacts, Point, Probe
 from ..stats import decisive_probes
@@ -102,12 +102,15 @@ class Basis:
     def gradients_bytes(self) -> int | None:
         """Return what all gradients add to the measured memory under accumulation; None where it is not known.
 
-        Nothing where the measured training accumulated itself. Not known of a command, an unknown model, and adapters.
+        Nothing where the measured training accumulated itself. Not known of a command, of adapters, and of a model that
+        is unknown or was not counted.
         """
         if self.micro_batches > 1:
             return 0
-        workload = WORKLOADS.get(self.spec.get("model", ""))
+        workload = stored_workload(self.spec)
         if workload is None or is_own_training(self.spec) or self.spec.get("lora_rank") is not None:
+            return None
+        if not workload.parameter_count:  # of a config whose parameters were not counted
             return None
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..adapters import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION, compute_dtype, lora_options
-from ..catalog import WORKLOADS, Workload
+from ..catalog import Workload
+from ..catalog.stored_workload import stored_workload
 from ..optimizers import OPTIMIZERS, Optimizer
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..training_spec import FULL, PACKED, PADDED, PURE_BF16, is_own_training
@@ -167,7 +168,7 @@ def _written(value: Any) -> str:
 
 def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the settings of a stored spec that no code sets, in the words of a form: "average of the weights"."""
-    workload = WORKLOADS.get(spec.get("model", ""))
+    workload = stored_workload(spec)
     has_call = workload is not None and workload.library_has_checkpointing
     written = (*_WRITTEN, *(["gradient_checkpointing"] if has_call else []))
     others = [name for name in TRAINING_SETTINGS if name not in written]
@@ -187,7 +188,7 @@ def recipe_of(
     capacity_bytes: int | None,
 ) -> Recipe | None:
     """Make it of a stored spec; None for a command, a model that is no longer offered, and one without an optimizer."""
-    workload, optimizer = WORKLOADS.get(spec.get("model", "")), OPTIMIZERS.get(spec.get("optimizer", ""))
+    workload, optimizer = stored_workload(spec), OPTIMIZERS.get(spec.get("optimizer", ""))
     if workload is None or optimizer is None or optimizer.class_name is None or is_own_training(spec):
         return None
     return Recipe(

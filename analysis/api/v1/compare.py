@@ -22,7 +22,7 @@ from analysis.pages.compare.environment import COMPARABILITY_FACTS, environment_
 from analysis.pages.compare.load import carried_probe_counts, stored_runs
 from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.pages.compare.query import COMPARED_MAX, CompareQuery
-from analysis.runs.stored_workload import stored_workload
+from engine.catalog.stored_workload import stored_workload
 from engine.provenance.parse import OF_ONE_RUN
 
 _TITLES = {
