@@ -1,11 +1,17 @@
-"""A result in a file of its own, written so that it is there whole or not at all, whatever dies meanwhile."""
+"""A result in a file of its own: written whole or not at all, whatever dies meanwhile, and read again.
+
+What is read may come from anybody: a result alone, a result file, or a run as the portal's API has it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, Protocol
+
+from .errors import SpecError
 
 
 class Document(Protocol):
@@ -30,3 +36,21 @@ def write_result(path: Path, exit_status: int, result: Document, *, mode: int = 
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def read_document(path: str, field: str) -> Any:
+    """Read JSON from a file, or from standard input for `-`. Raises SpecError for the field."""
+    try:
+        return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise SpecError(field, f"{path} cannot be read: {exc.strerror}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise SpecError(field, f"{path} is not valid JSON: {exc}") from exc
+
+
+def result_in(document: object, field: str) -> dict[str, Any]:
+    """Return the result that a result file or a run of the portal holds, or the result alone. Raises SpecError."""
+    content = document.get("result", document) if isinstance(document, dict) else document
+    if not isinstance(content, dict):
+        raise SpecError(field, "holds no result: it must be a JSON object")
+    return content

@@ -18,6 +18,7 @@ from engine.cli.exit_status import exit_status_of
 from engine.errors import SpecError
 from engine.recompute import FIRST_VERSION, Contradiction, find_contradictions
 from engine.result import Boundary, DeviceFacts, Probe
+from engine.result_file import result_in
 from engine.spec import RunSpec
 from engine.training_spec import is_own_training
 from engine.tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
@@ -58,9 +59,7 @@ class ReportedDocument:
 
 def read_document(body: object) -> ReportedDocument:
     """Read the content of a result file, or a result alone. Raises SpecError, which names what is wrong."""
-    result = _object(body, "")
-    if "exit_status" in result and "result" in result:
-        result = _object(result["result"], "result")
+    result = result_in(body, "result")
     environment, spec = _object(result.get("environment"), "environment"), _object(result.get("spec"), "spec")
     _refuse_too_old(environment)
     kind = VALIDATION if "checks" in result else COMMAND if is_own_training(spec) else MEASUREMENT

@@ -8,18 +8,18 @@ from typing import Any
 from ..errors import SpecError
 from ..from_json import from_json
 from ..result import DeviceFacts, Point, Probe
+from ..result_file import result_in
 from .document import Basis, basis_of_estimate, basis_of_result
 
 _POINTS = ("largest", "fastest", "recommended", "current")
 
 
-def basis_of(document: Mapping[str, Any], gpu: str | None = None) -> Basis:
+def basis_of(document: object, gpu: str | None = None) -> Basis:
     """Read a document. Raises SpecError where it is none of these, or holds no size to recommend.
 
     `gpu` is the id of the card, for a document with the estimates of several.
     """
-    inner = document.get("result")
-    content = inner if isinstance(inner, dict) else document
+    content = result_in(document, "result")
     try:
         if "estimates" in content or "safe_batch_size" in content:
             basis = _of_estimate(_one_of(content.get("estimates", [content]), gpu))

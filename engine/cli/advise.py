@@ -12,16 +12,14 @@ Nothing is measured: the figures are those of the result.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
 from ..advice.document import Advice, advise
 from ..advice.stored import basis_of
 from ..advice.text import advice_lines
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM, with_program
+from ..result_file import read_document
 from .output import print_json
 
 CODES = ("transformers", "accelerate", "lightning", "torch", "deepspeed", "torchtitan")
@@ -31,7 +29,9 @@ def main(arguments: list[str]) -> int:
     """Print the advice for a stored result; the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        basis = basis_of(_document(options.result), options.gpu)
+        content = read_document(options.result, "result")
+        # `estimate` writes a list of several cards
+        basis = basis_of({"estimates": content} if isinstance(content, list) else content, options.gpu)
         advice = advise(basis, global_batch_size=options.global_batch, devices=options.devices)
         if options.json:
             print_json(advice.to_dict())
@@ -43,20 +43,6 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_status
     return 0
-
-
-def _document(path: str) -> dict[str, Any]:
-    try:
-        content = json.loads(sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise SpecError("result", f"{path} cannot be read: {exc.strerror}") from exc
-    except (ValueError, RecursionError) as exc:
-        raise SpecError("result", f"is not valid JSON: {exc}") from exc
-    if isinstance(content, list):
-        return {"estimates": content}
-    if not isinstance(content, dict):
-        raise SpecError("result", "is no result: not a JSON object")
-    return content
 
 
 def _code(advice: Advice, name: str) -> str:

@@ -21,11 +21,12 @@ import sys
 from pathlib import Path
 
 from ..errors import EngineError, SpecError
-from ..gate.baseline import find_baseline, read_document
+from ..gate.baseline import find_baseline
 from ..gate.changes import changes
 from ..gate.compare import FAIL_BELOW, Demands, Measured, compare
 from ..gate.report import is_regression, junit, lines, markdown
 from ..program import PROGRAM, with_program
+from ..result_file import read_document
 from ..units import parse_bytes
 from .exit_status import EXIT_REGRESSION
 
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("result", help="a file with the JSON of a result")
+    add("result", help="a file with the JSON of a result, or - for standard input")
     add("--baseline", metavar="URL|FILE", help="a result, a run's address in the API, or a portal")
     help_text = "how much worse than the baseline a figure may be (5%%)"
     add("--fail-below", type=_share, default=FAIL_BELOW, metavar="SHARE", help=help_text)

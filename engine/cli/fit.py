@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from ..errors import EngineError, SpecError
 from ..estimate import gpus
@@ -28,9 +27,9 @@ from ..estimate.hidden_devices import devices_hidden
 from ..estimate.mig import smallest_slice
 from ..estimate.types import Estimate
 from ..from_json import from_json
-from ..gate.baseline import read_document
 from ..program import PROGRAM, with_program
 from ..result import Boundary, DeviceFacts
+from ..result_file import read_document, result_in
 from ..spec import MAX_BATCH_SIZE
 from ..units import format_bytes, parse_bytes
 from ..worker.counted import counted
@@ -75,7 +74,7 @@ def _by_estimate(options: argparse.Namespace, names: Mapping[str, str]) -> int:
 def _by_result(options: argparse.Namespace, names: Mapping[str, str]) -> int:
     if settings_given(options) or options.gpu:
         raise SpecError("result", "has its own model, settings and card; leave out other options of the training")
-    document = _document(options.result)
+    document = result_in(read_document(str(options.result), "result"), "result")
     try:
         device = from_json(DeviceFacts, document["device"])
         boundary = Boundary.from_dict(document["boundary"])
@@ -200,14 +199,6 @@ def _type_names(text: str | None) -> dict[str, str]:
     return names
 
 
-def _document(path: Path) -> dict[str, Any]:
-    content = read_document(str(path), "result")
-    inner = content.get("result", content)
-    if not isinstance(inner, dict):
-        raise SpecError("result", f"{path} is no result: not a JSON object")
-    return inner
-
-
 def _say(text: str) -> None:
     sys.stderr.write(text)
 
@@ -222,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
     add("--batch-size", type=int, metavar="N", help="the size that is to train (today's, or the recommended one)")
     add("--gpu", metavar="ID", help="only this card of the catalogue, or several with commas")
-    add("--result", type=Path, metavar="FILE", help="a stored result in place of an estimate")
+    add("--result", type=Path, metavar="FILE", help="a stored result in place of an estimate, or - for standard input")
     add("--as", dest="scheduler", choices=(SLURM, KUBERNETES), help="print the request for the recommended card")
     add("--gpu-type-names", metavar="ID=NAME,...", help="what your cluster calls the cards in Slurm: sinfo -o %%G")
     add("--host-memory", metavar="SIZE", help="host memory to request; as much as the card has, where not given")

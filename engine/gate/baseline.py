@@ -6,12 +6,10 @@ refused, because it could lead to another host.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -19,6 +17,7 @@ from ..errors import SpecError
 from ..report.address import TOKEN_VARIABLE, Address, checked_token
 from ..report.http import Portal
 from ..report.protocol import Answer, describe
+from ..result_file import read_document
 from .compare import Measured, workload_differences
 
 FIELD = "baseline"
@@ -26,19 +25,6 @@ TIMEOUT_SECONDS, MOST_BYTES, MOST_LOOKED_AT = 30.0, 64 * 2**20, 20
 _FILTERS = ("precision", "optimizer", "sequence_length", "image_size")
 """Settings that the portal filters by, so that runs of others do not hide the one to compare with."""
 _RUN = re.compile(r"/api/v1/runs/\d+(/result)?/?$")
-
-
-def read_document(path: str, field: str) -> Mapping[str, Any]:
-    """Read a result from a file. Raises SpecError for the field."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise SpecError(field, f"{path} cannot be read: {exc.strerror}") from exc
-    except (ValueError, RecursionError) as exc:
-        raise SpecError(field, f"{path} is not valid JSON: {exc}") from exc
-    if not isinstance(content, dict):
-        raise SpecError(field, f"{path} is no result: not a JSON object")
-    return content
 
 
 def find_baseline(place: str, now: Measured) -> tuple[Measured, str]:

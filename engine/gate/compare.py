@@ -16,6 +16,7 @@ from ..errors import SpecError
 from ..from_json import from_json
 from ..intervals import Interval
 from ..result import Boundary, DeviceFacts, Point, Probe
+from ..result_file import result_in
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS
 from ..stats import decisive_probes
@@ -55,10 +56,9 @@ class Measured:
     probes: tuple[Probe, ...]
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], what: str) -> Measured:
+    def of(cls, document: object, what: str) -> Measured:
         """Read a result, also one in a result file or in a run of the portal. Raises SpecError for the field `what`."""
-        inner = document.get("result")
-        content = inner if isinstance(inner, Mapping) else document
+        content = result_in(document, what)
         try:
             found = from_json(cls, {each.name: content[each.name] for each in fields(cls)})
         except KeyError as exc:

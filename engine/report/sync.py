@@ -11,6 +11,8 @@ from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 
+from ..errors import SpecError
+from ..result_file import result_in
 from .files import EVENTS_SUFFIX, PARTIAL_SUFFIX, RESULT_SUFFIX, EventReader
 from .http import Portal
 from .protocol import (
@@ -161,11 +163,12 @@ def _result_of(path: Path) -> bytes:
         raise ValueError("it is larger than any result")
     content = path.read_bytes()
     try:
-        document = json.loads(content)
+        result = result_in(json.loads(content), "result")
     except (ValueError, RecursionError) as exc:
         raise ValueError("it is half-written, or no JSON") from exc
-    result = document.get("result", document) if isinstance(document, dict) else None
-    if not isinstance(result, dict) or not {"spec", "device", "environment"} <= result.keys():
+    except SpecError:
+        result = {}
+    if not {"spec", "device", "environment"} <= result.keys():
         raise ValueError("it is no result of a run")
     return content
 

@@ -1,12 +1,15 @@
 """The result in a file: whole or not at all, before it is said, and never in the way of the result itself."""
 
+import io
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from engine.result_file import write_result
+from engine.cli.main import main
+from engine.errors import SpecError
+from engine.result_file import result_in, write_result
 from engine.runner import measure
 from engine.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
@@ -69,3 +72,39 @@ def test_a_full_disk_leaves_an_earlier_file_as_it_was(tmp_path, monkeypatch):
     run(lambda result: write_result(path, 0, result), events)
     assert path.read_text() == "earlier"
     assert any("No space left" in event.get("message", "") for event in events)
+
+
+@pytest.mark.parametrize(
+    "document", [{"spec": 1}, {"exit_status": 3, "result": {"spec": 1}}, {"id": 7, "result": {"spec": 1}}]
+)
+def test_a_result_alone_a_result_file_and_a_run_of_the_portal_hold_the_same_result(document):
+    assert result_in(document, "result") == {"spec": 1}
+
+
+@pytest.mark.parametrize("document", [None, 3, [], {"exit_status": 0, "result": "text"}, {"id": 7, "result": None}])
+def test_what_holds_no_result_is_refused_by_its_field(document):
+    with pytest.raises(SpecError, match="baseline: holds no result"):
+        result_in(document, "baseline")
+
+
+READERS = (["advise"], ["check", "--min-batch", "1"], ["fit", "--result"])
+
+
+@pytest.mark.parametrize("content", [None, b"{", b"\xff", b"[3]", b'{"result": 3}'])
+def test_every_command_that_reads_a_result_says_the_same_of_a_file_without_one(content, tmp_path, capsys):
+    path = tmp_path / "result.json"
+    if content is not None:
+        path.write_bytes(content)
+    said = set()
+    for command in READERS if content != b"[3]" else READERS[1:]:  # to `advise` a list is of estimates
+        assert main([*command, str(path)]) == SpecError.exit_status
+        said.add(capsys.readouterr().err)
+    (error,) = said
+    assert error.startswith("error: result: ")
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_every_command_that_reads_a_result_takes_it_from_standard_input(command, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("3"))
+    assert main([*command, "-"]) == SpecError.exit_status
+    assert "holds no result" in capsys.readouterr().err
