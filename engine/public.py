@@ -12,6 +12,7 @@ from typing import TypeVar
 from . import __version__
 from .cli.console import Console
 from .cli.exit_status import exit_status
+from .cli.output import info_event
 from .cli.reporting import COMMAND, Reporting
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .report.address import token_put_back
@@ -97,7 +98,7 @@ def tune(
     with token_put_back(os.environ):
         reporting = Reporting(report_to)
         if reporting.notice:
-            emit({"event": "log", "seconds": 0.0, "level": "info", "message": reporting.notice})
+            emit(info_event(reporting.notice))
         with reporting.run(COMMAND, function.spec, emit) as run:
             return tune_function(
                 function,

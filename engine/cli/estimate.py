@@ -36,7 +36,7 @@ from .console import filled_lines
 from .estimate_table import table
 from .frontier import frontier_lines, frontiers
 from .options import add_config, add_settings, settings_given, spec_of
-from .output import print_json
+from .output import info_event, print_json
 
 EXIT_INTERRUPTED = 130
 
@@ -60,11 +60,7 @@ def main(arguments: list[str]) -> int:
 def _estimate(options: argparse.Namespace) -> int:
     spec, cards = _spec(options), _cards(options)
     emit = print_json if options.events else _warn
-
-    def say(text: str) -> None:
-        emit({"event": "log", "seconds": 0.0, "level": "info", "message": text})
-
-    spec = counted(spec, say)
+    spec = counted(spec, lambda text: emit(info_event(text)))
     sizes = sizes_in(options.frontier) if options.frontier is not None else []
     if sizes and not options.events:
         return _frontier(spec, cards, sizes, options)

@@ -7,7 +7,6 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from ..worker.counted import counted
 from .console import Console, check_answer, details, filled_lines, summary
 from .exit_status import exit_status
 from .options import add_config, add_search_options, add_settings, settings_given, spec_of
-from .output import print_failure, print_json
+from .output import info_event, print_failure, print_json
 from .refused import change_lines_after
 from .reporting import MEASUREMENT, Reported, Reporting, add_report_options
 
@@ -51,7 +50,7 @@ def _measure(options: argparse.Namespace) -> int:
     spec = spec_of(_given(options), options.spec)
     if options.events or options.json:
         emit = print_json if options.events else Console(sys.stderr)
-        spec = counted(spec, _saying(emit))
+        spec = counted(spec, lambda text: emit(info_event(text)))
         earlier = _earlier(options)
         with reporting.run(MEASUREMENT, spec, emit) as run:
             result = _measured(spec, options, run, earlier=earlier)
@@ -60,7 +59,7 @@ def _measure(options: argparse.Namespace) -> int:
     else:
         _refuse_tools_options(options)
         emit = Console(sys.stdout)
-        spec = counted(spec, _saying(emit))
+        spec = counted(spec, lambda text: emit(info_event(text)))
         with reporting.run(MEASUREMENT, spec, emit) as run:
             result = _measured(spec, options, run)
             _print_for_people(spec, result)
@@ -91,20 +90,14 @@ def _print_for_people(spec: RunSpec, result: RunResult) -> None:
         print("\n".join([check_answer(result), *filled, *change_lines_after(result)]))
 
 
-def _saying(emit: Emit) -> Callable[[str], None]:
-    return lambda text: emit({"event": "log", "seconds": 0.0, "level": "info", "message": text})
-
-
 def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
     """Take the lock of the device for this command; None where a portal's worker holds it for this process."""
     if inherited_lock() is not None:
         return None
-
-    def on_wait(busy: str) -> None:
-        emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
-
     wait_seconds = math.inf if options.wait_for_device else 0.0
-    return partial(held_for_command, wait_seconds=wait_seconds, on_wait=on_wait)
+    return partial(
+        held_for_command, wait_seconds=wait_seconds, on_wait=lambda busy: emit(info_event(f"waiting: {busy}"))
+    )
 
 
 def _refuse_tools_options(options: argparse.Namespace) -> None:

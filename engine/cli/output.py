@@ -46,6 +46,11 @@ def print_json(content: Any) -> None:
     sys.stdout.flush()
 
 
+def info_event(text: str) -> dict[str, Any]:
+    """Return the event of a line for people, before anything is measured."""
+    return {"event": "log", "seconds": 0.0, "level": "info", "message": text}
+
+
 def print_failure(error: EngineError, *, started: float, events: bool) -> int:
     """Print why a command that measures ended, also as an event where those are wanted; the exit status."""
     if events:

@@ -19,7 +19,7 @@ from ..tune.training import Throughput, describe_loader
 from .console import Console, details, summary
 from .exit_status import exit_status
 from .options import add_search_options
-from .output import print_failure, print_json
+from .output import info_event, print_failure, print_json
 from .reporting import COMMAND, Reporting, add_report_options
 
 DESCRIPTION = f"""Find the exact largest batch size that a training command trains, by starting it a few times.
@@ -64,7 +64,7 @@ def _tune(options: argparse.Namespace, command: list[str]) -> int:
     with reporting.run(COMMAND, spec, emit) as run:
 
         def on_wait(busy: str) -> None:
-            run.emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}"})
+            run.emit(info_event(f"waiting: {busy}"))
 
         def keep(result: TuneResult) -> None:
             run.keep(exit_status(result.result), result)

@@ -33,7 +33,7 @@ from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted
 from .console import RULE
 from .options import add_config, add_settings, settings_given
-from .output import print_failure, print_json
+from .output import info_event, print_failure, print_json
 from .reporting import VALIDATION, Reported, Reporting, add_report_options
 
 _MARKS = {Verdict.PASSED: "PASS", Verdict.WARNING: "WARN", Verdict.FAILED: "FAIL", Verdict.NOT_CHECKED: "OPEN"}
@@ -78,7 +78,7 @@ def validated(spec: ValidationSpec, run: Reported, wait_seconds: float = 0.0) ->
     from ..validation.measure import validate
 
     def on_wait(busy: str) -> None:
-        run.emit({"event": "log", "seconds": 0.0, "level": "info", "message": f"waiting: {busy}", "is_waiting": True})
+        run.emit({**info_event(f"waiting: {busy}"), "is_waiting": True})
 
     is_held = inherited_lock() is not None
     hold = partial(held_for_command, wait_seconds=wait_seconds, on_wait=on_wait)
