@@ -33,7 +33,7 @@ def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
     }
     if dtype := _AUTOCAST.get(recipe.precision):
         config["torch_autocast"] = {"enabled": True, "dtype": dtype}
-    beside = [
+    python = [
         *recipe.yours_lines(),
         "import deepspeed",
         "import torch",
@@ -49,7 +49,7 @@ def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
     ]
     note = "Save it as deepspeed.json. "
     text = json.dumps(config, indent=2)
-    return Snippet("deepspeed", title, JSON, text, "\n".join(beside), note + _NOT_MEASURED.format(name="DeepSpeed"))
+    return Snippet("deepspeed", title, JSON, text, "\n".join(python), note + _NOT_MEASURED.format(name="DeepSpeed"))
 
 
 def torchtitan(recipe: Recipe) -> Snippet | LeftOut:

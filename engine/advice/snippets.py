@@ -28,13 +28,13 @@ _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Code to paste. `beside` is Python that goes with a configuration; `note` is what the reader should know of it."""
+    """Code to paste. `python` is what goes with a configuration; `note` is what the reader should know of it."""
 
     id: str
     title: str
     language: str
     text: str
-    beside: str = ""
+    python: str = ""
     note: str = ""
 
 

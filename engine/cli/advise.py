@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 def _code(advice: Advice, name: str) -> str:
     snippet = next((each for each in advice.snippets if each.id == name), None)
     if snippet is not None:
-        return f"{snippet.text}\n\n{snippet.beside}" if snippet.beside else snippet.text
+        return f"{snippet.text}\n\n{snippet.python}" if snippet.python else snippet.text
     offered = ", ".join(each.id for each in advice.snippets) or "none"
     raise SpecError("code", f"{name} is not offered for this training and global batch; offered: {offered}")
 

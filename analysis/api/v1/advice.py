@@ -64,7 +64,7 @@ class SnippetSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     language = serializers.CharField(help_text="python or json.")
     text = serializers.CharField()
-    beside = serializers.CharField(help_text="Python that goes with a configuration.")
+    python = serializers.CharField(help_text="Code that goes with a configuration; else empty.")
     note = serializers.CharField()
 
 

@@ -31,7 +31,7 @@ def test_deepspeed_configuration_holds_batch_accumulation_and_precision():
     assert config["train_batch_size"] == 8 * 4 * 2
     assert (config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]) == (8, 4)
     assert config["torch_autocast"] == {"enabled": True, "dtype": "bfloat16"}
-    assert "torch.optim.AdamW(model.parameters(), lr=learning_rate)" in written.beside
+    assert "torch.optim.AdamW(model.parameters(), lr=learning_rate)" in written.python
 
 
 @pytest.mark.parametrize("training", [{"precision": "bf16-pure"}, {"lora_rank": 8, "load_in_4bit": True}])

@@ -31,7 +31,7 @@ def test_global_batch_is_kept_exactly_and_the_learning_rate_is_only_named(capsys
     assert advice["global_batch"]["pairs"]
     assert all(each["micro_batch_size"] * each["accumulation_steps"] == 48 for each in advice["global_batch"]["pairs"])
     assert [rule["name"] for rule in advice["learning_rate_rules"]] == ["linear", "square root"]
-    assert all("learning_rate" in each["text"] + each["beside"] for each in advice["snippets"])
+    assert all("learning_rate" in each["text"] + each["python"] for each in advice["snippets"])
 
 
 def test_both_papers_are_named(capsys, result):
