@@ -13,9 +13,10 @@ from . import __version__
 from .cli.console import Console
 from .cli.exit_status import exit_status
 from .cli.output import info_event
-from .cli.reporting import COMMAND, Reporting
+from .cli.reporting import Reporting
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .report.address import token_put_back
+from .report.protocol import COMMAND
 from .result import Boundary, Point, Probe, RunResult
 from .runner import measure
 from .spec import DEFAULTS, RunSpec

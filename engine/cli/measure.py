@@ -16,6 +16,7 @@ from ..errors import EngineError, SpecError
 from ..estimate.calibration import Calibration
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM, with_program
+from ..report.protocol import MEASUREMENT
 from ..result import RunResult
 from ..resume import EarlierAttempt
 from ..runner import Emit, Hold, measure
@@ -28,7 +29,7 @@ from .exit_status import exit_status
 from .options import add_config, add_search_options, add_settings, settings_given, spec_of
 from .output import info_event, print_failure, print_json
 from .refused import change_lines_after
-from .reporting import MEASUREMENT, Reported, Reporting, add_report_options
+from .reporting import Reported, Reporting, add_report_options
 
 VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 

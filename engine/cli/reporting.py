@@ -19,8 +19,6 @@ from ..report.files import folder_of
 from ..report.reporter import Reporter
 from ..result_file import Document, write_result
 
-MEASUREMENT, COMMAND, VALIDATION = "measurement", "command", "validation"
-
 Emit = Callable[[dict[str, Any]], None]
 
 

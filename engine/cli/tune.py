@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM
+from ..report.protocol import COMMAND
 from ..spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import TuneResult, tune
@@ -20,7 +21,7 @@ from .console import Console, details, summary
 from .exit_status import exit_status
 from .options import add_search_options
 from .output import info_event, print_failure, print_json
-from .reporting import COMMAND, Reporting, add_report_options
+from .reporting import Reporting, add_report_options
 
 DESCRIPTION = f"""Find the exact largest batch size that a training command trains, by starting it a few times.
 

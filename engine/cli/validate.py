@@ -27,6 +27,7 @@ from ..estimate.hidden_devices import HIDDEN
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM, with_program
 from ..progress import PHASE_LABELS
+from ..report.protocol import VALIDATION
 from ..spec_checks import memory_limit_bytes
 from ..validation.spec import CHECKS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict
@@ -34,7 +35,7 @@ from ..worker.counted import counted
 from .console import RULE
 from .options import add_config, add_settings, settings_given
 from .output import info_event, print_failure, print_json
-from .reporting import VALIDATION, Reported, Reporting, add_report_options
+from .reporting import Reported, Reporting, add_report_options
 
 _MARKS = {Verdict.PASSED: "PASS", Verdict.WARNING: "WARN", Verdict.FAILED: "FAIL", Verdict.NOT_CHECKED: "OPEN"}
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .protocol import BATCH_BYTES_MOST
+from .protocol import BATCH_BYTES_MOST, RUN_KEY
 
 FOLDER, FOLDER_VARIABLE = "memorymark-runs", "MEMORYMARK_RUNS_DIR"
 EVENTS_SUFFIX, RESULT_SUFFIX, PARTIAL_SUFFIX = ".events.jsonl", ".json", ".partial"
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
-_RUN_KEY = re.compile(r"[0-9a-f]{32}")
 _MEMBERS = frozenset({"run_key", "kind", "host", "spec", "engine_version"})
 
 
@@ -100,7 +98,7 @@ class EventReader:
     def _read_announcement(self) -> dict[str, Any]:
         line = self._next()
         content = _object(line or b"")
-        if line is None or content.keys() != _MEMBERS or not _RUN_KEY.fullmatch(str(content["run_key"])):
+        if line is None or content.keys() != _MEMBERS or not RUN_KEY.fullmatch(str(content["run_key"])):
             raise ValueError("its first line announces no run")
         return content
 

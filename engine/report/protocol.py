@@ -7,6 +7,7 @@ SHA-256 of its bytes. So whatever fails, the sender continues where the portal s
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -15,6 +16,9 @@ from typing import Any
 
 from ..errors import EngineError
 
+RUN_KEY = re.compile(r"[0-9a-f]{32}")
+MEASUREMENT, COMMAND, VALIDATION = "measurement", "command", "validation"
+"""The kinds of runs that are reported."""
 EVENTS_MOST = 500
 BATCH_BYTES_MOST = 900_000
 """The portal takes 500 events and 1 MB in a call."""

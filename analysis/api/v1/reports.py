@@ -44,10 +44,8 @@ from analysis.runs.reports import (
 )
 from analysis.workers.engine_events import EVENTS
 from analysis.workers.reported_events import EventsMissingError, events_store
+from engine.report.protocol import DIGESTS_MOST, EVENTS_MOST, HEARTBEAT_SECONDS
 
-EVENTS_MAX = 500
-DIGESTS_MAX = 500
-HEARTBEAT_SECONDS = 15.0
 _KEY_HEADER = "Idempotency-Key"
 _NOT_YOURS = "There is no run with this run_key that you reported."
 
@@ -67,7 +65,7 @@ class EventsSerializer(StrictBody):
 
     first = serializers.IntegerField(min_value=0, max_value=2**31 - 1, help_text="Number of the first of these events.")
     events = serializers.ListField(
-        child=serializers.DictField(), max_length=EVENTS_MAX, help_text="Empty: a heartbeat alone."
+        child=serializers.DictField(), max_length=EVENTS_MOST, help_text="Empty: a heartbeat alone."
     )
 
 
@@ -75,7 +73,7 @@ class DigestsSerializer(StrictBody):
     """Digests of result documents."""
 
     sha256 = serializers.ListField(
-        child=serializers.RegexField(r"^[0-9a-f]{64}\Z", trim_whitespace=False), min_length=1, max_length=DIGESTS_MAX
+        child=serializers.RegexField(r"^[0-9a-f]{64}\Z", trim_whitespace=False), min_length=1, max_length=DIGESTS_MOST
     )
 
 
