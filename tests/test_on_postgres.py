@@ -30,6 +30,7 @@ FILES = (
     "api/test_reports_race.py",
     "api/test_reported_events.py",
     "api/test_reported_results.py",
+    "api/test_reports_of_bad_senders.py",
     "runs/test_trust.py",
     "news/test_deliver.py",
     "news/test_decide.py",

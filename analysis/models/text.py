@@ -13,14 +13,15 @@ from django.core.exceptions import ValidationError
 
 _CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # all but tab and the two that end a line
 _DIRECTION = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_HARMFUL = re.compile(f"[{_CONTROL}{_DIRECTION}]")
+_NO_CHARACTER = r"\ud800-\udfff"  # half of a pair: no encoding has it
+_HARMFUL = re.compile(f"[{_CONTROL}{_DIRECTION}{_NO_CHARACTER}]")
 _LINE_END = re.compile(r"[\t\n\r\u2028\u2029]")
-_MARK = "\ufffd"
+MARK = "\ufffd"
 
 
 def storable_text(text: str, length: int) -> str:
     """At most `length` characters, with a mark in place of control characters and what a database refuses."""
-    return _HARMFUL.sub(_MARK, text[:length]).encode("utf-8", "replace").decode()
+    return _HARMFUL.sub(MARK, text[:length])
 
 
 def storable_json(value: object) -> object:

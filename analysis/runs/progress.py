@@ -61,7 +61,12 @@ def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_
 
 
 def check_storable(probe: Probe) -> None:
-    """Raise ValueError for a probe with a figure that its column cannot hold, such as a negative count of steps."""
+    """Raise ValueError for a probe with a figure that its column cannot hold, such as a negative count of steps.
+
+    The same for a batch of no sample, which a column could hold and no chart could place.
+    """
+    if probe.batch_size < 1:
+        raise ValueError(f"batch_size: must be at least 1, got {probe.batch_size}")
     row = Measurement(**probe_columns(probe))
     absent = {name for name, value in probe_columns(probe).items() if value in (None, "", [])}
     try:

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from analysis.models import Run
-from analysis.models.text import storable_text
+from analysis.models.text import MARK
 from analysis.runs.result_columns import result_columns
 from engine.cli.exit_status import exit_status_of
 from engine.errors import SpecError
 from engine.recompute import FIRST_VERSION, Contradiction, find_contradictions
+from engine.report.protocol import COMMAND, MEASUREMENT, RUN_KEY, VALIDATION
 from engine.result import Boundary, DeviceFacts, Probe
 from engine.result_file import result_in
 from engine.spec import RunSpec
@@ -25,11 +25,9 @@ from engine.tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import Verdict
 
-MEASUREMENT, COMMAND, VALIDATION = "measurement", "command", "validation"
 KINDS = (MEASUREMENT, COMMAND, VALIDATION)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
-_RUN_KEY = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError)
 _LONGEST_SECONDS = 366 * 86_400.0
 
@@ -97,7 +95,7 @@ def read_spec(kind: str, spec: Mapping[str, Any]) -> ReportedSpec:
 
 def checked_run_key(value: object, field: str = "run_key") -> str:
     """Return the key. Raises SpecError where it is none: a short one could be guessed, and is another's."""
-    if not isinstance(value, str) or not _RUN_KEY.fullmatch(value):
+    if not isinstance(value, str) or not RUN_KEY.fullmatch(value):
         raise SpecError(field, "must be 32 small hexadecimal digits, drawn when the run started")
     return value
 
@@ -105,12 +103,8 @@ def checked_run_key(value: object, field: str = "run_key") -> str:
 def checked_host(value: object, field: str = "host") -> str:
     """Return the name of a host. Raises SpecError where it cannot be shown as one."""
     is_name = isinstance(value, str) and 0 < len(value) <= HOST_LENGTH and value.strip() == value
-    if (
-        not isinstance(value, str)
-        or not is_name
-        or storable_text(value, HOST_LENGTH) != value
-        or not value.isprintable()
-    ):
+    # a mark stands where the text had what cannot be stored: two names that differ only there would be one
+    if not isinstance(value, str) or not is_name or MARK in value or not value.isprintable():
         raise SpecError(field, f"must be the name of a host, of at most {HOST_LENGTH} printable characters")
     return value
 
@@ -141,11 +135,12 @@ def _object(value: object, field: str) -> dict[str, Any]:
 def _moment(value: object, field: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.utcoffset() is None:
+        stored = None if moment is None or moment.utcoffset() is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # in UTC it may be before the year 1 or after 9999
+        stored = None
+    if stored is None:
         raise SpecError(field, "must be a moment with its offset from UTC, such as 2026-11-23T04:00:00+00:00")
-    return moment
+    return stored
 
 
 def _checked_seconds(value: float) -> float:

@@ -19,7 +19,7 @@ from analysis.models import ApiToken, Attempt, Device, Host, Measurement, Report
 from analysis.models.report import ENGINE_VERSION_LENGTH
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.create import spec_columns
-from analysis.runs.finish import finish_locked, storable_result
+from analysis.runs.finish import finish_locked
 from analysis.runs.outbox import note_goes_on
 from analysis.runs.progress import check_storable
 from analysis.runs.reported_document import ReportedDocument, ReportedSpec
@@ -101,18 +101,19 @@ def report_revive(run: Run) -> None:
 
 def report_device(run: Run, facts: DeviceFacts) -> Device:
     """Return the row of a device that a reported run names. It is no device of this portal, whatever it is called."""
-    host, _ = Host.objects.get_or_create(name=run.reported_from)
+    # locked: the housekeeping that removes hosts which nothing names waits, and then finds this device
+    host, _ = Host.objects.select_for_update(no_key=True).get_or_create(name=run.reported_from)
     device, _ = Device.all_devices.update_or_create(
         host=host,
         device=facts.device[:20],
         uuid=(facts.uuid or "")[:100],
-        name=storable_text(facts.name, 200),
+        name=facts.name[:200],
         is_reported=True,
         defaults={
             "kind": facts.kind[:10],
             "capacity_bytes": facts.capacity_bytes,
-            "driver": storable_text(facts.driver or "", 100),
-            "compute_capability": storable_text(facts.compute_capability or "", 20),
+            "driver": (facts.driver or "")[:100],
+            "compute_capability": (facts.compute_capability or "")[:20],
             "enabled": False,
             "last_seen_at": Now(),
         },
@@ -175,7 +176,7 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     device = report_device(run, document.device)
     run_settings_keep(run=run)
     _probes_keep(run, document)
-    result = storable_result(document.result)
+    result = document.result
     # by this server's clock alone: two clocks that differ would give a duration that never was
     started_at = Now() - timedelta(seconds=document.seconds)
     ended = {"started_at": started_at, "error_code": "", "error_message": "", "phase": "finished"}
@@ -213,7 +214,7 @@ def _begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str
     )
     run.save(force_insert=True)
     Attempt.objects.create(run=run, number=1, owner=sender.host, started_at=Now())
-    version = storable_text(engine_version, ENGINE_VERSION_LENGTH)
+    version = engine_version[:ENGINE_VERSION_LENGTH]
     report = Report.objects.create(run=run, run_key=run_key, token=sender.token, engine_version=version)
     run_text_keep(run_id=run.pk)
     run_settings_keep(run=run)

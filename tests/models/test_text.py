@@ -37,7 +37,7 @@ def test_a_note_has_lines_and_a_name_has_one():
 
 
 def test_what_the_engine_says_is_kept_with_a_mark():
-    assert storable_text("\x1b[31mno\u202e\ud800", 100) == "\ufffd[31mno\ufffd?"
+    assert storable_text("\x1b[31mno\u202e\ud800", 100) == "\ufffd[31mno\ufffd\ufffd"
     assert storable_json({"a\x00": ["\x1b", 1, None, {"b": True}]}) == {"a\ufffd": ["\ufffd", 1, None, {"b": True}]}
 
 

@@ -168,7 +168,7 @@ def test_probes_are_stored_in_order_and_come_back_equal():
 def test_an_error_text_no_database_takes_is_stored_cleaned():
     run = make_claimed_run()
     services.measurement_add(**lease(run), probe=make_refusal(error_message="a\x00b\ud800c"), sequence=1)
-    assert Measurement.objects.get(run=run).error_message == "a\ufffdb?c"
+    assert Measurement.objects.get(run=run).error_message == "a\ufffdb\ufffdc"
 
 
 def test_log_lines_are_numbered_and_cut_to_length():

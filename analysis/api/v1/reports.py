@@ -212,7 +212,7 @@ class Body(NamedTuple):
 
 
 class ResultParser(StrictJSONParser):
-    """A result document, with the digest of its bytes. Its text is made storable with the rest of it."""
+    """A result document, with the digest of its bytes. Its text is an engine's, too: it is made storable."""
 
     any_text = True
 
@@ -220,7 +220,7 @@ class ResultParser(StrictJSONParser):
         return int(settings.REPORTED_RESULT_MAX_BYTES)
 
     def read(self, body: bytes) -> Body:
-        return Body(super().read(body), hashlib.sha256(body).hexdigest())
+        return Body(storable_json(super().read(body)), hashlib.sha256(body).hexdigest())
 
 
 class Results(StrictView):

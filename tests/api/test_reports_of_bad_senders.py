@@ -1,0 +1,73 @@
+"""What a broken or hostile sender reports gets an answer that names what is wrong, or is stored: it breaks no page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from analysis.models import Measurement, Run, RunLog
+from tests.factories.reports import SendingClient, make_document, make_events, make_probes, make_run_key
+
+pytestmark = pytest.mark.django_db
+NOT_STORABLE = ["\ud800", "\x00"]
+
+
+@pytest.fixture
+def sender(alice: User) -> SendingClient:
+    return SendingClient(alice)
+
+
+def with_part(path: str, name: str, value: Any) -> bytes:
+    """A document with this member in the object at the path."""
+    document = json.loads(make_document())
+    place = document["result"]
+    for step in path.split():
+        place = place[step]
+    place[name] = value
+    return json.dumps(document).encode()
+
+
+def test_a_live_probe_of_no_sample_is_skipped_and_its_pages_open(sender, alice_client: Client):
+    sender.begin(key := make_run_key())
+    events = make_events(make_probes()[:1])
+    nothing = {"event": "probe", "seconds": 2.0, "probe": {**make_probes()[0].to_dict(), "batch_size": 0}}
+    assert sender.send_events(key, 0, *events, nothing).status_code == 200
+    run = Run.objects.get()
+    assert list(Measurement.objects.of(run).values_list("batch_size", flat=True)) == [4]
+    assert "batch_size: must be at least 1" in RunLog.objects.of(run).last().message
+    for page in ("", "live/"):
+        assert alice_client.get(f"/runs/{run.pk}/{page}").status_code == 200
+
+
+@pytest.mark.parametrize("text", NOT_STORABLE)
+def test_text_of_a_document_that_no_database_stores_is_marked(sender, text):
+    answer = sender.send_result(with_part("device", "uuid", f"GPU-{text}"))
+    assert answer.status_code == 201, answer.content
+    run = Run.objects.with_places().get()
+    assert (run.device.uuid, run.result["device"]["uuid"]) == ("GPU-\ufffd", "GPU-\ufffd")
+
+
+@pytest.mark.parametrize("text", NOT_STORABLE)
+@pytest.mark.parametrize(("path", "is_name"), [("", True), ("spec", True), ("kinds", True), ("kinds", False)])
+def test_text_that_no_database_stores_is_shown_where_a_document_is_refused_for_it(sender, text, path, is_name):
+    answer = sender.send_result(with_part(path, *(("a" + text, "b") if is_name else ("a", "b" + text))))
+    assert answer.status_code in (400, 422), answer.content
+    assert answer.json()["errors"]
+    assert not Run.all_runs.exists()
+
+
+@pytest.mark.parametrize("host", ["a\x07", "a\ud800", "a\u202e"])
+def test_a_host_whose_name_cannot_be_shown_is_refused(sender, host):
+    answer = sender.send_result(make_document(host=host))
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/environment.host"]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_moment_that_is_none_in_utc_is_refused_by_its_name(sender, moment):
+    answer = sender.send_result(with_part("environment", "started_at", moment))
+    assert answer.status_code == 400, answer.content
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/environment.started_at"]
