@@ -265,9 +265,19 @@ def _check_probes(document: ReportedDocument) -> None:
 
 
 def _probes_keep(run: Run, document: ReportedDocument) -> None:
-    """Store the probes of the document in place of those that came one by one, of which some may be missing."""
-    Measurement.objects.filter(run=run, attempt=run.attempt).delete()
+    """Store the probes of the document in place of those that came one by one, of which some may be missing.
+
+    A row that says the same stays: a stream of the run sends each row once, by its id.
+    """
+    missing = {sequence: probe_columns(probe) for sequence, probe in enumerate(document.probes, start=1)}
+    other = []
+    for row in Measurement.objects.of(run):
+        columns = missing.get(row.sequence)
+        if columns is not None and all(getattr(row, name) == value for name, value in columns.items()):
+            del missing[row.sequence]
+        else:
+            other.append(row.pk)
+    Measurement.objects.filter(pk__in=other).delete()
     Measurement.objects.bulk_create(
-        Measurement(run=run, attempt=run.attempt, sequence=sequence, **probe_columns(probe))
-        for sequence, probe in enumerate(document.probes, start=1)
+        Measurement(run=run, attempt=run.attempt, sequence=sequence, **columns) for sequence, columns in missing.items()
     )

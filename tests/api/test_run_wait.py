@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.signals import request_finished
 from django.db import close_old_connections
 from django.http import StreamingHttpResponse
@@ -17,6 +20,7 @@ from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.services import LogLine
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result
+from tests.factories.reports import SendingClient, make_document, make_events, make_probes, make_run_key
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +40,11 @@ def close(response: Any) -> None:
 def events_of(response: Any) -> list[dict[str, Any]]:
     """Read the stream to its end, as a client of Server-Sent Events does."""
     assert isinstance(response, StreamingHttpResponse)
-    text = b"".join(response.streaming_content).decode()
+    return parsed(response.streaming_content)
+
+
+def parsed(chunks: Iterable[bytes]) -> list[dict[str, Any]]:
+    text = b"".join(chunks).decode()
     whole = [block for block in text.split("\n\n") if block.startswith("event")]
     blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in whole]
     return [{**block, "data": json.loads(block["data"])} for block in blocks]
@@ -99,6 +107,22 @@ def test_a_stream_continues_after_the_last_event_that_was_received(alice_client:
         assert [event["id"] for event in rest if event["event"] != "state"] == [
             event["id"] for event in whole[received + 1 :]
         ]
+
+
+def test_a_stream_of_a_reported_run_sends_each_probe_once_although_its_result_repeats_them(
+    alice: User, alice_client: Client
+) -> None:
+    sender, key, probes = SendingClient(alice), make_run_key(), make_probes()
+    address = f"/api/v1/runs/{sender.begin(key).json()['id']}/events/stream/"
+    other = replace(probes[1], steps=probes[1].steps + 1)  # what the live run said differs from the document
+    sender.send_events(key, 0, *make_events([probes[0], other]))
+    response = alice_client.get(address)
+    chunks = iter(response.streaming_content)
+    live = [next(chunks) for _ in range(9)]
+    assert sum(chunk.startswith(b"event: probe") for chunk in live) == 2
+    sender.send_result(make_document(key))
+    later = [event["data"] for event in parsed(chunks) if event["event"] == "probe"]
+    assert [(probe["sequence"], probe["batch_size"]) for probe in later] == [(2, 8), (3, 9), (4, 8)]
 
 
 def test_after_the_end_a_client_that_comes_again_is_told_to_stop(alice_client: Client) -> None:
