@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from analysis.admin.lists import ProtectReferencedAdmin
-from analysis.models import Device, Quota
+from analysis.models import Device, Quota, Trust
 from analysis.permissions import MANAGER, ROLES, signed_in_user
 from analysis.runs import services
 
@@ -108,6 +108,8 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Delete an account's tokens and saved views with it: they need no permission of their own."""
         listed, counts, _needed, protected = super().get_deleted_objects(objs, request)
+        if Trust.objects.filter(token__owner__in=[person.pk for person in objs]).exists():
+            protected = [*protected, "Close the account instead: who trusted its tokens, and when, stays on record"]
         return listed, counts, set(), protected
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

@@ -53,10 +53,11 @@ class TrustQuerySet(models.QuerySet["Trust"]):
 class Trust(models.Model):
     """A GPU manager's decision that runs reported with a token, or from a host, count like those measured here.
 
-    A revoked one stays: the row says who decided what, and when. `Run.is_trusted` is derived from these rows.
+    A revoked one stays: the row says who decided what, and when. `Run.is_trusted` is derived from these rows. So the
+    account of a token that was ever trusted is closed and not deleted: its runs would count for ever.
     """
 
-    token = models.ForeignKey(ApiToken, null=True, blank=True, on_delete=models.CASCADE, related_name="trust")
+    token = models.ForeignKey(ApiToken, null=True, blank=True, on_delete=models.PROTECT, related_name="trust")
     host = models.CharField(
         max_length=200, blank=True, default="", help_text="As the sender names it: anybody who may report can."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import IntegrityError, transaction
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
@@ -22,23 +22,23 @@ _RENEWED_AT_ONCE = 500
 def is_trusted(token: ApiToken | None, host: str) -> bool:
     """Whether runs that come with this token from this host count. Must be called in the transaction that stores one.
 
-    The rows are locked: trust that is revoked meanwhile is revoked after the run is stored, and then of that run too.
+    The rows are locked: trust that is revoked meanwhile is revoked after the run is stored, and then of that run too;
+    `trust_give` waits for the run as well.
     """
     given = Trust.objects.given().filter(Q(token__isnull=False, token=token) | Q(host=host))
     return bool(given.select_for_update(no_key=True).values_list("pk"))
 
 
 def trust_give(*, by: User, token: ApiToken | None = None, host: str = "") -> Trust:
-    """Trust a token or a host, for the runs that it reported and will report. Trusting it again changes nothing."""
-    given = Trust.objects.given().filter(token=token, host=host)
-    try:
-        with transaction.atomic():
-            trust = Trust.objects.create(token=token, host=host, trusted_by=by)
+    """Trust a token or a host, for the runs that it reported and will report. Given again, it is the same trust."""
+    with transaction.atomic():
+        _wait_for_runs_being_stored()
+        given = Trust.objects.given().select_for_update(no_key=True)
+        trust, is_new = given.get_or_create(token=token, host=host, defaults={"trusted_by": by})
+        if is_new:
             record("trust.give", target=trust, after={"token": str(token or ""), "host": host})
-            _apply(_of(trust).filter(is_trusted=False), is_trusted=True)
-            return trust
-    except IntegrityError:  # trust_once_per_token, trust_once_per_host
-        return given.get()
+        _apply(_of(trust).filter(is_trusted=False), is_trusted=True)
+    return trust
 
 
 def trust_revoke(*, trust_id: int, by: User) -> bool:
@@ -53,6 +53,16 @@ def trust_revoke(*, trust_id: int, by: User) -> bool:
         )
         _apply(_of(trust).filter(~Exists(others), is_trusted=True), is_trusted=False, is_baseline=False)
     return True
+
+
+def _wait_for_runs_being_stored() -> None:
+    """Wait for runs that did not see this trust in `is_trusted`, so that they are found here; later ones wait for it.
+
+    SQLite has one writer at a time anyway.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f'LOCK TABLE "{Trust._meta.db_table}" IN EXCLUSIVE MODE')
 
 
 def _of(trust: Trust) -> RunQuerySet:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connections, transaction
+from django.db.models import ProtectedError
 from django.test import Client
 
 from analysis.models import AuditEntry, MatrixCell, Run, Trust
@@ -15,6 +19,7 @@ from analysis.runs import services
 from analysis.runs.fits import fit_known
 from analysis.runs.queue_forecast import typical_seconds
 from analysis.runs.reuse import earlier_result
+from analysis.runs.trust import is_trusted
 from engine.units import GIB
 from tests.factories import STACK, make_device, make_measured_run, make_spec, make_user
 from tests.factories.reports import HOST, SendingClient, make_document, make_reported_run
@@ -116,6 +121,45 @@ def test_nobody_but_managers_gives_trust(alice_client: Client):
     assert not Trust.objects.exists()
 
 
-def test_trust_that_is_given_twice_is_one(root: User):
-    first, again = (services.trust_give(by=root, host=HOST) for _ in range(2))
-    assert first == again
+def test_trust_that_is_given_twice_is_one_and_finds_runs_that_do_not_count_yet(alice: User, root: User):
+    run = make_reported_run(alice)
+    first = services.trust_give(by=root, host=HOST)
+    Run.objects.filter(pk=run.pk).update(is_trusted=False)
+    assert services.trust_give(by=root, host=HOST) == first
+    assert Run.objects.get(pk=run.pk).is_trusted
+    assert AuditEntry.objects.filter(action="trust.give").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_trust_that_is_given_while_a_run_is_being_stored_counts_for_that_run(alice: User, root: User):
+    checked, token = threading.Event(), SendingClient(alice).token
+    run = make_reported_run(alice)
+
+    def store() -> None:
+        with transaction.atomic():
+            trusted = is_trusted(token, HOST)
+            checked.set()
+            time.sleep(0.3)  # the trust is given here, and waits
+            Run.objects.filter(pk=run.pk).update(is_trusted=trusted)
+        connections.close_all()
+
+    Run.objects.filter(pk=run.pk).update(is_trusted=True)
+    storing = threading.Thread(target=store)
+    storing.start()
+    assert checked.wait(10)
+    services.trust_give(by=root, host=HOST)
+    storing.join()
+    assert Run.objects.get(pk=run.pk).is_trusted
+
+
+def test_an_account_whose_token_was_trusted_is_closed_and_not_deleted_so_that_the_trust_can_be_revoked(
+    alice: User, root: User, root_client: Client
+):
+    run = make_reported_run(alice)
+    trust = services.trust_give(by=root, token=run.report.token)
+    page = root_client.post(f"/admin/auth/user/{alice.pk}/delete/", {"post": "yes"}).content.decode()
+    assert "Close the account instead" in page
+    with pytest.raises(ProtectedError):
+        User.objects.get(pk=alice.pk).delete()
+    assert services.trust_revoke(trust_id=trust.pk, by=root)
+    assert not Run.objects.get(pk=run.pk).is_trusted
