@@ -1,6 +1,7 @@
 """What retention does to runs, a bounded number at once: delete old runs, purge deleted ones, trim logs.
 
-All three skip baselines. Each call is one short transaction, so that others can write between two.
+All three skip baselines. Devices that only purged runs named go, too. Each call is one short transaction, so that
+others can write between two.
 Runs are locked before their rows are removed; one that is restored or pinned at that moment is skipped.
 """
 
@@ -11,10 +12,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from analysis.models import TERMINAL_STATES, MatrixCell, Run, RunLog
+from analysis.models import TERMINAL_STATES, Attempt, Device, Host, MatrixCell, Run, RunLog
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.matrix_store import cells_renew
 
@@ -79,6 +80,23 @@ def logs_trim(*, after: datetime | None, before: datetime, limit: int) -> tuple[
         for first in range(0, len(gone), _IDS_AT_ONCE):
             RunLog.objects.filter(pk__in=gone[first : first + _IDS_AT_ONCE]).delete()
     return len(gone), reached
+
+
+def reported_devices_purge(*, limit: int) -> int:
+    """Remove reported devices that no run names any more, of up to `limit` hosts; returns of how many.
+
+    A pod of a cluster is a host by itself: its row goes with its last device, unless somebody set its maintenance.
+    """
+    runs, attempts = (rows.filter(device=OuterRef("pk")) for rows in (Run.all_runs.all(), Attempt.objects.all()))
+    unused = Device.all_devices.filter(~Exists(runs), ~Exists(attempts), is_reported=True).order_by()
+    with transaction.atomic():
+        named = Host.objects.filter(Exists(unused.filter(host=OuterRef("pk")))).order_by("pk")
+        hosts = list(named.select_for_update(skip_locked=True).values_list("pk", flat=True)[:limit])
+        # read again: what was reported from them until they were locked is seen only now
+        unused.filter(host__in=hosts).delete()
+        untouched = {"drained": False, "maintenance_from": None, "maintenance_until": None, "maintenance_note": ""}
+        Host.objects.filter(pk__in=hosts, devices=None, **untouched).delete()
+    return len(hosts)
 
 
 def _locked(runs: RunQuerySet, limit: int) -> list[int]:

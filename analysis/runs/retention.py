@@ -199,6 +199,9 @@ def _tidy(clock: _Clock) -> None:
     _delete(Throttle.objects.filter(free_at_seconds__lt=(now - EVERY).timestamp()), clock)
     # only their keys are read: their arguments and results are pickles
     _delete(Task.objects.filter(success=False, stopped__lt=now - _TRACES), clock)
+    with acting(ACTOR):  # the audit log has each device and host that is deleted
+        while clock.has_time() and purge.reported_devices_purge(limit=_RUNS_AT_ONCE):
+            time.sleep(_PAUSE_SECONDS)
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA analysis_limit=2000")

@@ -13,7 +13,10 @@ from django.utils import timezone
 
 from analysis.models import Measurement, Run
 from analysis.runs import services
+from analysis.runs.purge import reported_devices_purge
+from analysis.runs.reports import report_device
 from tests.factories import make_claimed_run, make_probe, make_result
+from tests.factories.reports import DEVICE, SendingClient, make_reported_run, make_run_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,3 +65,13 @@ def test_a_run_that_is_just_being_pinned_is_not_deleted_for_its_age(root):
         lambda: services.runs_expire(before=timezone.now(), limit=10),
     )
     assert Run.objects.filter(pk=run.pk, is_baseline=True).exists()
+
+
+def test_a_device_that_is_just_being_reported_stays_with_its_host(alice):
+    device = (old := make_reported_run(alice)).device
+    old.delete()
+    SendingClient(alice).begin(make_run_key())
+    run = Run.objects.get()
+    while_uncommitted(lambda: report_device(run, DEVICE), lambda: reported_devices_purge(limit=10))
+    assert Run.objects.get().device == device
+    assert reported_devices_purge(limit=10) == 0

@@ -8,11 +8,12 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from analysis.models import AuditEntry, MatrixCell, Measurement, RetentionRule, Run, RunLog
+from analysis.models import AuditEntry, Device, Host, MatrixCell, Measurement, RetentionRule, Run, RunLog
 from analysis.runs import retention, services
 from analysis.runs.services import LogLine
 from analysis.workers import tasks
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_result, make_run
+from tests.factories.reports import make_reported_run
 
 pytestmark = pytest.mark.django_db
 What = RetentionRule.What
@@ -91,6 +92,36 @@ def test_what_was_done_stands_in_the_audit_log(root):
     retention.retain()
     entry = AuditEntry.objects.get(action="retention")
     assert (entry.actor, entry.actor_name, entry.after["done"]) == (None, "retention", 1)
+
+
+def test_a_reported_device_goes_with_the_last_run_that_names_it_and_its_host_too(alice):
+    gone, stays = make_reported_run(alice, host="pod-1"), make_reported_run(alice, host="pod-2")
+    Run.all_runs.filter(pk=gone.pk).update(deleted_at=ago(31))
+    retention.retain()
+    assert list(Device.all_devices.all()) == [stays.device]
+    assert list(Host.objects.all()) == [stays.device.host]
+
+
+@pytest.mark.parametrize(
+    "maintenance", [{"drained": True}, {"maintenance_note": "fans"}, {"maintenance_until": ago(-1)}]
+)
+def test_a_host_whose_maintenance_somebody_set_stays(alice, maintenance):
+    run = make_reported_run(alice)
+    Host.objects.update(**maintenance)
+    Run.all_runs.filter(pk=run.pk).update(deleted_at=ago(31))
+    retention.retain()
+    assert not Device.all_devices.exists()
+    assert Host.objects.exists()
+
+
+def test_a_host_that_workers_registered_stays_with_its_devices(alice):
+    unused = make_device("node7")
+    run = make_reported_run(alice, host="node7")
+    idle = Host.objects.create(name="its worker comes later")
+    Run.all_runs.filter(pk=run.pk).update(deleted_at=ago(31))
+    retention.retain()
+    assert list(Device.all_devices.all()) == [unused]
+    assert set(Host.objects.all()) == {unused.host, idle}
 
 
 def test_the_audit_log_is_kept_for_ever_unless_somebody_says_otherwise():
