@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from analysis.models import Device, Run
-from analysis.runs.reuse import classes_of, stored_spec
-from analysis.runs.what_to_change import Measured, devices_for, newest_measured
+from analysis.models import Run
+from analysis.runs.reuse import stored_spec
+from analysis.runs.what_to_change import Measured, most_measured, newest_measured
 from engine.errors import SpecError
 from engine.estimate.frontier import specs_of
 
@@ -27,9 +27,8 @@ def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
         specs = specs_of(spec, run.frontier)
     except SpecError:  # a later version no longer allows a size
         return {}
-    devices = devices_for(run, Device.objects.enabled().allowing(user))
-    by_class = [
-        {each.input_size: found for each in specs if (found := newest_measured(each, same)) is not None}
-        for same in classes_of(devices)
-    ]
-    return max(by_class, key=len, default={})
+    return most_measured(
+        run,
+        user,
+        lambda same: {each.input_size: found for each in specs if (found := newest_measured(each, same)) is not None},
+    )

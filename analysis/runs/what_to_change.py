@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import transaction
 
@@ -34,6 +34,7 @@ MEASURED_MAX = 20
 _NOT_OF_SETTINGS = (*NOT_MEASURED, "current_batch_size", "check_batch_size", "start_batch_size", "soak_steps")
 _ACCUMULATION = "accumulation_steps"
 _BUDGET_SECONDS = DEFAULTS["time_budget_seconds"]
+_Of = TypeVar("_Of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,18 @@ def measured_variants(run: Run, found: WhatToChange, user: User | None) -> Mappi
 
     Of several kinds of devices that which measured most variants; empty where none of it was measured.
     """
-    devices = [device for device in Device.objects.enabled().allowing(user) if _is_there(device, run.gpu)]
-    by_class = [dict(_measured_on(run, found, same)) for same in classes_of(devices)]
-    return max(by_class, key=len, default={})
+    return most_measured(run, user, lambda same: dict(_measured_on(run, found, same)))
+
+
+def most_measured(
+    run: Run, user: User | None, measured: Callable[[list[Device]], dict[_Of, Measured]]
+) -> dict[_Of, Measured]:
+    """Return what was measured on those devices of an estimate's card, all of one name and memory, that measured most.
+
+    Empty where none of them measured anything.
+    """
+    devices = devices_for(run, Device.objects.enabled().allowing(user))
+    return max(map(measured, classes_of(devices)), key=len, default={})
 
 
 def _measured_on(run: Run, found: WhatToChange, same: list[Device]) -> Iterator[tuple[str, Measured]]:

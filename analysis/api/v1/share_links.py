@@ -17,12 +17,11 @@ from analysis.api.v1.openapi_parameters import parameters_of
 from analysis.api.v1.paging import Keyset, PageForm
 from analysis.api.v1.serializer_bases import StrictBody
 from analysis.api.v1.strict_view import StrictView
-from analysis.http.problem_details import Problem, bad_field
+from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, WholeNumberField
 from analysis.models import ShareLink
 from analysis.permissions import signed_in_user
 from analysis.runs.share_links import DAYS_OFFERED, share_link_create, share_link_withdraw, share_links_of
-from engine.errors import SpecError
 
 
 class ShareLinkSerializer(serializers.ModelSerializer[ShareLink]):
@@ -111,10 +110,7 @@ class ShareLinkList(_ShareLinks, ListAPIView[ShareLink]):
         body = ShareLinkBodySerializer(data=request.data)
         body.is_valid(raise_exception=True)
         values: dict[str, Any] = body.validated_data
-        try:
-            link, secret = share_link_create(run_id=values["run"], by=signed_in_user(request), days=values["days"])
-        except SpecError as error:
-            raise bad_field(error.field or "", str(error).removeprefix(f"{error.field}: ")) from error
+        link, secret = share_link_create(run_id=values["run"], by=signed_in_user(request), days=values["days"])
         answer = NewShareLinkSerializer(link, context={"request": request, "secret": secret}).data
         headers = {"Location": reverse("api-share-link", args=[link.pk], request=request), "Cache-Control": "no-store"}
         return Response(answer, status=201, headers=headers)
