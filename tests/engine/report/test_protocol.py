@@ -57,6 +57,7 @@ def spoil(fault: str, server: Server, call: Open | Events, events: list[int]) ->
     return {"lost_answer": Answer(0, reason="timed out"), "garbage": Answer(200)}.get(fault, answer)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(FAULTS), max_size=40), st.integers(0, 1_300), st.integers(1, 700))
 def test_whatever_fails_each_event_arrives_once_and_in_order(faults: list[str], count: int, pace: int) -> None:
     server, channel, now, written = Server(), Channel(), 0.0, 0
@@ -81,7 +82,7 @@ def test_back_off_grows_and_stays_below_a_minute(failures: int, jitter: float) -
     assert back_off_seconds(failures + 1) >= back_off_seconds(failures)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 700),
     st.dictionaries(st.sampled_from(("next", "detail", "errors", "heartbeat_seconds")), st.none() | st.integers()),
