@@ -45,6 +45,8 @@ _SUMS = frozenset({torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, t
 _NORMS = torch.ops.aten._foreach_norm.Scalar
 _NORM_CHUNK, _NORM_BYTES = 65_536, 4
 """Elements that one block of threads adds up, and the bytes of its part (`ForeachReduceOp.cu`)."""
+_READ_DEVICE = torch.ops.prim.device.default
+"""Of a tensor without data: two calls of three. Answered at once."""
 _READ_A_VALUE = torch.ops.aten._local_scalar_dense.default
 _LAST_RESULT_FIRST = frozenset({"aten::native_dropout"})
 """Operators that allocate their results on a card in the reverse of the order in which they return them: dropout its
@@ -107,6 +109,8 @@ class Recorder(TorchDispatchMode):
                 self._blocks[known[0]] = Block(kind, block.phase, block.operator, module)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _READ_DEVICE:
+            return args[0].device
         if func is _READ_A_VALUE:
             return _value(func, args)
         name = func._schema.name

@@ -32,6 +32,7 @@ from ..spec import MEMORY_STEPS, RunSpec
 from ..training_spec import FLASH, PURE_BF16
 from . import attention, fake_cuda
 from .batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
+from .fake_tensors import FakeTensors
 from .hidden_devices import devices_hidden
 from .recorder import Recorder
 from .types import Method
@@ -145,7 +146,7 @@ def record(
 
 
 def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps: int) -> Recording:
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with FakeTensors():
         with device:
             step = make_step(device)
         model = step.built.model

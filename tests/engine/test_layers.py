@@ -16,7 +16,7 @@ TORCH_SIDE = {
     )
 }
 TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration"}
-TORCH_SIDE |= {f"estimate.{name}" for name in ("attention", "fake_cuda", "onednn", "recorder", "trace")}
+TORCH_SIDE |= {f"estimate.{name}" for name in ("attention", "fake_cuda", "fake_tensors", "onednn", "recorder", "trace")}
 HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody else
 OWN_FILES = [path for path in (ROOT / "engine").rglob("*.py") if path.parent != HOOK]
 TORCH_FREE = sorted({".".join(p.relative_to(ROOT / "engine").with_suffix("").parts) for p in OWN_FILES} - TORCH_SIDE)
