@@ -51,20 +51,22 @@ def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
 
 @dataclass
 class Replays:
-    """Replays of one model. Those without a limit are cached for every card with the same block sizes."""
+    """Replays of one model, each made once for every card with the same block sizes."""
 
     model: MemoryModel
     expandable_segments: bool = False
     _peaks_bytes: dict[tuple[Card, int], int] = field(default_factory=dict)
+    _unmet_peaks_bytes: dict[tuple[Card, int], int] = field(default_factory=dict)
+    """As they are found; those of `_peaks_bytes` were requested, and a search begins from them."""
+    _fits: dict[tuple[Card, int, int], bool] = field(default_factory=dict)
 
     def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
         """Return what the steps take from a device without a limit: reserved bytes, on the CPU allocated ones."""
         key = (card_of(gpu), batch_size)
         if key not in self._peaks_bytes:
-            memory = self.memory(gpu, None)
-            play(self.model.at(batch_size), memory, card_of(gpu))
-            peak = memory.peak_reserved_bytes if isinstance(memory, Allocator) else memory.peak_allocated_bytes
-            self._peaks_bytes[key] = peak
+            if key not in self._unmet_peaks_bytes:
+                self._fits_within(gpu, batch_size, None)
+            self._peaks_bytes[key] = self._unmet_peaks_bytes[key]
         return self._peaks_bytes[key]
 
     def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
@@ -72,10 +74,22 @@ class Replays:
         known = self._peaks_bytes.get((card_of(gpu), batch_size))
         if gpu is None or (known is not None and known <= limit_bytes):
             return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met, or it is final
+        key = (card_of(gpu), batch_size, limit_bytes)
+        if key not in self._fits:
+            self._fits[key] = self._fits_within(gpu, batch_size, limit_bytes)
+        return self._fits[key]
+
+    def _fits_within(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> bool:
+        """Replay. Where the limit was not met the peak is noted: it is the same without one."""
+        memory = self.memory(gpu, limit_bytes)
         try:
-            play(self.model.at(batch_size), self.memory(gpu, limit_bytes), card_of(gpu))
+            play(self.model.at(batch_size), memory, card_of(gpu))
         except OutOfMemory:
             return False
+        if not isinstance(memory, Allocator):
+            self._unmet_peaks_bytes[card_of(gpu), batch_size] = memory.peak_allocated_bytes
+        elif memory.retries == 0:
+            self._unmet_peaks_bytes[card_of(gpu), batch_size] = memory.peak_reserved_bytes
         return True
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:

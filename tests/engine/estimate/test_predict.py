@@ -50,6 +50,16 @@ def test_the_largest_size_fits_and_the_next_does_not(gpu, limit_mib):
     assert not replays.fits(gpu, largest + 1, limit_mib * MIB)
 
 
+@pytest.mark.parametrize("expandable_segments", [False, True])
+@given(limit_mib=st.integers(200, 3000), size=st.integers(1, 2000))
+def test_a_replay_under_a_limit_does_not_change_what_is_found_without_one(expandable_segments, limit_mib, size):
+    limited, alone = (Replays(model(), expandable_segments) for _ in range(2))
+    fits = limited.fits(card(), size, limit_mib * MIB)
+    assert limited.known(card()) == {}  # a search begins from sizes that it requested
+    assert limited.peak_bytes(card(), size) == alone.peak_bytes(card(), size)
+    assert limited.fits(card(), size, limit_mib * MIB) == fits == alone.fits(card(), size, limit_mib * MIB)
+
+
 @given(holes=st.sets(st.integers(1, 60)), start=st.integers(1, 60))
 def test_a_size_counts_only_with_the_few_below_it(holes, start):
     largest = with_predecessors(lambda size: size not in holes, start)
