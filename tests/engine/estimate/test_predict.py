@@ -14,7 +14,7 @@ from engine.estimate.predict import Replays, check, estimate, estimate_at, large
 from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
-from engine.spec import CHOICES, RunSpec
+from engine.spec import SETTINGS, RunSpec
 from engine.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 
@@ -93,7 +93,7 @@ def test_a_model_of_which_few_samples_fit_is_an_answer_too():
 def test_what_an_added_model_is_decides_its_margin(monkeypatch):
     added = replace(WORKLOADS["resnet18"], id="convnext_tiny")
     monkeypatch.setitem(WORKLOADS, "convnext_tiny", added)
-    monkeypatch.setitem(CHOICES, "model", tuple(WORKLOADS))
+    monkeypatch.setitem(SETTINGS["model"].choices, "convnext_tiny", "convnext_tiny")
     margins = [margin_fraction(RunSpec(model_id), None) for model_id in ("convnext_tiny", "resnet", "bert")]
     assert margins[0] == margins[1] != margins[2]
 
