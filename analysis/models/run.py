@@ -269,6 +269,11 @@ class Run(Restorable):
         return is_own_training(self.spec)
 
     @property
+    def is_startable(self) -> bool:
+        """Whether it can be started here again: of one's own trainings a registered command, which has a name."""
+        return not self.is_command or self.spec.get("name") is not None
+
+    @property
     def is_reported(self) -> bool:
         """Whether a sender on another machine executes it, and no worker of this portal."""
         return bool(self.reported_from)

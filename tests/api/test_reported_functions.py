@@ -87,6 +87,12 @@ def test_it_is_live_from_its_announcement_on(sender, alice_client: Client):
     assert (run.state, run.reported_from) == ("finished", "workstation")
 
 
+def test_its_page_offers_no_start_that_could_only_be_refused(sender, alice_client: Client):
+    page = alice_client.get(f"/runs/{stored(sender).pk}/").content.decode()
+    assert "Run again" not in page
+    assert "Compare" in page
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
