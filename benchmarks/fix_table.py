@@ -1,10 +1,10 @@
-"""What each setting gains, measured beside its estimate: for small BERT, GPT-2 and ResNet on the CPU below a budget.
+"""Measures what each setting gains, and compares it with the estimate: small BERT, GPT-2 and ResNet on a CPU budget.
 
-For each change of one setting that the engine would advise: the largest batch size estimated and measured, the latter
-by training it and the next one, which must run out of memory; and the ratio of speeds against the training as
-requested, both at the largest batch size that the latter fits, in rounds of one step of each in random order, with its
-95 % interval. The GPT-2 is one of two layers and 128 wide: the catalogue's smallest takes too long on a CPU. Rows that
-are there already are not run again.
+Each change of one setting that the engine would advise is a row. It has the largest batch size as estimated and as
+measured, where that size trains and the next one must run out of memory. It also has the ratio of speeds to the
+training as requested, with its 95 % interval: both train the largest batch size that the training as requested fits,
+in rounds of one step of each in random order. The GPT-2 has two layers and is 128 wide: the catalogue's smallest takes
+too long on a CPU. Rows that exist already are not run again.
 
     python benchmarks/fix_table.py [--seconds 150] [--model bert] [--table]
 """
@@ -146,7 +146,7 @@ def _row(name: str, label: str, spec: RunSpec, changes: Any, base: dict[str, Any
     try:
         other = changed(spec, changes)
         estimated = estimated_largest(other)
-    except Exception as exc:  # noqa: BLE001 - the reason is what is kept
+    except Exception as exc:  # noqa: BLE001 - the row stores the reason
         return {**row, "left_out": f"{type(exc).__name__}: {str(exc)[:200]}"}
     limit = spec.memory_limit_bytes or 0
     largest = measured_largest(other, estimated, limit)

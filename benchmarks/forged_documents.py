@@ -3,9 +3,9 @@
     python benchmarks/forged_documents.py [--out benchmarks/results/forged_documents.json]
 
 The originals are in `benchmarks/data/results`: whole documents of runs on two cores of a virtual machine. Every
-mutation of the list below is made of every document that has what it changes; one that leaves its document as it was is
-not counted. 200 are drawn of them, the same number of each group where there are as many, by a fixed seed. All others
-are tried, too, and reported beside.
+mutation of the list below is applied to every document that has what it changes; one that leaves its document as it was
+is not counted. 200 forgeries are drawn with a fixed seed, the same number from each group that has as many. All are
+tried, and the report counts the 200 and all of them separately.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Each must be exact, or refused with the expected code:
     python benchmarks/tune_corpus.py                  # all of them, written to a new file of results
     python benchmarks/tune_corpus.py padded averaged  # some, added to it
     python benchmarks/tune_corpus.py --summary        # counts of the results that are there
-    python benchmarks/tune_corpus.py --brute-force    # exact answers against every size near them, written beside
+    python benchmarks/tune_corpus.py --brute-force    # exact answers against every size near them, in another file
 
 An answer is exact where a start of its largest size stays within the limit and one of the next size does not, each
 measured once more after the search had ended. By brute force it is where all of the sizes around it, and some far
@@ -202,7 +202,7 @@ def peak_bytes(this: Case, size: int) -> int | None:
 def started(this: Case, size: int, smaller: int = 0) -> tuple[str, int | None]:
     """Start the command once with a size; what is judged of it, and the peak of its worst rank.
 
-    `smaller` is a size that trained: it tells data with no more rows from a size that is ignored.
+    `smaller` is a size that trained: it distinguishes data with no more rows from a size that is ignored.
     """
     limit_bytes, batch = this.limit_mib * MIB, this.batch or "template"
     spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=limit_bytes, batch=batch)

@@ -34,4 +34,4 @@ OPTIMIZERS = {
     "adagrad": Optimizer("Adagrad", "Adagrad", 1),
     "adafactor": Optimizer("Adafactor", "Adafactor", 0),
 }
-"""Made with their library's own defaults beside the options: torch.optim takes foreach where it would choose it."""
+"""Made with their library's own defaults for all other options: torch.optim takes foreach where it would choose it."""

@@ -38,12 +38,12 @@ FULL, PADDED, PACKED = "full", "padded", "packed"
 SEQUENCES = {
     FULL: "full (one in each row, of the whole length)",
     PADDED: "padded (one in each row, of unequal lengths, with an attention mask)",
-    PACKED: "packed (several in each row, kept apart by their positions)",
+    PACKED: "packed (several in each row, separated by their positions)",
 }
 HALF_PRECISIONS = ("bf16", "fp16", PURE_BF16)
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 PARAMETERS_MAX = 10**12
-"""Of a model that somebody's config describes: more is no model that one device could be asked about."""
+"""The most parameters that a config may describe: a larger model is out of reach for one device."""
 AMPERE = (8, 0)
 """The first compute capability with bfloat16 and TensorFloat-32."""
 NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
@@ -117,7 +117,7 @@ class TrainingSpec:
     lora_rank: int | None = setting(
         Role.TRAINING,
         "LoRA rank",
-        "Train adapters of this rank beside every linear layer (peft), and freeze the weights. null: train them all.",
+        "Train adapters of this rank on every linear layer (peft), and freeze the weights. null: train all weights.",
         default=None,
         hint="Empty: all weights are trained. With a rank only small adapters are, and a new head.",
         bounds=(1, 1024),
@@ -126,7 +126,7 @@ class TrainingSpec:
     load_in_4bit: bool = setting(
         Role.TRAINING,
         "4-bit base weights",
-        "QLoRA: store the frozen linear layers beside the adapters in 4 bits (bitsandbytes, NF4, double quantisation).",
+        "QLoRA: store the frozen linear layers in 4 bits (bitsandbytes, NF4, double quantisation).",
         default=False,
         hint="QLoRA: with a LoRA rank. Needs bitsandbytes; computes in bf16, with precision fp16 in that.",
     )
@@ -259,11 +259,11 @@ class TrainingSpec:
 
     @property
     def fixed_bytes(self) -> int:
-        """What every step holds at one time at any batch size: a floor for the memory limit.
+        """Return what every step holds at one time at any batch size: a floor for the memory limit.
 
-        The weights, an average of them and, when the backward pass ends, all their gradients, with and without an
-        optimizer and in either mode; then the optimizer makes its state beside them. Where
-        some weights are frozen, the weights alone are what is known.
+        These are the weights, an average of them and, when the backward pass ends, all their gradients, with and
+        without an optimizer and in either mode; then the optimizer makes its state in addition. Where some weights are
+        frozen, only the weights are known.
         """
         if self.lora_rank is not None or self.frozen_blocks is not None:
             return self.weights_bytes

@@ -44,7 +44,7 @@ def explain(
         return None
     if found is None:
         log(
-            "what filled the memory is not known: the model is compiled or did not fit, or the device tells nothing",
+            "what filled the memory is not known: the model is compiled or did not fit, or its device reports nothing",
             "info",
         )
     else:

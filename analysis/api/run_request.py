@@ -77,9 +77,9 @@ def _command_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     name = run.spec.get("name")  # a reported one has none, whatever its script or function is called
     known = registered_commands().get(name or "")
     offered = known.settings if known else ()
-    kept = {name: run.spec[name] for name in offered if run.spec.get(name) is not None}
+    settings = {name: run.spec[name] for name in offered if run.spec.get(name) is not None}
     names_place = not {"device", "device_class"}.isdisjoint(changes)
-    values = {**kept, "priority": min(run.priority, Run.Priority.NORMAL), **changes}
+    values = {**settings, "priority": min(run.priority, Run.Priority.NORMAL), **changes}
     arguments = command_submission(name, values, user)
     return run_create(**arguments if names_place else {**arguments, "place": placement_of(run)})
 
@@ -93,8 +93,8 @@ def _validation_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
 
 
 def _settings_of(run: Run) -> dict[str, Any]:
-    kept = {name: value for name, value in run.spec.items() if name not in _OF_THE_RUN}
-    return {**kept, "priority": min(run.priority, Run.Priority.NORMAL)}
+    settings = {name: value for name, value in run.spec.items() if name not in _OF_THE_RUN}
+    return {**settings, "priority": min(run.priority, Run.Priority.NORMAL)}
 
 
 def _values_of(run: Run, is_estimate: bool) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _NOT_A_FIELD = "non_field_errors"
 class Problem(APIException):
     """An error response. `errors` name the parts of the request: `pointer` into the body, or `parameter`.
 
-    `members` are what a program needs beside them, under names of their own.
+    `members` are further fields that a program needs, each under its own name.
     """
 
     def __init__(

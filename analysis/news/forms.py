@@ -57,8 +57,8 @@ class SubscriptionForm(forms.Form):
         }
         self._offer("view", [_MY_RUNS, *((key, view.name) for key, view in self._views.items())])
         channels = [channel for channel in Channel if channel != Channel.EMAIL or mail.is_configured()]
-        kept = [Channel(subscription.channel)] if subscription is not None else channels
-        self._offer("channel", [(channel.value, channel.label) for channel in kept])
+        offered = [Channel(subscription.channel)] if subscription is not None else channels
+        self._offer("channel", [(channel.value, channel.label) for channel in offered])
 
     @property
     def wish(self) -> Wish:

@@ -18,7 +18,7 @@ class AdviceForm(StrictQueryForm):
         label="Global batch",
         required=False,
         max_value=MAX_GLOBAL_BATCH_SIZE,
-        help_text="Samples of one optimizer step, kept exactly. Default: the larger of today's and the recommended.",
+        help_text="Samples of one optimizer step, matched exactly. Default: the larger of today's and the recommended.",
     )
     devices = WholeNumberField(
         label="Devices",

@@ -229,7 +229,7 @@ def advice(run: Run) -> list[str]:
     if run.error_code == Cause.STOPPED:
         return ["Start it again where it ran, with more time where its scheduler ended it: that is a new run here."]
     if run.state == State.INTERRUPTED and run.is_reported:
-        return ["Where its sender has ended, send what it kept: memorymark sync FOLDER."]
+        return ["If its sender has ended, send the run from its folder: memorymark sync FOLDER."]
     if run.state == State.INTERRUPTED:
         return [
             "Check whether its host is up: the fleet page shows the last sign of life of each device.",

@@ -1,6 +1,7 @@
 """What to change, as a page shows it: the smallest changes first, and a table and a picture of all that was tried.
 
-Memory and batch sizes are estimated. A gain is told only where both trainings were measured on the same kind of device.
+Memory and batch sizes are estimated. A gain is shown only where both trainings were measured, and on the same kind of
+device.
 """
 
 from __future__ import annotations

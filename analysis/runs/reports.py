@@ -46,7 +46,7 @@ class Sender(NamedTuple):
 
 
 class NotYourReportError(Exception):
-    """The run key is unknown, or of another person: the answer is the same, so that it tells nothing."""
+    """The run key is unknown or another person's: the answer is the same for both, so that it discloses neither."""
 
 
 class ReportConflictError(Exception):

@@ -15,7 +15,7 @@ from .recipe import Recipe
 from .snippets import JSON, PYTHON, LeftOut, Snippet
 
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
-_NOT_MEASURED = "{name} keeps buffers of its own beside what was measured here: check its first steps."
+_NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: check its first steps."
 
 
 def deepspeed(recipe: Recipe) -> Snippet | LeftOut:

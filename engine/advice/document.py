@@ -58,9 +58,9 @@ class ScalingRule:
 class Advice:
     """What to do with a result (`kind` measured) or an estimate (estimated).
 
-    `is_wanted` says whether the global batch was asked for; else it is the larger one of today's and the recommended
-    size on all devices. `learning_rate_rules` are empty where the global batch is today's. `not_in_code` names
-    settings of the training that the snippets leave to the reader.
+    `is_wanted` says whether the global batch was requested; otherwise it is the larger one of today's and the
+    recommended size on all devices. `learning_rate_rules` are empty where the global batch is today's. `not_in_code`
+    names settings of the training that the snippets leave to the reader.
     """
 
     kind: str

@@ -44,10 +44,10 @@ class MeasuredMemory:
         return math.ceil(known[below] + share * (known[above] - known[below]))
 
     def holds_all_gradients_too(self, batch_size: int) -> bool | None:
-        """Whether this size fits beside the gradients of the micro-batches before it; None where that is not known.
+        """Say whether this size fits together with the gradients of earlier micro-batches; None where not known.
 
-        With accumulation they stay through the next forward pass, where a measured step, which has cleared them, holds
-        none: so the memory rises by all of them at most.
+        With accumulation they stay in memory through the next forward pass. A measured step has cleared them by then,
+        so the memory rises by all of them at most.
         """
         taken = self.of(batch_size)
         if taken is None or self.gradients_bytes is None:

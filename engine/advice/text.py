@@ -27,7 +27,7 @@ def describe_speed(pair: Pair) -> str:
 
 def describe_memory(pair: Pair) -> str:
     """Say what accumulation means for the memory of this pair, where that is not covered by what was measured."""
-    return "" if pair.fits else "the gradients kept between micro-batches were not measured, and may not fit"
+    return "" if pair.fits else "the gradients that stay between micro-batches were not measured, and may not fit"
 
 
 def describe_plan(advice: Advice) -> str:

@@ -49,10 +49,10 @@ class Workload:
     """One model with its task and the input shapes it takes.
 
     `model_class` is a class of transformers or diffusers, whose `config_class` takes `config`, or a constructor of
-    torchvision, which takes `config` itself; `sized_by` is the key of `config` that must know the input's size. What is
-    learned from a text beside the input, or written, has `target_length` tokens. `block_count` is how many blocks its
-    one stack of layers or stages has; 0 where it has several stacks, or none. `attentions` are the
-    implementations that transformers has for it.
+    torchvision, which takes `config` itself; `sized_by` is the key of `config` that must know the input's size.
+    `target_length` is the number of tokens of a text that comes with the input (CLIP, the UNet) or that the model
+    writes (T5). `block_count` is how many blocks its one stack of layers or stages has; 0 where it has several stacks,
+    or none. `attentions` are the implementations that transformers has for it.
     """
 
     id: str

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("result", help="a file with the JSON of a result or an estimate, or -")
-    add("--global-batch", type=int, metavar="N", help="samples of one optimizer step, kept exactly")
+    add("--global-batch", type=int, metavar="N", help="samples of one optimizer step, matched exactly")
     add("--devices", type=int, metavar="N", help="devices that share the global batch (1; of `tune` its ranks)")
     add("--gpu", metavar="ID", help="the card, where the document has the estimates of several")
     output = parser.add_mutually_exclusive_group()

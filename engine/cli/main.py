@@ -14,7 +14,7 @@
     python -m engine calibrate [device] [--json]     measure a card's own constants, for estimates
     python -m engine devices [--json]                what this machine can measure on
     python -m engine models [--json]                 what can be measured
-    python -m engine sync memorymark-runs/           send kept runs to a portal, see --report-to
+    python -m engine sync memorymark-runs/           send stored runs to a portal, see --report-to
     python -m engine --version                       of MemoryMark
     python -m engine validate bert --precision bf16  is the backward pass in the figures, are its gradients right
     python -m engine validate bert --check compile   does torch.compile train the same, and faster

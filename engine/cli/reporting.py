@@ -50,7 +50,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     to = "report the run to this portal while it goes on; the token is read from MEMORYMARK_TOKEN"
     add("--report-to", metavar="URL", help=f"{to} (default: MEMORYMARK_REPORT_TO)")
-    add("--runs-dir", type=Path, metavar="FOLDER", help="where a reported run is kept (default: memorymark-runs)")
+    add("--runs-dir", type=Path, metavar="FOLDER", help="where a reported run is stored (default: memorymark-runs)")
 
 
 class Reporting:
@@ -73,7 +73,7 @@ class Reporting:
 
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
-        """Report the run within. Its events still go to `emit`, after they are kept."""
+        """Report the run of this context. Its events still go to `emit`, after they are stored."""
         facts = run_facts()
         if self._address is None:
             yield Reported(facts, emit, result_file=self._result_file)

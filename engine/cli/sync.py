@@ -60,6 +60,6 @@ def _parser() -> argparse.ArgumentParser:
         description=with_program(__doc__ or ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are kept, or one file")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are stored, or one file")
     parser.add_argument("--report-to", metavar="URL", help="the portal")
     return parser

@@ -45,7 +45,7 @@ COSTS = {
     Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
     Cost.SMALLER_INPUTS: "the model sees less of each sample",
     Cost.OTHER_WEIGHTS: "only adapters are trained, not the weights",
-    Cost.ROUNDED_WEIGHTS: "the weights beside the adapters are rounded to 4 bits; it needs bitsandbytes",
+    Cost.ROUNDED_WEIGHTS: "the frozen linear layers are rounded to 4 bits; it needs bitsandbytes",
 }
 BATCH_NORM_NOTE = "batch norm then sees only a micro-batch"
 
@@ -70,9 +70,9 @@ ValuesOf = Callable[[RunSpec], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A setting that saves memory, with the values to try beside the one requested, the mildest first.
+    """A setting that saves memory, with the values to try in place of the one requested, the mildest first.
 
-    `needs` is a setting without which it is not possible: where that is not set, both are changed at once.
+    `needs` is a setting that this one requires: where it is not set, both are changed together.
     """
 
     setting: str

@@ -99,15 +99,15 @@ class PriorEstimate:
         limit_bytes = self.estimate.limit_bytes
         return known or estimate_at(self.replays.model, self.card, batch_size, limit_bytes, replays=self.replays)
 
-    def beside(self, batch_sizes: Iterable[int]) -> Estimate:
+    def with_sizes(self, batch_sizes: Iterable[int]) -> Estimate:
         """Return the same estimate, with its figures for these sizes too."""
         sizes = sorted({*batch_sizes, *(at.batch_size for at in self.estimate.at)})
         return replace(self.estimate, at=tuple(self.at(size) for size in sizes))
 
 
 def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
-    """Put the estimate beside every size that trained, and how far it was off."""
-    estimate = prior.beside(p.batch_size for p in _fitting(result))
+    """Add the estimate for every size that trained, and how far it was off."""
+    estimate = prior.with_sizes(p.batch_size for p in _fitting(result))
     return replace(result, estimate=estimate.to_dict(), estimate_error=error_of(estimate, result))
 
 

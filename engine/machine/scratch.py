@@ -1,7 +1,7 @@
 """Temporary folders that do not outlive their process for long, however it ends. Does not load torch.
 
-A process that is killed removes nothing. So each folder is locked by the process that made it, and whoever makes the
-next one on this machine removes those that nobody holds any more.
+A process that is killed removes nothing. So each folder is locked by the process that made it, and the
+process that makes the next one on this machine removes those that no process holds any more.
 """
 
 from __future__ import annotations

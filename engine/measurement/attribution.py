@@ -37,8 +37,8 @@ _BACKWARD_NODE = "autograd::engine::evaluate_function: "
 def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress = no_progress) -> MemoryBreakdown | None:
     """Train `batch_size` until it is refused, and return what was live then; else what was live at the peak.
 
-    None where the device reports no events, and of a compiled model, whose modules are gone. What a step raises beside
-    an out-of-memory is raised.
+    None where the device reports no events, and for a compiled model, whose modules are gone. Any other error of a step
+    than an out-of-memory is raised.
     """
     if bench.spec.torch_compile:
         return None

@@ -35,10 +35,10 @@ def _classified_texts(spec: RunSpec, batch_size: int, device: torch.device) -> B
 
 
 def _continued_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Make texts of which every token is learned, but for padding; full ones as when a corpus is cut into pieces.
+    """Make texts in which every token but padding is learned; full ones are as when a corpus is cut into pieces.
 
-    Of padded ones the first has the whole length and the others half of it. Packed ones are told from each other by
-    positions that begin anew, as transformers' DataCollatorWithFlattening does.
+    The first of a padded batch has the whole length and the others half of it. Packed texts are separated by positions
+    that begin anew, as transformers' DataCollatorWithFlattening does.
     """
     tokens = _tokens(spec, (batch_size, spec.input_size), device)
     batch = {"input_ids": tokens, "labels": tokens.clone()}

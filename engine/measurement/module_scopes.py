@@ -96,9 +96,9 @@ def gradients_of(model: nn.Module) -> list[tuple[str, Tensor]]:
     return [(path, p.grad) for path, p in _parameters(model) if p.grad is not None]
 
 
-def state_of(model: nn.Module, kept_of: Callable[[nn.Parameter], Iterable[Tensor]]) -> list[tuple[str, Tensor]]:
-    """Return every tensor that is kept of a parameter from step to step, with the module of the parameter."""
-    return [(path, tensor) for path, parameter in _parameters(model) for tensor in kept_of(parameter)]
+def state_of(model: nn.Module, tensors_of: Callable[[nn.Parameter], Iterable[Tensor]]) -> list[tuple[str, Tensor]]:
+    """Return every tensor that a parameter has from step to step, with the module of the parameter."""
+    return [(path, tensor) for path, parameter in _parameters(model) for tensor in tensors_of(parameter)]
 
 
 def weights_of(model: nn.Module) -> list[tuple[str, Tensor]]:

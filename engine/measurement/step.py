@@ -148,13 +148,13 @@ class TrainingStep:
         torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
 
     def state(self, parameter: nn.Parameter) -> list[Tensor]:
-        """Return what is kept of a parameter from step to step: the optimizer's state, and its average."""
+        """Return what persists from step to step for a parameter: the optimizer's state, and its average."""
         state = self.optimizer.state.get(parameter, {}) if self.optimizer is not None else {}
-        kept = [value for value in state.values() if isinstance(value, Tensor)]
-        return [*kept, *([self.averages[parameter]] if parameter in self.averages else [])]
+        tensors = [value for value in state.values() if isinstance(value, Tensor)]
+        return [*tensors, *([self.averages[parameter]] if parameter in self.averages else [])]
 
     def state_tensors(self) -> list[Tensor]:
-        """Return all that is kept from step to step beside the weights, each once."""
+        """Return every tensor that persists from step to step, except the weights, each once."""
         found = [tensor for parameter in self.built.model.parameters() for tensor in self.state(parameter)]
         return list({id(tensor): tensor for tensor in found}.values())  # parameters may share tables of 8-bit values
 

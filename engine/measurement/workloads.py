@@ -55,7 +55,7 @@ class Built:
 
 def preload(model_id: str) -> None:
     """Import everything the workload needs, and build nothing. CUDA is not started, so that the process can fork."""
-    with _taken_for_missing("bitsandbytes"):  # diffusers imports it, and it asks the card for its capability
+    with _taken_for_missing("bitsandbytes"):  # diffusers imports it, and it queries the card's capability
         import_torchvision()
         if (workload := WORKLOADS.get(model_id)) is None:  # of a config: its class is imported when it is built
             importlib.import_module("transformers.modeling_utils")
@@ -264,7 +264,7 @@ def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
 
 
 def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
-    """Freeze the model and put adapters beside its linear layers."""
+    """Freeze the model and add adapters to its linear layers."""
     peft = importlib.import_module("peft")
     config = peft.LoraConfig(**lora_options(spec.lora_rank or 1, spec.workload))
     with warnings.catch_warnings():

@@ -93,7 +93,10 @@ def _of_search(claims: Claims) -> list[Boundary]:
 
 
 def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:
-    """Yield the soaks that counted: of one that was repeated beside others' memory the last, unless time ended then."""
+    """Yield the soaks that may have counted: one for each size, then without the last where that did not fit.
+
+    A soak is repeated where others held memory. The last one of its size counts, unless time ended during it.
+    """
     counted = list({p.batch_size: p for p in probes}.values())
     yield counted
     if counted and not counted[-1].fits:

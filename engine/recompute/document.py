@@ -113,7 +113,7 @@ class Claims:
                 yield name, self.raw[name]["batch_size"]
 
 
-_ADDED = {"schema", "fits", "kinds", "training"}  # what `to_dict` writes beside the fields of RunResult
+_ADDED = {"schema", "fits", "kinds", "training"}  # what `to_dict` writes in addition to the fields of RunResult
 
 
 def read_claims(document: Mapping[str, Any]) -> Claims:
@@ -155,7 +155,7 @@ def check_members(path: str, value: Mapping[str, Any], known: Iterable[str]) -> 
 
 
 def read(kind: type[T], document: Mapping[str, Any], name: str, *, added: Iterable[str] = ()) -> T:
-    """Read a member that must be there. `added` are members beside its fields."""
+    """Read a member that must be there. `added` are members that it has in addition to its fields."""
     if name not in document:
         raise SpecError(name, "is missing")
     return _read(kind, document[name], name, added)

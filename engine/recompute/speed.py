@@ -26,9 +26,9 @@ def timings_of(claims: Claims) -> dict[int, tuple[int, Probe]]:
 
 
 def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[Contradiction]]:
-    """Return the comparison that the rounds show, and what in them or in the timing probes is not as they show.
+    """Return the comparison that the rounds show, and the untrue claims in rounds and timing probes.
 
-    The figures of what was measured beside it (seconds, other work) are taken from the document.
+    The comparison's other figures (seconds, other work) cannot be recomputed and are taken from the document.
     """
     facts = _facts(claims)
     wrong = [*_untrue_blocks(claims)]

@@ -21,7 +21,7 @@ _MEMBERS = frozenset({"run_key", "kind", "host", "spec", "engine_version"})
 
 
 def folder_of(given: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the folder for kept runs: what was named, or one below the current folder."""
+    """Return the folder in which runs are stored: the one that was named, or one below the current folder."""
     return given or Path(environ.get(FOLDER_VARIABLE, "").strip() or FOLDER)
 
 

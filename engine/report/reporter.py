@@ -108,7 +108,7 @@ class Reporter:
         try:
             write_result(self._result_path, exit_status, result, mode=PRIVATE_FILE)
         except OSError as exc:
-            self._say(f"the result is not kept in {self.folder}: {exc.strerror}")
+            self._say(f"the result could not be stored in {self.folder}: {exc.strerror}")
         else:
             self._has_result = True
 
@@ -135,7 +135,7 @@ class Reporter:
         try:
             self._writer.write(event)
         except OSError as exc:
-            self._say(f"events of the run are no longer kept: {exc.strerror}")
+            self._say(f"events of the run are no longer stored: {exc.strerror}")
 
     def _write_end(self, ended_by: BaseException) -> None:
         """Write how the run ended, as the portal would otherwise wait for its silence."""

@@ -146,7 +146,7 @@ def check_of_memory_ratio(forward_bytes: int, both_bytes: int) -> Check:
 
 
 def ratio_verdict(ratio: float) -> Verdict:
-    """Below 1.5 failed; 2.0 to 3.0 passed; a warning beside it."""
+    """Return failed below 1.5, passed from 2.0 to 3.0, and a warning elsewhere."""
     if ratio < RATIO_FAILS_BELOW:
         return Verdict.FAILED
     return Verdict.PASSED if RATIO_LOW <= ratio <= RATIO_HIGH else Verdict.WARNING

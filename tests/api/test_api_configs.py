@@ -75,7 +75,7 @@ def test_what_a_config_needs_is_named(alice_client: Client) -> None:
         assert response.json()["errors"][0]["pointer"] == f"/{field}"
 
 
-def test_two_configs_are_told_apart_and_pages_name_them(alice_client: Client) -> None:
+def test_two_configs_are_distinguished_and_pages_name_them(alice_client: Client) -> None:
     first, second = finished(), finished(num_hidden_layers=3)
     assert first.model != second.model
     assert finished().model == first.model

@@ -125,7 +125,7 @@ def test_a_stream_of_a_reported_run_sends_each_probe_once_although_its_result_re
     assert [(probe["sequence"], probe["batch_size"]) for probe in later] == [(2, 8), (3, 9), (4, 8)]
 
 
-def test_after_the_end_a_client_that_comes_again_is_told_to_stop(alice_client: Client) -> None:
+def test_after_the_end_a_client_that_connects_again_is_stopped(alice_client: Client) -> None:
     run = run_with_events()
     address = f"/api/v1/runs/{run.pk}/events/stream/"
     last = events_of(alice_client.get(address))[-1]["id"]

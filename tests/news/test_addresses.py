@@ -102,7 +102,7 @@ def test_one_private_address_among_public_ones_refuses_the_host(monkeypatch):
 
 
 def test_the_address_that_was_checked_is_the_one_connected_to(monkeypatch):
-    """A name server that answers a public address first and a private one then changes nothing: it is asked once."""
+    """A name server that answers a public address first and a private one then changes nothing: it is queried once."""
     lookups, connections = [], []
 
     def look_up(host, *args, **kwargs):

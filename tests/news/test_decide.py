@@ -101,7 +101,7 @@ class TestForWhom:
         send()
         assert receiver.received == []
 
-    def test_a_saved_view_matches_runs_whoever_started_them(self, subscribe, send, receiver, alice):
+    def test_a_saved_view_matches_runs_of_every_person(self, subscribe, send, receiver, alice):
         view = SavedView.objects.create(owner=alice, name="tiny", query="model=bert-tiny&state=finished")
         other = SavedView.objects.create(owner=alice, name="large", query="model=bert")
         subscribe(view=view)

@@ -46,7 +46,7 @@ def test_a_size_that_does_not_fit_is_marked() -> None:
     assert any(marked)
 
 
-def test_memory_is_told_in_mib_where_the_limit_is_small() -> None:
+def test_memory_is_in_mib_where_the_limit_is_small() -> None:
     stored = stored_frontier(64, 128)
     shown = frontier_shown({**stored, "limit_bytes": 256 * MIB}, {})
     first = stored["rows"][0]["cells"][0]
@@ -61,7 +61,7 @@ def test_a_measured_length_tells_its_tokens_per_second_with_the_interval() -> No
     assert rows[0].speed == ""
 
 
-def test_a_speed_that_was_not_measurable_is_not_told() -> None:
+def test_a_speed_that_was_not_measurable_is_not_shown() -> None:
     row = frontier_shown(stored_frontier(64, 128), {64: Measured(7, "NVIDIA A10", 99, None)}).rows[0]
     assert (row.run_id, row.speed) == (7, "")
 

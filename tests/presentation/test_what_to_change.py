@@ -1,4 +1,4 @@
-"""A gain is told only where both trainings were measured, and with its interval."""
+"""A gain is shown only where both trainings were measured, and with its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of several lengths: stored with them, and the engine is told."""
+"""Estimates of several lengths: the lengths are stored with the estimate and passed to the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.factories import make_claimed_estimate, make_estimate
 pytestmark = pytest.mark.django_db
 
 
-def test_the_engine_is_told_the_sizes() -> None:
+def test_the_sizes_are_passed_to_the_engine() -> None:
     arguments = estimate_arguments(make_claimed_estimate("a10", frontier=[128, 64]))
     assert arguments[arguments.index("--frontier") + 1] == "64,128"
     assert "--frontier" not in estimate_arguments(make_claimed_estimate("a10"))
@@ -22,6 +22,6 @@ def test_several_sizes_have_more_time_than_one() -> None:
     assert TIME_BUDGET_SECONDS < make_estimate(frontier=[64, 128]).spec["time_budget_seconds"] <= CHANGES_SECONDS
 
 
-def test_repeating_it_asks_for_the_same_sizes() -> None:
+def test_repeating_it_requests_the_same_sizes() -> None:
     again = services.run_again(run=make_estimate(frontier=[64, 128]), requested_by=None)
     assert again.frontier == [64, 128]

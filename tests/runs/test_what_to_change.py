@@ -59,13 +59,13 @@ def test_a_scope_that_cannot_be_is_refused_with_its_field(gpu: str, scope: str) 
         services.estimate_create(spec=RunSpec("bert"), gpu=gpu, what_to_change=scope)
 
 
-def test_the_engine_is_told_the_scope() -> None:
+def test_the_scope_is_passed_to_the_engine() -> None:
     arguments = estimate_arguments(make_claimed_estimate("cpu", what_to_change="grid"))
     assert arguments[arguments.index("--what-to-change") + 1] == "grid"
     assert arguments[arguments.index("--gpu") + 1] == "cpu"
 
 
-def test_repeating_it_asks_the_same_again() -> None:
+def test_repeating_it_requests_the_same() -> None:
     again = services.run_again(run=answered(), requested_by=None)
     assert (again.gpu, again.what_to_change) == ("cpu", "single")
 

@@ -245,10 +245,10 @@ def _make_rows(owner: User) -> dict[str, Any]:
 
 def _state() -> list[Any]:
     """What people can change: not what is merely noted of them, such as when they were last seen."""
-    kept = (Run, SavedView, ShareLink, Device, Tag, TrendAcknowledgement, GpuPrice, Quota, Subscription, Delivery)
+    models = (Run, SavedView, ShareLink, Device, Tag, TrendAcknowledgement, GpuPrice, Quota, Subscription, Delivery)
     people = User.objects.order_by("pk").values_list("pk", "password", "is_active")
     tokens = ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")
-    return [*(list(model._base_manager.order_by("pk").values_list()) for model in kept), list(people), list(tokens)]
+    return [*(list(model._base_manager.order_by("pk").values_list()) for model in models), list(people), list(tokens)]
 
 
 def _first_row(route: str) -> str:

@@ -198,7 +198,7 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
 
 
 def validation_body(name: str) -> Any:
-    """Describe the body that asks for a validation: the settings of ValidationSpec, and its place in the queue."""
+    """Describe the request body of a validation: the settings of ValidationSpec, and its place in the queue."""
     shared = {field.name: field for field in fields(RunSpec)}
     settings = {
         field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field)

@@ -21,7 +21,7 @@ from engine.errors import SpecError
 @may_be_public
 @require_safe
 def advice(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show how a global batch is kept exactly, and the code for it. Nothing is stored."""
+    """Show which pairs make a global batch exactly, and the code for it. Nothing is stored."""
     run = get_object_or_404(Run.objects.with_places(), pk=run_id)
     if not run.result:
         raise Http404

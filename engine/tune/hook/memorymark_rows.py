@@ -22,16 +22,16 @@ NESTED = 8  # data sets within each other, as torch's Subset
 
 
 def largest_rows(
-    torch: Any, dataset: Any, kept: str, seconds: float, *, collate: Any = None, in_thread: bool = True
+    torch: Any, dataset: Any, known_path: str, seconds: float, *, collate: Any = None, in_thread: bool = True
 ) -> Any:
     """Return what is known of the rows of `dataset`, the largest first. `collate` makes a batch of a list of rows.
 
-    The first start looks them through and keeps the answer in the file `kept`: later starts must train the same
+    The first start looks them through and keeps the answer in the file `known_path`: later starts must train the same
     rows, or two sizes would prove no boundary. Where a profiler runs this is done `in_thread`, a thread of its own that
     is not watched. The random generators are left as they were.
     """
-    if os.path.exists(kept):
-        with open(kept) as file:
+    if os.path.exists(known_path):
+        with open(known_path) as file:
             known = json.load(file)
         if known["count"] == length_of(dataset):  # a script may make other data sets in each start
             return known
@@ -48,9 +48,9 @@ def largest_rows(
             answers.append(_look_through(dataset, seconds, collate))
     for restore, state in states:
         restore(state)
-    with open(kept + ".partial", "w") as file:
+    with open(known_path + ".partial", "w") as file:
         json.dump(answers[0], file)
-    os.replace(kept + ".partial", kept)
+    os.replace(known_path + ".partial", known_path)
     return answers[0]
 
 

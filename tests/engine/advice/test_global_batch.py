@@ -70,12 +70,12 @@ def test_speed_is_that_of_the_micro_batch_and_missing_where_it_was_not_measured(
     assert (plan.pairs[0].samples_per_second_low, plan.pairs[0].samples_per_second_high) == (90.0, pytest.approx(110.0))
 
 
-def test_accumulation_fits_where_the_gradients_fit_beside_what_was_measured():
+def test_accumulation_fits_where_the_gradients_fit_on_top_of_what_was_measured():
     plan = plan_global_batch(64, 1, 32, memory(point(32, 22), gradients_gib=1))
     assert plan.pairs[0].fits is True
 
 
-def test_accumulation_is_unknown_where_the_kept_gradients_exceed_the_limit_and_a_smaller_micro_batch_is_chosen():
+def test_accumulation_is_unknown_where_all_gradients_exceed_the_limit_and_a_smaller_micro_batch_is_chosen():
     plan = plan_global_batch(64, 1, 32, memory(point(32, 22), point(16, 12), gradients_gib=6))
     assert [pair.fits for pair in plan.pairs][:2] == [None, True]
     assert plan.chosen.micro_batch_size == 16

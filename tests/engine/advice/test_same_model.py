@@ -62,9 +62,7 @@ def layers_in_4_bits(model):
 
 @of_each_library
 @pytest.mark.parametrize("precision", ["bf16", "bf16-pure"])
-def test_code_trains_adapters_beside_the_same_weights_of_4_bits_as_were_measured(
-    write, precision, tmp_path, monkeypatch
-):
+def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(write, precision, tmp_path, monkeypatch):
     settings = {**IN_4_BITS, "precision": precision, "gradient_checkpointing": True}
     measured = build(RunSpec("bert-tiny", device="cpu", **settings), CPU).model
     build_model(RunSpec("bert-tiny", device="cpu")).save_pretrained(tmp_path / "mine")

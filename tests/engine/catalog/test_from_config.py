@@ -31,7 +31,7 @@ def test_a_hostile_config_is_refused_with_its_reason_and_at_once(name: str) -> N
     task = "image-classification" if '"vit"' in text else GENERATION
     started = time.process_time()
     with pytest.raises(SpecError) as refusal:
-        RunSpec.from_dict({"config": text, "task": task}).workload  # noqa: B018 - sizes are read when it is asked for
+        RunSpec.from_dict({"config": text, "task": task}).workload  # noqa: B018 - sizes are read on access
     assert refusal.value.field == "config"
     assert reason in str(refusal.value)
     assert len(str(refusal.value)) < 1_000
@@ -68,13 +68,13 @@ def test_the_same_as_an_object_is_refused_too(name: str) -> None:
         ({"config": LLAMA, "task": GENERATION, "config_parameters": 10**13}, "config_parameters"),
     ],
 )
-def test_a_wrong_field_beside_a_config_is_named(given: dict[str, Any], field: str) -> None:
+def test_a_wrong_field_given_with_a_config_is_named(given: dict[str, Any], field: str) -> None:
     with pytest.raises(SpecError) as refusal:
         RunSpec.from_dict(given)
     assert refusal.value.field == field
 
 
-def test_equal_configs_agree_and_different_ones_are_told_apart() -> None:
+def test_equal_configs_agree_and_different_ones_are_distinguished() -> None:
     shuffled = json.dumps(dict(reversed(list({**LLAMA, "architectures": ["X"], "torch_dtype": "float16"}.items()))))
     assert spec().model == spec(shuffled).model == spec(json.dumps(LLAMA, indent=4)).model
     assert spec() == spec(shuffled)

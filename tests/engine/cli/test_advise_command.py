@@ -24,7 +24,7 @@ def printed(capsys, *arguments):
     return status, output.out, output.err
 
 
-def test_global_batch_is_kept_exactly_and_the_learning_rate_is_only_named(capsys, result):
+def test_global_batch_is_matched_exactly_and_the_learning_rate_is_only_named(capsys, result):
     status, output, _ = printed(capsys, result, "--json", "--global-batch", "48")
     advice = json.loads(output)
     assert status == 0

@@ -181,10 +181,10 @@ def test_a_real_estimate_of_the_whole_catalogue_from_the_command_line():
     assert all(0 < document["safe_batch_size"] <= document["largest_batch_size"] for document in documents)
 
 
-def test_what_to_change_is_told_with_the_smallest_change_first(traces, capsys):
-    told = run(capsys, "bert-tiny", "--memory", "4GiB", "--batch-size", "512", "--what-to-change").out
-    assert "WHAT TO CHANGE so that batch 512 fits" in told
-    assert told.index("  1. 4 micro-batches of 128: the same optimizer step") < told.index("Speed is not estimated")
+def test_what_to_change_is_printed_with_the_smallest_change_first(traces, capsys):
+    text = run(capsys, "bert-tiny", "--memory", "4GiB", "--batch-size", "512", "--what-to-change").out
+    assert "WHAT TO CHANGE so that batch 512 fits" in text
+    assert text.index("  1. 4 micro-batches of 128: the same optimizer step") < text.index("Speed is not estimated")
 
 
 def test_what_to_change_is_part_of_the_json_document(traces, capsys):
@@ -215,8 +215,8 @@ def test_frontier_that_cannot_be_estimated_names_what_is_allowed(capsys, options
 
 
 def test_frontier_is_part_of_the_result_that_the_portal_reads(traces, capsys):
-    told = run(capsys, "bert-tiny", "--memory", "4GiB", "--frontier", "128,64", "--events").out
-    events = [json.loads(line) for line in told.splitlines()]
+    text = run(capsys, "bert-tiny", "--memory", "4GiB", "--frontier", "128,64", "--events").out
+    events = [json.loads(line) for line in text.splitlines()]
     result = events[-1]["result"]
     assert len(result["estimates"]) == 1
     assert [row["input_size"] for row in result["frontier"]["rows"]] == [64, 128]

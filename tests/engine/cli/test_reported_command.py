@@ -46,15 +46,15 @@ def test_portal_that_goes_away_in_the_middle_changes_nothing_and_gets_it_later(p
     status, result, said = run(tmp_path, *MEASURE, url=portal.url)
     assert (status, result["boundary"]) == (alone[0], alone[1]["boundary"])
     assert "kept in memorymark-runs: `python -m engine sync memorymark-runs` sends it later" in said
-    [kept] = (tmp_path / "memorymark-runs").glob("*.json")
-    assert json.loads(kept.read_bytes()) == {"exit_status": status, "result": result}
+    [stored] = (tmp_path / "memorymark-runs").glob("*.json")
+    assert json.loads(stored.read_bytes()) == {"exit_status": status, "result": result}
     run_key = result["environment"]["run_key"]
-    assert kept.name == f"{run_key}.json"
+    assert stored.name == f"{run_key}.json"
     portal.fault = lambda _path, _number: None
     for state in ("sent", "known"):
         status, printed, _ = run(tmp_path, "sync", "memorymark-runs", url=portal.url)
-        assert (status, printed) == (0, f"{state}: {kept.relative_to(tmp_path)} ({portal.url}/runs/812/)\n")
-    assert list(portal.results.values()) == [kept.read_bytes()]
+        assert (status, printed) == (0, f"{state}: {stored.relative_to(tmp_path)} ({portal.url}/runs/812/)\n")
+    assert list(portal.results.values()) == [stored.read_bytes()]
     assert portal.announced[run_key]["spec"] == result["spec"]
     names = [event["event"] for event in portal.events[run_key]]
     assert names.count("started") == 1
@@ -110,7 +110,7 @@ def test_validation_is_reported_and_a_failed_run_says_why(portal: LoopbackPortal
     status, result, _ = run(tmp_path, "validate", "bert-tiny", "cpu", "--batch-size", "2", "--json", url=portal.url)
     assert (status, portal.announced[result["environment"]["run_key"]]["kind"]) == (0, "validation")
     status, _, said = run(tmp_path, "bert-tiny", "cuda:7", "--runs-dir", "other", url=portal.url)
-    [kept] = (tmp_path / "other").glob("*.events.jsonl")
-    *_, last = portal.events[kept.name.partition(".")[0]]
+    [stored] = (tmp_path / "other").glob("*.events.jsonl")
+    *_, last = portal.events[stored.name.partition(".")[0]]
     assert (last["event"], last["error"]["exit_status"]) == ("error", status)
     assert last["error"]["message"] in said

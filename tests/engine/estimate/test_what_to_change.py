@@ -166,11 +166,11 @@ def test_what_was_tried_is_read_back_from_its_document() -> None:
     assert WhatToChange.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
-def test_the_remaining_time_is_told_with_each_change() -> None:
-    told: list[str] = []
-    what_to_change(RunSpec("bert-tiny"), 8, Device(), Scope.SINGLE, told.append)
-    assert told[0].startswith("change 1 of ")
-    assert all("s left" in line for line in told[1:])
+def test_the_remaining_time_is_reported_with_each_change() -> None:
+    messages: list[str] = []
+    what_to_change(RunSpec("bert-tiny"), 8, Device(), Scope.SINGLE, messages.append)
+    assert messages[0].startswith("change 1 of ")
+    assert all("s left" in line for line in messages[1:])
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES, ids=lambda each: each.setting)

@@ -1,4 +1,4 @@
-"""Weights of 4 bits: which layers have them, what they take, and what is trained beside them. Real bitsandbytes."""
+"""Weights of 4 bits: which layers have them, what they take, and which weights are trained. Real bitsandbytes."""
 
 import json
 import subprocess
@@ -101,7 +101,7 @@ def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_we
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16", "bf16-pure"])
-def test_adapters_beside_4_bits_are_learned_in_every_precision_and_the_weights_stay(precision):
+def test_adapters_of_4_bit_layers_are_learned_in_every_precision_and_the_weights_stay(precision):
     spec = spec_of(LLAMA, precision=precision, optimizer="sgd", gradient_checkpointing=True)
     step = TrainingStep(spec, build(spec, CPU), CPU)
     layers = layers_in_4_bits(step.built.model)

@@ -53,7 +53,7 @@ def test_accumulated_gradients_are_the_mean_over_the_micro_batches():
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
 
 
-def test_gradients_are_live_beside_the_activations_of_the_later_micro_batches():
+def test_gradients_are_live_together_with_the_activations_of_the_later_micro_batches():
     at_once, accumulated = (peak_bytes(256, optimizer="sgd", accumulation_steps=steps) for steps in (1, 2))
     # the embeddings' gradient, the largest by far, is made last: without accumulation hardly an activation is left
     assert accumulated - at_once > PARAMETERS_BYTES // 2

@@ -92,10 +92,12 @@ def test_a_model_said_to_have_checkpointing_has_it(model):
 
 @pytest.mark.parametrize("model", OF_IMAGES)
 def test_a_checkpointed_model_of_images_keeps_much_less_for_the_backward_pass(model):
-    assert bytes_kept(model, gradient_checkpointing=True) < 0.7 * bytes_kept(model)  # of ResNet-18 the stem is a third
+    assert bytes_retained(model, gradient_checkpointing=True) < 0.7 * bytes_retained(
+        model
+    )  # of ResNet-18 the stem is a third
 
 
-def bytes_kept(model, **settings):
+def bytes_retained(model, **settings):
     """What autograd saves in one forward pass, without the weights; no data is needed to count it."""
     spec, found = RunSpec(model, image_size=96, **settings), {}
     with torch.device("meta"):

@@ -27,7 +27,7 @@ RUNS: dict[str, Any] = {
     "today is the recommended size": (HonestWorker(40, step_seconds=lambda _: 0.1), {}, Reason.OUT_OF_MEMORY),
     "the largest is not the fastest": (HonestWorker(528, **SLOW_IN_THE_END), {}, Reason.OUT_OF_MEMORY),
     "noisy": (HonestWorker(100, noise=0.4), {}, Reason.OUT_OF_MEMORY),
-    "beside other work": (HonestWorker(100, noise=0.1, others_cores=3.0), {}, Reason.OUT_OF_MEMORY),
+    "during other work": (HonestWorker(100, noise=0.1, others_cores=3.0), {}, Reason.OUT_OF_MEMORY),
     "sizes that could not be timed": (
         HonestWorker(528, not_together=frozenset({528, 4})),
         {},
@@ -112,14 +112,14 @@ def test_a_run_on_a_shared_card_is_believed(after: int, monkeypatch: pytest.Monk
 
 
 class Card(HonestWorker):
-    """A card with a caching allocator: reserves in whole segments, beside a context; all of it is allowed."""
+    """A card with a caching allocator: reserves in whole segments, in addition to a context; all of it is allowed."""
 
     CONTEXT_BYTES, SEGMENT_BYTES = 300 * MIB, 2 * MIB
 
     def __init__(self, boundary: int, capacity_bytes: int) -> None:
         super().__init__(boundary)
-        beside = {"beside_bytes": self.CONTEXT_BYTES, "foreign_used_bytes": 0}
-        self.device = DeviceFacts("cuda:0", "cuda", "A card", capacity_bytes, limit_bytes=LIMIT_BYTES, **beside)
+        context = {"beside_bytes": self.CONTEXT_BYTES, "foreign_used_bytes": 0}
+        self.device = DeviceFacts("cuda:0", "cuda", "A card", capacity_bytes, limit_bytes=LIMIT_BYTES, **context)
 
     def probe(self, batch_size: int, **options: Any) -> Probe:
         probe = super().probe(batch_size, **options)

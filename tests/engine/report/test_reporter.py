@@ -1,4 +1,4 @@
-"""A run that is reported: by a real server on loopback, whatever it does, and kept in its folder first."""
+"""A run that is reported: stored in its folder first, then sent to a real server on loopback, whatever that does."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_certificate_that_nobody_vouches_for_gets_no_token(portal: LoopbackPorta
     assert "CERTIFICATE_VERIFY_FAILED" in capsys.readouterr().err
 
 
-def test_without_a_token_nothing_is_sent_and_all_is_kept(portal: LoopbackPortal, tmp_path: Path, capsys) -> None:
+def test_without_a_token_nothing_is_sent_and_all_is_stored(portal: LoopbackPortal, tmp_path: Path, capsys) -> None:
     report(reporting(portal.url, tmp_path, token=None))
     assert portal.calls == []
     assert "(MEMORYMARK_TOKEN is not set)" in capsys.readouterr().err

@@ -74,7 +74,7 @@ def test_what_has_no_batch_size_is_refused(batch, make) -> None:
 
 
 class Arguments:
-    """As those of a Trainer of Hugging Face, which uploads each checkpoint where it is told to."""
+    """Like those of a Hugging Face Trainer, which uploads each checkpoint where `push_to_hub` is set."""
 
     def __init__(self) -> None:
         self.per_device_train_batch_size, self.push_to_hub, self.auto_find_batch_size = 8, True, True

@@ -246,7 +246,7 @@ def test_a_trace_that_takes_too_long_is_ended_and_the_worker_serves_on(session):
         ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "max_split_size_mb:64,expandable_segments:True"),
     ],
 )
-def test_expandable_segments_are_added_to_what_the_allocator_is_told_already(monkeypatch, given, expected):
+def test_expandable_segments_are_added_to_the_settings_of_the_allocator(monkeypatch, given, expected):
     for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():

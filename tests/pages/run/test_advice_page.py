@@ -51,7 +51,7 @@ def test_prime_global_batch_is_not_changed_and_its_neighbours_are_offered(alice_
     run = finished(make_result())
     text = alice_client.get(f"/runs/{run.pk}/advice/?global_batch=113").content.decode()
     assert "?global_batch=112&amp;devices=1" in text
-    assert "<pre" not in text  # no code for a batch that was not asked for
+    assert "<pre" not in text  # no code for a batch that was not requested
 
 
 @pytest.mark.parametrize("query", ["?global_batch=0", "?global_batch=x", "?devices=0", "?batch=3"])

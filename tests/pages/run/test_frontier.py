@@ -68,7 +68,7 @@ def test_a_run_of_the_same_training_on_the_card_tells_its_speed(reader: Client) 
     assert f"run {same.pk}" in words(page(reader, estimate))
 
 
-def test_a_run_on_another_card_is_not_told() -> None:
+def test_a_run_on_another_card_is_not_shown() -> None:
     other = make_card(name="NVIDIA H100 80GB HBM3", capacity_bytes=find("h100-80gb").total_bytes)
     make_measured_run(other, sequence_length=128, memory_limit_bytes=None)
     assert measured_sizes(answered(), None) == {}

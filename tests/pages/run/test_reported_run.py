@@ -121,10 +121,10 @@ def test_the_history_and_the_api_filter_by_origin(alice, alice_client, root, ori
 def test_the_api_and_the_export_name_the_origin(alice, alice_client):
     own, run = make_measured_run(make_device()), make_reported_run(alice)
     rows = {row["id"]: row for row in alice_client.get("/api/v1/runs/").json()["results"]}
-    told = [
+    origins = [
         (rows[each.pk]["origin"], rows[each.pk]["reported_from"], rows[each.pk]["is_trusted"]) for each in (own, run)
     ]
-    assert told == [(None, "", True), (ORIGIN, HOST, False)]
+    assert origins == [(None, "", True), (ORIGIN, HOST, False)]
     one: dict[str, Any] = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
     assert one["origin"] == ORIGIN
     head, *lines = b"".join(alice_client.get("/runs/export.csv").streaming_content).decode().splitlines()

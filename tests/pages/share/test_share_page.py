@@ -131,7 +131,7 @@ def test_people_who_are_signed_in_see_the_same_bytes_as_everybody(alice, alice_c
         assert answers[0].content == answers[1].content
 
 
-def test_robots_other_sites_and_shared_caches_are_kept_out(alice):
+def test_robots_other_sites_and_shared_caches_are_excluded(alice):
     _, address = shared(seeded(alice), alice)
     for path in (address, f"{address.rstrip('/')}.svg", f"{address}charts/memory.svg", "/share/unknown/"):
         headers = Client().get(path).headers

@@ -31,9 +31,9 @@ def test_tiles_stay_within_the_picture_and_cover_none_of_another(sizes):
         assert one.y + one.height <= 100 + ROUNDING
         for other in placed:
             if other.index > one.index:
-                beside = one.x + one.width <= other.x + ROUNDING or other.x + other.width <= one.x + ROUNDING
+                side_by_side = one.x + one.width <= other.x + ROUNDING or other.x + other.width <= one.x + ROUNDING
                 below = one.y + one.height <= other.y + ROUNDING or other.y + other.height <= one.y + ROUNDING
-                assert beside or below
+                assert side_by_side or below
 
 
 def test_equal_sizes_are_near_squares():
