@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,14 @@ def test_run_that_is_stopped_by_a_signal_ends_in_the_portal(portal: Any, tmp_pat
     command = [sys.executable, "-m", "engine", "bert-tiny", "cpu", "--memory-limit", "512MiB"]
     reporting = {"MEMORYMARK_REPORT_TO": portal.url, "MEMORYMARK_TOKEN": TOKEN}
     environment = {**os.environ, **reporting, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=partial(signal.signal, by, signal.SIG_DFL),  # a shell's background job is started without Ctrl-C
+    )
     try:
         until = time.monotonic() + 300
         while not any(event["event"] == "probe" for events in portal.events.values() for event in events):
