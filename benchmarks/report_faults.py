@@ -142,9 +142,12 @@ class Portal:
         with suppress(ProcessLookupError):  # it has not survived its last start
             os.kill(self.server.get_pid(), signal.SIGKILL)
         time.sleep(seconds)
-        for _ in range(20):  # until the killed server's children are gone, its memory is in use
-            with suppress(subprocess.SubprocessError):
+        import psycopg
+
+        for _ in range(120):  # until the killed server's children are gone, its memory is in use
+            with suppress(subprocess.SubprocessError, psycopg.OperationalError):
                 self.server.ensure_postgres_running()
+                psycopg.connect(self.server.get_uri(), connect_timeout=2).close()
                 return
             time.sleep(0.5)
         raise RuntimeError("PostgreSQL did not come back")
