@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import sys
 import time
@@ -115,6 +116,7 @@ def estimated_largest(spec: RunSpec) -> int:
 
 
 def main() -> None:
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler of each probe would write lines
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row after so many")
     parser.add_argument("--model", choices=list(SPECS), help="only this one")
