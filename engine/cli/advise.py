@@ -18,8 +18,8 @@ from ..advice.document import Advice, advise
 from ..advice.stored import basis_of
 from ..advice.text import advice_lines
 from ..errors import EngineError, SpecError
-from ..program import PROGRAM, with_program
 from ..result_file import read_document
+from .options import command_parser
 from .output import print_json
 
 CODES = ("transformers", "accelerate", "lightning", "torch", "deepspeed", "torchtitan")
@@ -54,11 +54,7 @@ def _code(advice: Advice, name: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} advise",
-        description=with_program(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("advise", __doc__)
     add = parser.add_argument
     add("result", help="a file with the JSON of a result or an estimate, or -")
     add("--global-batch", type=int, metavar="N", help="samples of one optimizer step, matched exactly")

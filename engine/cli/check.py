@@ -25,10 +25,10 @@ from ..gate.baseline import find_baseline
 from ..gate.changes import changes
 from ..gate.compare import FAIL_BELOW, Demands, Measured, compare
 from ..gate.report import is_regression, junit, lines, markdown
-from ..program import PROGRAM, with_program
 from ..result_file import read_document
 from ..units import parse_bytes
 from .exit_status import EXIT_REGRESSION
+from .options import command_parser
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -94,11 +94,7 @@ def _batch_size(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} check",
-        description=with_program(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("check", __doc__)
     add = parser.add_argument
     add("result", help="a file with the JSON of a result, or - for standard input")
     add("--baseline", metavar="URL|FILE", help="a result, a run's address in the API, or a portal")

@@ -26,7 +26,7 @@ from ..estimate.frontier import sizes_in
 from ..estimate.gpus import Gpu
 from ..estimate.hidden_devices import devices_hidden
 from ..estimate.what_to_change import Scope
-from ..program import PROGRAM, with_program
+from ..program import PROGRAM
 from ..spec import MAX_BATCH_SIZE, RunSpec
 from ..spec_checks import memory_limit_bytes
 from ..units import parse_bytes
@@ -35,7 +35,7 @@ from .change_table import change_lines
 from .console import filled_lines
 from .estimate_table import table
 from .frontier import frontier_lines, frontiers
-from .options import add_config, add_settings, settings_given, spec_of
+from .options import add_config, add_settings, command_parser, settings_given, spec_of
 from .output import info_event, print_json
 
 EXIT_INTERRUPTED = 130
@@ -149,11 +149,7 @@ def _warn(event: dict[str, Any]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} estimate",
-        description=with_program(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("estimate", __doc__)
     add = parser.add_argument
     add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
     add("--gpu", metavar="ID", help="a card of the catalogue, several with commas, all, or cpu")

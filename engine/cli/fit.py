@@ -27,7 +27,7 @@ from ..estimate.hidden_devices import devices_hidden
 from ..estimate.mig import smallest_slice
 from ..estimate.types import Estimate
 from ..from_json import from_json
-from ..program import PROGRAM, with_program
+from ..program import PROGRAM
 from ..result import Boundary, DeviceFacts
 from ..result_file import read_document, result_in
 from ..spec import MAX_BATCH_SIZE
@@ -35,7 +35,7 @@ from ..units import format_bytes, parse_bytes
 from ..worker.counted import counted
 from .cluster_request import KUBERNETES, SLURM, CardChoice, request_lines
 from .exit_status import EXIT_DOES_NOT_FIT
-from .options import add_config, add_settings, settings_given, spec_of
+from .options import add_config, add_settings, command_parser, settings_given, spec_of
 
 _HEADINGS = ("card", "memory", "safe", "largest", "USD/h")
 
@@ -204,11 +204,7 @@ def _say(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} fit",
-        description=with_program(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("fit", __doc__)
     add = parser.add_argument
     add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
     add("--batch-size", type=int, metavar="N", help="the size that is to train (today's, or the recommended one)")

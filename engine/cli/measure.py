@@ -26,7 +26,7 @@ from ..validation import spec as validation
 from ..worker.counted import counted
 from .console import Console, check_answer, details, filled_lines, summary
 from .exit_status import exit_status
-from .options import add_config, add_search_options, add_settings, settings_given, spec_of
+from .options import add_config, add_output_options, add_search_options, add_settings, settings_given, spec_of
 from .output import info_event, print_failure, print_json
 from .refused import change_lines_after
 from .reporting import Reported, Reporting, add_report_options
@@ -164,14 +164,10 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add_search_options(parser)
     add("--fits", type=int, metavar="N", dest="check_batch_size", help="only run N: exit 0 if it trains, 3 if not")
     add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
-    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    add_output_options(parser)
     add("--resume", metavar="-", help="read an interrupted attempt's probes from standard input")
-    add("--result-file", type=Path, metavar="PATH", help="also write the exit status and the result to this file")
     add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
     add("--no-breakdown", action="store_false", dest="explains", help="do not find out what filled the memory")
-    add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
     add("--calibration", type=Path, metavar="FILE", help="output of `calibrate --json`, for the estimate")
     add_report_options(parser)
     checks = parser.add_mutually_exclusive_group()

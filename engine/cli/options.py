@@ -9,6 +9,7 @@ from typing import Any
 
 from ..catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..errors import SpecError
+from ..program import PROGRAM, with_program
 from ..setting import Role
 from ..spec import DEFAULTS, SETTINGS, RunSpec
 
@@ -18,6 +19,25 @@ WAIT_REMEDY = "; --wait-for-device waits until it is free"
 
 OF_CONFIG = ("config", "task", "config_parameters")
 """Settings of a config of one's own, which a command line takes as a file."""
+
+
+def command_parser(name: str, text: str | None) -> argparse.ArgumentParser:
+    """Return the parser of `memorymark NAME`, whose help begins with this text: the docstring of its module."""
+    return argparse.ArgumentParser(
+        prog=f"{PROGRAM} {name}",
+        description=with_program(text or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every command that holds a device takes: where the result goes, and whether to wait."""
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    output.add_argument("--events", action="store_true", help="print one JSON line per event")
+    add = parser.add_argument
+    add("--result-file", type=Path, metavar="PATH", help="also write the exit status and the result to this file")
+    add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

@@ -16,11 +16,11 @@ import sys
 from pathlib import Path
 
 from ..errors import EngineError, SpecError
-from ..program import PROGRAM, with_program
 from ..report.address import ADDRESS_VARIABLE, TOKEN_VARIABLE, address_of
 from ..report.http import Portal
 from ..report.sync import Outcome, Sync, is_all_there
 from .exit_status import EXIT_NOT_SYNCED
+from .options import command_parser
 
 
 def main(arguments: list[str]) -> int:
@@ -55,11 +55,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} sync",
-        description=with_program(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("sync", __doc__)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are stored, or one file")
     parser.add_argument("--report-to", metavar="URL", help="the portal")
     return parser

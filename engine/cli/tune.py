@@ -7,7 +7,6 @@ import json
 import math
 import sys
 import time
-from pathlib import Path
 
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM
@@ -19,7 +18,7 @@ from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, functio
 from ..tune.training import Throughput, describe_loader
 from .console import Console, details, summary
 from .exit_status import exit_status
-from .options import add_search_options
+from .options import add_output_options, add_search_options
 from .output import info_event, print_failure, print_json
 from .reporting import Reporting, add_report_options
 
@@ -145,10 +144,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--device", help="auto, cuda, cuda:N or cpu: what the command may see")
     add("--current-batch-size", type=int, metavar="N", help="what you train with today, and the first size (16)")
     add_search_options(parser)
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
-    output.add_argument("--events", action="store_true", help="print one JSON line per event")
-    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
-    add("--wait-for-device", action="store_true", help="wait while another run holds the device; else that is an error")
+    add_output_options(parser)
     add_report_options(parser)
     return parser

@@ -19,13 +19,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..errors import EngineError, SpecError
 from ..estimate.hidden_devices import HIDDEN
 from ..machine.device_lock import held_for_command, inherited_lock
-from ..program import PROGRAM, with_program
+from ..program import PROGRAM
 from ..progress import PHASE_LABELS
 from ..report.protocol import VALIDATION
 from ..spec_checks import memory_limit_bytes
@@ -33,7 +32,7 @@ from ..validation.spec import CHECKS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted
 from .console import RULE
-from .options import add_config, add_settings, settings_given
+from .options import add_config, add_output_options, add_settings, command_parser, settings_given
 from .output import info_event, print_failure, print_json
 from .reporting import Reported, Reporting, add_report_options
 
@@ -136,11 +135,7 @@ def _spec(options: argparse.Namespace) -> ValidationSpec:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} validate",
-        description=with_program(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("validate", __doc__)
     add = parser.add_argument
     add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
     add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
@@ -152,10 +147,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
     add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
     add("--spec", metavar="JSON", help="the whole ValidationSpec as JSON instead of options")
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
-    output.add_argument("--events", action="store_true", help="print one JSON line per event")
-    add("--result-file", type=Path, metavar="PATH", help="also keep the exit status and the result in this file")
-    add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
+    add_output_options(parser)
     add_report_options(parser)
     return parser
