@@ -11,6 +11,7 @@ from analysis.http.query_string import FlagField
 from analysis.models import Device
 from analysis.pages.home.forms import places_offered
 from analysis.pages.setting_fields import setting_field
+from analysis.pages.spec_form import SpecForm
 from analysis.runs.commands import RegisteredCommand
 from engine.errors import SpecError
 from engine.spec import SETTINGS
@@ -26,7 +27,7 @@ _BOXES = {
 }
 
 
-class CommandForm(forms.Form):
+class CommandForm(SpecForm):
     """A device, and one field for each setting that the command offers. Empty means: the default."""
 
     device = forms.ChoiceField(label="Device")
@@ -51,11 +52,6 @@ class CommandForm(forms.Form):
         except SpecError as error:
             self.add_spec_error(error)
         return cleaned
-
-    def add_spec_error(self, error: SpecError) -> None:
-        """Show the spec's error at its field; of a field that is not in this form, at the top."""
-        at = error.field if error.field in self.fields else None
-        self.add_error(at, str(error).removeprefix(f"{at}: "))
 
     def submission(self) -> dict[str, Any]:
         """Return the arguments of `services.run_create`, from a valid form."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.pages.commands.forms import CommandForm
 from analysis.pages.home.views import devices_offered
-from analysis.pages.too_many_requests import too_many_requests
-from analysis.permissions import signed_in_user
+from analysis.pages.spec_form import start_run
 from analysis.runs.commands import registered_commands
-from analysis.runs.services import run_create
-from engine.errors import SpecError
 
 
 @require_safe
@@ -31,16 +27,7 @@ def command_start(request: HttpRequest, name: str) -> HttpResponse:
         raise Http404
     devices, _ = devices_offered(request)
     form = CommandForm(command, data=request.POST, devices=devices)
-    user = signed_in_user(request)
-    if form.is_valid():
-        try:
-            check_rate_limit(CREATE, user)
-            return redirect(run_create(**form.submission(), requested_by=user))
-        except SpecError as error:
-            form.add_spec_error(error)
-        except RateLimited as error:
-            return too_many_requests(error, form, partial(_page, request, form))
-    return _page(request, form, status=422)
+    return start_run(request, form, partial(_page, request, form))
 
 
 def _page(request: HttpRequest, wrong: CommandForm | None = None, status: int = 200) -> HttpResponse:

@@ -12,6 +12,7 @@ from django import forms
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.pages.setting_fields import setting_field
+from analysis.pages.spec_form import SpecForm
 from analysis.presentation.formatting import exact_bytes_text, millions
 from analysis.presentation.labels import short_device_name
 from analysis.runs.gpu_catalog import gpu_choices, gpu_of
@@ -32,7 +33,7 @@ PROMINENT = ("precision", "optimizer", "gradient_checkpointing")
 RARER = tuple(n for n in TRAINING_SETTINGS if SETTINGS[n].is_in_form and n not in PROMINENT)
 
 
-class RunForm(forms.Form):
+class RunForm(SpecForm):
     """Fields named as in RunSpec, so that an error of the spec finds its field. Empty means: the default."""
 
     kind = forms.ChoiceField(
@@ -155,13 +156,6 @@ class RunForm(forms.Form):
             self.add_error("device", "Choose the device to measure on.")
         self.spec = self._checked_spec(self._given(cleaned))
         return cleaned
-
-    def add_spec_error(self, error: SpecError) -> None:
-        """Show the spec's error at its field; of a field that is not in this form, at the top."""
-        if error.field in self.fields:
-            self.add_error(error.field, str(error).removeprefix(f"{error.field}: "))
-        else:
-            self.add_error(None, str(error))
 
     def use_default(self, field: str | None) -> bool:
         """Continue with the default of a refused field, to find further errors."""

@@ -18,6 +18,7 @@ from analysis.pages.home.forms import (
     places_offered,
 )
 from analysis.pages.setting_fields import setting_field
+from analysis.pages.spec_form import SpecForm
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.placement import placement_of
 from engine.errors import SpecError
@@ -26,7 +27,7 @@ from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, Valid
 _RARER = tuple(name for name in RARER if name != "expandable_segments")  # which a validation refuses
 
 
-class ValidationForm(forms.Form):
+class ValidationForm(SpecForm):
     """Fields named as in ValidationSpec, so that an error of the spec finds its field. Empty means: the default."""
 
     check = forms.ChoiceField(
@@ -59,7 +60,7 @@ class ValidationForm(forms.Form):
 
     MORE = (*_RARER, "gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")
     """Folded away on the page, which unfolds them when one of them is wrong."""
-    _AT = {"gradient_tolerance": "gradient_tolerance_percent"}
+    FIELD_OF = {"gradient_tolerance": "gradient_tolerance_percent"}
 
     def __init__(self, data: Any = None, *, devices: Iterable[Device], **options: Any) -> None:
         super().__init__(data, **options)
@@ -100,11 +101,6 @@ class ValidationForm(forms.Form):
         except SpecError as error:
             self.add_spec_error(error)
         return cleaned
-
-    def add_spec_error(self, error: SpecError) -> None:
-        """Show the spec's error at its field; of a field that is not in this form, at the top."""
-        at = self._AT.get(error.field or "", error.field)
-        self.add_error(at if at in self.fields else None, str(error).removeprefix(f"{error.field}: "))
 
     def submission(self) -> dict[str, Any]:
         """Return the arguments of `services.run_create`, from a valid form."""

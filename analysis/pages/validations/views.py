@@ -6,21 +6,17 @@ from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.http.query_string import without_empty
 from analysis.models import Run
 from analysis.pages.home.forms import first_values
 from analysis.pages.home.views import devices_offered
-from analysis.pages.too_many_requests import too_many_requests
+from analysis.pages.spec_form import start_run
 from analysis.pages.validations.forms import ValidationForm, ValidationQuery, values_of
-from analysis.permissions import signed_in_user
 from analysis.presentation.run_rows import history_rows
 from analysis.runs.queue_forecast import queue_positions
-from analysis.runs.services import run_create
-from engine.errors import SpecError
 
 LATEST = 20
 
@@ -44,16 +40,7 @@ def validation_start(request: HttpRequest) -> HttpResponse:
     """Queue a validation, or show the form again with its errors."""
     devices, _ = devices_offered(request)
     form = ValidationForm(request.POST, devices=devices)
-    user = signed_in_user(request)
-    if form.is_valid():
-        try:
-            check_rate_limit(CREATE, user)
-            return redirect(run_create(**form.submission(), requested_by=user))
-        except SpecError as error:
-            form.add_spec_error(error)
-        except RateLimited as error:
-            return too_many_requests(error, form, partial(_page, request, form))
-    return _page(request, form, status=422)
+    return start_run(request, form, partial(_page, request, form))
 
 
 def _page(request: HttpRequest, form: ValidationForm, source: Run | None = None, status: int = 200) -> HttpResponse:
