@@ -6,7 +6,7 @@ its label, choices and bounds; command line, form, filters, comparison and JSON 
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Protocol
 
 from .errors import SpecError
@@ -172,10 +172,15 @@ VALUE_TYPES = {name: each.kind for name, each in value_types(RunSpec).items()}
 OPTIONAL = frozenset(name for name, each in value_types(RunSpec).items() if each.is_optional)
 """The settings whose value may be None."""
 SETTINGS = settings_of(RunSpec)
-DEFAULTS = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
+DEFAULTS = {each.name: each.default for each in fields(RunSpec) if each.default is not MISSING}
 CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices}
 RANGES = {name: each.bounds for name, each in SETTINGS.items() if each.bounds}
 TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role is Role.TRAINING)
+
+
+def shared_setting(name: str) -> Any:
+    """Declare a field of another kind of spec that a RunSpec has too: the same default, label and bounds."""
+    return field(default=DEFAULTS[name], metadata={"setting": SETTINGS[name]})
 
 
 def check_start(start_batch_size: int | None, max_batch_size: int) -> None:

@@ -6,15 +6,14 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, fields
-from dataclasses import field as dataclass_field
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, ClassVar
 
 from ..catalog import WORKLOADS
 from ..errors import SpecError
 from ..program import PROGRAM
-from ..spec import RunSpec, check_start
+from ..spec import check_start, shared_setting
 from ..spec_checks import check_settings, given_fields
 from ..training_spec import check_device_name
 
@@ -36,12 +35,6 @@ TARGET = re.compile(r"[\w.]+:[\w.]+")
 _SECRET = re.compile(r"(token|secret|passw|api[-_]?key|credential)", re.IGNORECASE)
 _OPTION = re.compile(r"^(--?[\w.-]+=|[A-Za-z_]\w*=)")
 HIDDEN = "***"
-_OF_RUN: dict[str, Field[Any]] = {each.name: each for each in fields(RunSpec)}
-
-
-def _shared(name: str) -> Any:
-    """Declare a setting that a run of a catalogue's model has, too: the same default, label and bounds."""
-    return dataclass_field(default=_OF_RUN[name].default, metadata=_OF_RUN[name].metadata)
 
 
 def function_command(function: str, python: str | None = None) -> tuple[str, ...]:
@@ -55,17 +48,17 @@ def function_command(function: str, python: str | None = None) -> tuple[str, ...
 class Limits:
     """The settings of a search over starts, whatever is started. Raises SpecError, naming the field."""
 
-    device: str = _shared("device")
-    current_batch_size: int = _shared("current_batch_size")
-    memory_limit_bytes: int | None = _shared("memory_limit_bytes")
-    start_batch_size: int | None = _shared("start_batch_size")
-    max_batch_size: int = _shared("max_batch_size")
-    time_budget_seconds: float = _shared("time_budget_seconds")
-    soak_steps: int | None = _shared("soak_steps")
-    reserve_fraction: float = _shared("reserve_fraction")
-    price_per_hour_usd: float = _shared("price_per_hour_usd")
-    hours_per_run: float = _shared("hours_per_run")
-    runs_per_year: int = _shared("runs_per_year")
+    device: str = shared_setting("device")
+    current_batch_size: int = shared_setting("current_batch_size")
+    memory_limit_bytes: int | None = shared_setting("memory_limit_bytes")
+    start_batch_size: int | None = shared_setting("start_batch_size")
+    max_batch_size: int = shared_setting("max_batch_size")
+    time_budget_seconds: float = shared_setting("time_budget_seconds")
+    soak_steps: int | None = shared_setting("soak_steps")
+    reserve_fraction: float = shared_setting("reserve_fraction")
+    price_per_hour_usd: float = shared_setting("price_per_hour_usd")
+    hours_per_run: float = shared_setting("hours_per_run")
+    runs_per_year: int = shared_setting("runs_per_year")
     compare_speed: bool = False
     """Start today's size and the recommended one in turns, to say how many times as fast the second one is."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 from ..errors import SpecError
 from ..setting import Role, setting
-from ..spec import RunSpec
+from ..spec import SETTINGS as RUN_SETTINGS
+from ..spec import RunSpec, shared_setting
 from ..spec_checks import check_settings, settings_of
 from ..training_spec import PURE_BF16, TrainingSpec, check_training, take_config
 
@@ -22,7 +23,6 @@ GRADIENT_TOLERANCES = {"fp32": 0.001, "tf32": 0.01, "bf16": 0.02, "fp16": 0.01, 
 """By precision: how far all gradients together may be from the reference, as a fraction of its length (2-norm)."""
 REFERENCES = {"fp32": "fp64"}
 """The precision that gradients are compared with; fp32 for every other one."""
-_OF_RUN = {each.name: each for each in fields(RunSpec)}
 
 
 def reference_of(precision: str) -> str:
@@ -51,7 +51,7 @@ class ValidationSpec(TrainingSpec):
         hint="In percent of the reference. Empty: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for pure.",
         bounds=(0, 1),
     )
-    memory_limit_bytes: int | None = field(default=None, metadata=_OF_RUN["memory_limit_bytes"].metadata)
+    memory_limit_bytes: int | None = shared_setting("memory_limit_bytes")
     time_budget_seconds: float = setting(
         Role.LIMIT,
         "Time budget",
@@ -75,7 +75,7 @@ class ValidationSpec(TrainingSpec):
 
     def run_spec(self) -> RunSpec:
         """Return the training that is validated, as the engine measures it."""
-        shared = {name: getattr(self, name) for name in _OF_RUN if name in SETTINGS}
+        shared = {name: getattr(self, name) for name in RUN_SETTINGS if name in SETTINGS}
         return RunSpec(**shared, current_batch_size=self.batch_size)
 
 
