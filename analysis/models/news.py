@@ -126,6 +126,14 @@ class DeliveryState(models.TextChoices):
     GIVEN_UP = "given_up", "Given up"
 
 
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    """Named queries of deliveries."""
+
+    def waiting(self) -> DeliveryQuerySet:
+        """Keep what a sender has to send, now or at a later attempt: a disabled subscription gets nothing."""
+        return self.filter(state=DeliveryState.WAITING, subscription__disabled_at=None)
+
+
 class Delivery(models.Model):
     """One event for one subscription. Its `delivery_id` is the same in all attempts, so receivers can deduplicate.
 
@@ -142,6 +150,8 @@ class Delivery(models.Model):
     due_at = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = DeliveryQuerySet.as_manager()
 
     class Meta:
         ordering = ("-id",)

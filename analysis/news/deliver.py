@@ -68,7 +68,7 @@ def take_due(limit: int, busy: Collection[int]) -> list[Parcel]:
 
     So a receiver that hangs delays its own deliveries only. `busy` are the subscriptions with an attempt under way.
     """
-    due = Delivery.objects.filter(state=DeliveryState.WAITING, due_at__lte=Now(), subscription__disabled_at=None)
+    due = Delivery.objects.waiting().filter(due_at__lte=Now())
     due = due.exclude(subscription__in=busy).order_by("due_at")
     oldest = list(due.values_list("pk", "subscription")[: 20 * limit])
     one_each = {subscription: delivery for delivery, subscription in reversed(oldest)}
@@ -78,7 +78,7 @@ def take_due(limit: int, busy: Collection[int]) -> list[Parcel]:
 def is_sender_away() -> bool:
     """Whether news wait for so long that no sender seems to work."""
     long_ago = Now() - timedelta(seconds=max(_AWAY_SECONDS, 4 * settings.NEWS_TIMEOUT_SECONDS + _LOOKUP_SECONDS))
-    due = Delivery.objects.filter(state=DeliveryState.WAITING, due_at__lt=long_ago, subscription__disabled_at=None)
+    due = Delivery.objects.waiting().filter(due_at__lt=long_ago)
     return due.exists() or NewsEvent.objects.filter(dispatched_at=None, created_at__lt=long_ago).exists()
 
 

@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from analysis.database import database_now
-from analysis.models import Attempt, Delivery, DeliveryState, Device, MaintenanceMixin, NewsEvent, Run, State
+from analysis.models import Attempt, Delivery, Device, MaintenanceMixin, NewsEvent, Run, State
 from analysis.workers.health import free_bytes
 
 _LAST_HOUR, _LAST_DAY = timedelta(hours=1), timedelta(days=1)
@@ -175,8 +175,7 @@ def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
 
 def _news(now: datetime) -> Iterator[Metric]:
     """Report what waits for its sender; what waits for a later attempt at a failing receiver is not overdue."""
-    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, subscription__disabled_at=None).order_by()
-    deliveries = waiting.aggregate(count=Count("pk"), oldest=Min("due_at"))
+    deliveries = Delivery.objects.waiting().aggregate(count=Count("pk"), oldest=Min("due_at"))
     events = NewsEvent.objects.filter(dispatched_at=None).aggregate(oldest=Min("created_at"))
     yield GaugeMetricFamily("memorymark_deliveries_waiting", "Notifications not yet delivered", deliveries["count"])
     overdue = max(_age_seconds(found["oldest"], now) for found in (deliveries, events))
