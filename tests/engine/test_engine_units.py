@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.units import format_bytes, parse_bytes
+from engine.text.units import format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Text for people: sizes and ratios, what a terminal may show, and secrets hidden."""

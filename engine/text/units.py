@@ -1,0 +1,90 @@
+"""Sizes, ratios, money and time as text. Inside the engine all sizes are integers in bytes."""
+
+from __future__ import annotations
+
+import math
+import re
+
+KIB, MIB, GIB, TIB = 1024, 1024**2, 1024**3, 1024**4
+_FACTORS = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB}
+_FACTORS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_PATTERN = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]{0,3})\s*", re.ASCII)
+BYTES_ALLOWED = "a size such as 24GiB, 512MiB, 24GB (10^9) or a whole number of bytes"
+
+
+def parse_bytes(text: str) -> int:
+    """Read ``"24GiB"`` as 25769803776. Binary units (GiB) and decimal ones (GB) are distinguished.
+
+    Raises ValueError when the text is not a positive size.
+    """
+    match = _PATTERN.fullmatch(text)
+    factor = _FACTORS.get(match[2].upper()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"{text!r} is not a size; give {BYTES_ALLOWED}")
+    size = int(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+    if size <= 0:
+        raise ValueError(f"{text!r} is not a size above zero; give {BYTES_ALLOWED}")
+    return size
+
+
+def format_bytes(size: float) -> str:
+    """Write a size in the largest binary unit that keeps the figure above one, with one decimal: ``1.5 GiB``."""
+    for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if abs(size) >= factor:
+            return f"{size / factor:.1f} {name}"
+    return f"{size:.0f} B"
+
+
+def format_factor(ratio: float) -> str:
+    """Write 1.6193 as "1.62x"; a ratio of ten or more with at most one decimal."""
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}".removesuffix(".0") + "x"
+
+
+def format_factor_range(low: float | None, high: float | None) -> str:
+    """Write the interval of a ratio: "1.36 to 1.42x"; empty where it is not known."""
+    if low is None or high is None:
+        return ""
+    return f"{format_factor(low).removesuffix('x')} to {format_factor(high)}"
+
+
+def format_usd(amount_usd: float) -> str:
+    """Write 1.592 as "$1.59", a positive amount below half a cent as "less than $0.01", from 1,000 on without cents."""
+    size = abs(amount_usd)
+    if 0 < size < 0.005:
+        return "less than $0.01"
+    sign = "−" if amount_usd < 0 else ""
+    return f"{sign}${size:,.0f}" if size >= 1000 else f"{sign}${size:,.2f}"
+
+
+def format_least_usd(amount_usd: float) -> str:
+    """Write 0.609 as "$0.60": an amount that is a lower bound is never rounded up."""
+    cents = math.floor(amount_usd * 100 + 1e-6)
+    return format_usd(cents // 100 if cents >= 100_000 else cents / 100)
+
+
+def format_most_usd(amount_usd: float) -> str:
+    """Write 0.591 as "$0.60": an amount that is an upper bound is never rounded down."""
+    cents = math.ceil(amount_usd * 100 - 1e-6)
+    return format_usd(-(-cents // 100) if cents >= 100_000 else cents / 100)
+
+
+def format_percent(fraction: float) -> str:
+    """0.924 -> "92.4 %"."""
+    return f"{fraction * 100:.1f} %"
+
+
+def format_duration(seconds: float) -> str:
+    """133.2 -> "2 min 13 s"; below ten seconds with one decimal; whole minutes and hours without seconds."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min {whole % 60} s".removesuffix(" 0 s")
+    return f"{whole // 3_600} h {whole % 3_600 // 60} min".removesuffix(" 0 min")
+
+
+def sentence_case(text: str) -> str:
+    """Return the text as a sentence begins; its other letters stay as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
