@@ -22,7 +22,7 @@ from typing import Any
 
 
 class TimeIsUp(Exception):
-    """The deadline passed before the work was done. No error of a run: it ends with what it knows."""
+    """The deadline passed before the work was done. This is no failure: the run ends with what it knows."""
 
 
 class EngineError(Exception):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Architecture = Literal["transformer", "cnn", "mixture_of_experts"]
-"""What most of the memory goes to: how far estimates were off is known by it, and their margin follows from that."""
+"""The classes of networks for which the errors of estimates are known, and so their margins."""
 
 Task = Literal[
     "text-classification",
@@ -26,7 +26,7 @@ Task = Literal[
     "image-text-matching",
     "text-to-image",
 ]
-"""What is learned, as the Hugging Face hub names tasks: it decides the batches and the loss."""
+"""The tasks, with the Hugging Face hub's names. The task decides the batches and the loss."""
 
 TASK_LABELS: dict[Task, str] = {
     "text-classification": "Text: classification",
@@ -49,10 +49,10 @@ class Workload:
     """One model with its task and the input shapes it takes.
 
     `model_class` is a class of transformers or diffusers, whose `config_class` takes `config`, or a constructor of
-    torchvision, which takes `config` itself; `sized_by` is the key of `config` that must know the input's size.
+    torchvision, which takes `config` itself; `sized_by` is the key of `config` that is set to the input size.
     `target_length` is the number of tokens of a text that comes with the input (CLIP, the UNet) or that the model
-    writes (T5). `block_count` is how many blocks its one stack of layers or stages has; 0 where it has several stacks,
-    or none. `attentions` are the implementations that transformers has for it.
+    writes (T5). `block_count` is the number of blocks in its only stack of layers or stages; 0 where it has several
+    stacks, or none. `attentions` are the implementations that transformers has for it.
     """
 
     id: str
@@ -81,9 +81,9 @@ class Workload:
 
     @property
     def library_has_checkpointing(self) -> bool:
-        """Whether its library can checkpoint it; else the engine does, where `has_gradient_checkpointing`."""
+        """Whether its library implements checkpointing for it; otherwise the engine does."""
         if self.library == "transformers":
-            return self.architecture != "cnn"  # of its convolutional networks it checkpoints nothing
+            return self.architecture != "cnn"  # it has none for convolutional networks
         return self.library == "diffusers"
 
     @property
@@ -116,5 +116,5 @@ WORKLOADS: dict[str, Workload] = {entry.id: entry for entry in sorted(_entries()
 
 
 def workload_ids() -> tuple[str, ...]:
-    """Every offered id, the three of the classic contract first."""
+    """Return every offered id, the three of the classic contract first."""
     return tuple(WORKLOADS)

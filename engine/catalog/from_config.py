@@ -1,8 +1,8 @@
-"""PURE: a Hugging Face `config.json` with a task -> a `Workload` of its own.
+"""PURE: makes a `Workload` from a Hugging Face `config.json` and a task.
 
-A config comes from anybody. It is read as data, and nothing in it is followed: only model types of the table below are
-built, by classes of the installed transformers that are named here, never by names in the config. What would load,
-download or run something else is refused or left out, and numbers are bounded before anything is built.
+A config is untrusted. It is read as data: only model types of the table below are built, with the classes of the
+installed transformers that are named here, never with names in the config. What would load, download or run something
+else is refused or left out, and numbers are bounded before anything is built.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import SpecError
 from . import Architecture, Task, Workload
 
 CONFIG = "config"
-"""The `model` of a spec that brings its own config; in the stored spec it is `config-` and the config's digest."""
+"""The `model` of a spec with a config; in the stored spec it becomes `config-` with the config's digest."""
 SIZE_BYTES_MAX, DEPTH_MAX, VALUES_MAX, KEY_LENGTH_MAX = 64 * 1024, 4, 20_000, 100
 INTEGER_MAX, LIST_MAX = 10_000_000, 1024
 _TEXT = re.compile(r"[\w.+-]{0,64}", re.ASCII)
@@ -32,14 +32,14 @@ _TARGET_TOKENS = 128
 
 @dataclass(frozen=True, slots=True)
 class ModelType:
-    """How the installed transformers names the classes of one `model_type`, and for which task it is trained here."""
+    """The classes of one `model_type` in the installed transformers, by the task that it is trained for here."""
 
     task: Task
     prefix: str
     model_suffix: str
     architecture: Architecture = "transformer"
     config_class: str = ""
-    positions_offset: int = 0  # positions that no token takes
+    positions_offset: int = 0  # positions that are reserved and hold no token
     has_gradient_checkpointing: bool = True
 
 
@@ -110,7 +110,7 @@ _REFUSED = {
     "trust_remote_code": "is never done; leave it out",
     "quantization_config": "quantized weights cannot be trained here; leave it out",
 }
-# what decides nothing of shapes, belongs to the spec, or would load something else
+# these do not affect shapes, belong to the spec, or would load something else
 _LEFT_OUT = frozenset(
     (
         *("architectures", "model_type", "transformers_version", "torch_dtype", "dtype", "torchscript"),
@@ -127,7 +127,7 @@ _NESTED = ("rope_scaling", "rope_parameters")
 
 @dataclass(frozen=True, slots=True)
 class GivenConfig:
-    """A config that was read: its normalized text, and what is built of it."""
+    """A config that was read: its normalized text, and the values that the model is built with."""
 
     text: str
     task: Task
@@ -140,7 +140,7 @@ class GivenConfig:
         return f"{CONFIG}-{self.digest}"
 
     def workload(self, parameter_count: int | None) -> Workload:
-        """Return it as an entry of the catalogue; a count of None is not known yet."""
+        """Return the config as a workload like those of the catalogue; a count of None is not known yet."""
         known, values = MODEL_TYPES[self.model_type], dict(self.values)
         labels = values.pop("num_labels", 2) if self.task.endswith("classification") else None
         is_image = self.task == "image-classification"
@@ -173,7 +173,7 @@ def read_config(given: object, task: object) -> GivenConfig:
         return _read_text(given, task if isinstance(task, str) else None)
     if not isinstance(given, dict):
         raise SpecError("config", "must be the JSON object of a config.json")
-    _check_shape(given)  # before it is written as text: that would not end, or fail, for what is nested deeply
+    _check_shape(given)  # before it is written as text, which may not end or fail for deep nesting
     try:
         return _read_text(json.dumps(given, allow_nan=False), task if isinstance(task, str) else None)
     except ValueError as exc:
@@ -214,7 +214,7 @@ def _model_type(config: Mapping[str, Any]) -> tuple[ModelType, str]:
 
 
 def _values(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is built with: checked values, less what decides nothing of shapes."""
+    """Return the checked values that the model is built with, without those that do not affect shapes."""
     values: dict[str, Any] = {}
     for name, value in config.items():
         if name in _REFUSED and value not in (None, False):
@@ -273,7 +273,7 @@ def _token_sizes(config: GivenConfig) -> tuple[int, tuple[int, int]]:
 
 
 def _image_sizes(config: GivenConfig) -> tuple[int, tuple[int, int]]:
-    """Return the side of an image; only networks of convolutions take another one than the config says."""
+    """Return the side of an image, and the allowed ones; only convolutional networks allow more than the config's."""
     size = config.values.get("image_size", 224)
     if not isinstance(size, int):
         raise SpecError("config", "image_size must be one whole number: images are square")
@@ -287,7 +287,7 @@ def describe_count(parameter_count: int) -> str:
 
 
 def _check_shape(config: dict[Any, Any]) -> None:
-    """Refuse what is nested deeply or has very many values, without recursion."""
+    """Refuse deep nesting and very many values, without recursion."""
     level: list[Any] = [config]
     seen = 0
     for _ in range(DEPTH_MAX):

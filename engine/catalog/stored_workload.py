@@ -1,4 +1,4 @@
-"""PURE: what a stored run trained: an entry of the catalogue, or the model of its own config."""
+"""PURE: the workload of a stored run: an entry of the catalogue, or the model of its config."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from . import WORKLOADS, Workload
 from .from_config import read_config
 
 
+def is_own_training(spec: Mapping[str, Any]) -> bool:
+    """Whether this spec is the user's own command or function, not a catalogue model."""
+    return "command" in spec or "function" in spec
+
+
 def stored_workload(spec: Mapping[str, Any]) -> Workload | None:
-    """Return the workload of a stored spec; None for a model, or a kind of config, that is no longer offered."""
+    """Return the workload of a stored spec; None for a command or function, and for what is no longer offered."""
+    if is_own_training(spec):  # its name may be that of a model
+        return None
     if (config := spec.get("config")) is None:
         return WORKLOADS.get(spec.get("model", ""))
     try:

@@ -1,5 +1,5 @@
-"""Under what a run was started: its key, host and start, the job of a scheduler, the container, their limits.
+"""The circumstances of a run's start: its key, host and time, the scheduler's job, the container, their limits.
 
-parse   texts of variables and files into facts (PURE)
+parse   makes facts from texts of variables and files (PURE)
 read    reads them on this machine
 """

@@ -1,6 +1,6 @@
-"""PURE: facts of a scheduler, a container and control groups, from the variables and files that name them.
+"""PURE: facts about a scheduler, a container and control groups, from the variables and files that state them.
 
-A fact that is not named is left out: nothing is guessed. Slurm's variables are those of sbatch(1) and srun(1), the
+A fact that is not stated is left out: nothing is guessed. Slurm's variables are those of sbatch(1) and srun(1), the
 files of control groups those of the kernel's cgroup-v1 and cgroup-v2 documents.
 """
 
@@ -16,7 +16,7 @@ OF_ONE_RUN = (
     *("run_key", "started_at", "slurm_job_id", "slurm_array_job_id", "slurm_array_task_id", "slurm_node"),
     *("container_id", "kubernetes_pod_uid"),
 )
-"""Facts that are new with each run, and change no figure: no comparison of two environments shows them."""
+"""Facts that differ with each run and change no figure: comparisons of environments leave them out."""
 
 _TEXT_MOST = 300
 _SLURM_TEXTS = {
@@ -34,7 +34,7 @@ _SLURM_SIZES = {
     "slurm_memory_per_gpu_bytes": "SLURM_MEM_PER_GPU",
 }
 _SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE)
-_UNITS = {"K": 1 << 10, "": 1 << 20, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # a bare number is of MiB
+_UNITS = {"K": 1 << 10, "": 1 << 20, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # a number without a unit is in MiB
 _IMAGE_VARIABLES = ("MEMORYMARK_CONTAINER_IMAGE", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _ID = re.compile(r"(?:^|[/-])([0-9a-f]{64})(?:\.scope)?$")
@@ -48,36 +48,36 @@ OF_A_RUN = (
     *(name for name in (*_SLURM_TEXTS, *_SLURM_SIZES) if name not in OF_ONE_RUN),
     *("container_image", "container_image_digest", "cgroup_memory_limit_bytes", "cgroup_cpu_cores"),
 )
-"""All that a run is started under, but for its host. A run is resumed also in another job, as long as the device, its
+"""All circumstances of a run's start except its host. A run may be resumed in another job, as long as the device, its
 memory and the versions are the same."""
 
 
 def slurm_facts(environ: Mapping[str, str]) -> Facts:
-    """Return the job's identity and what it requested; empty outside a job."""
+    """Return the job's identity and its requested resources; empty outside a job."""
     facts: Facts = {name: text for name, variable in _SLURM_TEXTS.items() if (text := _text(environ, variable))}
     sizes = {name: parse_size(environ.get(variable, "")) for name, variable in _SLURM_SIZES.items()}
-    return facts | {name: size for name, size in sizes.items() if size}  # 0 requests all memory of the node
+    return facts | {name: size for name, size in sizes.items() if size}  # 0 means all memory of the node
 
 
 def parse_size(text: str) -> int | None:
-    """Read a size as Slurm writes it: ``64000`` are MiB, ``16G`` GiB."""
+    """Read a size as Slurm writes it: ``64000`` is in MiB, ``16G`` in GiB."""
     match = _SIZE.fullmatch(text.strip())
     return int(match[1]) * _UNITS[match[2].upper()] if match else None
 
 
 def container_facts(environ: Mapping[str, str], cgroup: str, mountinfo: str, containerenv: str) -> Facts:
-    """Return image, its digest and the container's id, as far as something names them.
+    """Return the image, its digest and the container's id, as far as they are stated.
 
     `cgroup` and `mountinfo` are those of /proc/self, `containerenv` is Podman's /run/.containerenv.
     """
     podman = dict(re.findall(r'^(\w+)="(.*)"$', containerenv, re.MULTILINE))
     image = next((text for name in _IMAGE_VARIABLES if (text := _text(environ, name))), podman.get("image", ""))
-    digest = _DIGEST.search(image)
+    digest, pod = _DIGEST.search(image), _POD.search(cgroup.replace("\n", "/\n"))
     found = {
         "container_image": image[:_TEXT_MOST],
         "container_image_digest": digest[0] if digest else "",
         "container_id": container_id(cgroup, mountinfo) or podman.get("id", ""),
-        "kubernetes_pod_uid": _pod_uid(cgroup),
+        "kubernetes_pod_uid": pod[1].replace("_", "-") if pod else "",  # systemd writes _ for -
     }
     return {name: text for name, text in found.items() if text}
 
@@ -85,7 +85,7 @@ def container_facts(environ: Mapping[str, str], cgroup: str, mountinfo: str, con
 def container_id(cgroup: str, mountinfo: str) -> str | None:
     """Return the id of Docker, containerd or Podman; None outside a container, or where nothing shows it.
 
-    With a cgroup namespace of its own a container sees only ``0::/``; then Docker and Podman are known by the files
+    A container with its own cgroup namespace sees only ``0::/``; then Docker and Podman are recognised by the files
     that they mount. Only /etc/hostname counts: a host lists the mounts of its containers too.
     """
     for line in cgroup.splitlines():
@@ -97,18 +97,13 @@ def container_id(cgroup: str, mountinfo: str) -> str | None:
     return None
 
 
-def _pod_uid(cgroup: str) -> str:
-    found = _POD.search(cgroup.replace("\n", "/\n"))
-    return found[1].replace("_", "-") if found else ""  # systemd writes _ for -
-
-
 def cgroup_folders(cgroup: str, controller: str) -> list[PurePosixPath]:
-    """Return the folders below /sys/fs/cgroup whose limits hold for a process, from its own to the root.
+    """Return the folders below /sys/fs/cgroup whose limits apply to a process, from its own to the root.
 
-    Every ancestor's limit holds as well, and inside a container only the root may be there.
+    Every ancestor's limit applies as well, and inside a container only the root may exist.
     """
     for _, controllers, path in (line.split(":", 2) for line in cgroup.splitlines() if line.count(":") >= 2):
-        if controller in controllers.split(","):  # version 1: a tree for each controller, or for some together
+        if controller in controllers.split(","):  # version 1: one tree for one or several controllers
             return [PurePosixPath(controllers) / each for each in _ancestors(path)]
     for line in cgroup.splitlines():
         if line.startswith("0::"):
@@ -130,7 +125,7 @@ def lowest_memory_limit(texts: Iterable[str]) -> int | None:
 def lowest_cpu_quota(texts: Iterable[str]) -> float | None:
     """Return the fewest cores that ``cpu.max`` texts ("150000 100000") allow; None where none is limited.
 
-    Version 1 has quota and period in two files: they are given here as one text.
+    Version 1 has quota and period in two files, which are joined to one text here.
     """
     pairs = [text.split() for text in texts]
     quotas = [(int(p[0]), int(p[1])) for p in pairs if len(p) == 2 and p[0].isdigit() and p[1].isdigit()]
@@ -138,7 +133,7 @@ def lowest_cpu_quota(texts: Iterable[str]) -> float | None:
 
 
 def mig_profile(device_name: str) -> str | None:
-    """Return ``1g.10gb`` of ``NVIDIA H100 80GB HBM3 MIG 1g.10gb``; None for a whole card."""
+    """Return ``1g.10gb`` for ``NVIDIA H100 80GB HBM3 MIG 1g.10gb``; None for a whole card."""
     return device_name.rpartition(" MIG ")[2] if " MIG " in device_name else None
 
 

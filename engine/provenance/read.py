@@ -1,4 +1,4 @@
-"""Reads under what a run is started, on this machine. Loads no torch."""
+"""Reads the circumstances of a run's start on this machine. Loads no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .parse import Facts, cgroup_folders, container_facts, lowest_cpu_quota, low
 
 
 def run_facts(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> Facts:
-    """Draw the key of a new run, and read its host, its start, its job and its limits."""
+    """Draw the key of a new run, and read its host, start time, job and limits."""
     return {
         "run_key": secrets.token_hex(16),
         "host": socket.gethostname(),
@@ -23,7 +23,7 @@ def run_facts(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -
 
 
 def place_facts(environ: Mapping[str, str], root: Path) -> Facts:
-    """Read the job, the container and the limits; only what is named somewhere is in it."""
+    """Read the job, the container and the limits, as far as they are stated."""
     cgroup = _read(root / "proc/self/cgroup")
     mountinfo, containerenv = _read(root / "proc/self/mountinfo"), _read(root / "run/.containerenv")
     facts = slurm_facts(environ) | container_facts(environ, cgroup, mountinfo, containerenv)
@@ -33,18 +33,16 @@ def place_facts(environ: Mapping[str, str], root: Path) -> Facts:
         _read(folder / name) for folder in memory for name in ("memory.max", "memory.limit_in_bytes")
     )
     cpu = [groups / folder for folder in cgroup_folders(cgroup, "cpu")]
-    cores = lowest_cpu_quota(_cpu_max(folder) for folder in cpu)
+    cores = lowest_cpu_quota(  # one file in version 2, two in version 1
+        _read(each / "cpu.max") or f"{_read(each / 'cpu.cfs_quota_us')} {_read(each / 'cpu.cfs_period_us')}"
+        for each in cpu
+    )
     limits = {"cgroup_memory_limit_bytes": limit_bytes, "cgroup_cpu_cores": cores}
     return facts | {name: value for name, value in limits.items() if value is not None}
 
 
-def _cpu_max(folder: Path) -> str:
-    """Return quota and period: one file in version 2, two in version 1."""
-    return _read(folder / "cpu.max") or f"{_read(folder / 'cpu.cfs_quota_us')} {_read(folder / 'cpu.cfs_period_us')}"
-
-
 def _read(path: Path) -> str:
-    """Return the text of a file of the kernel; empty where there is none, as on other systems."""
+    """Return the text of a kernel's file; empty where there is none, as on other systems."""
     try:
         return path.read_text(errors="replace")
     except OSError:
