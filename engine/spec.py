@@ -1,7 +1,7 @@
 """What is requested: a workload, its settings, a device and the limits of the search.
 
-A `RunSpec` is validated once, when it is made, and is everything needed to repeat a run. Each field is declared with
-its label, choices and bounds; command line, form, filters, comparison and JSON Schema read them from here.
+A `RunSpec` is validated once, when it is constructed, and holds everything needed to repeat a run. Each field is
+declared with its label, choices and bounds; command line, form, filters, comparison and JSON Schema read them here.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Protocol
 
 from .errors import SpecError
-from .setting import Role, setting
-from .spec_checks import check_settings, settings_of, value_types
+from .settings.setting import Role, setting
+from .settings.spec_checks import check_settings, settings_of, value_types
+from .text.units import BYTES_ALLOWED, GIB, format_bytes
 from .training_spec import TrainingSpec, check_training, take_config
-from .units import BYTES_ALLOWED, GIB, format_bytes
 
 SCHEMA = 1
-MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one holds more than the first
+MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one needs more memory than the first
 RESERVE_FRACTION = 0.05
-"""Of the memory limit: what the recommended size leaves free by default. Between fresh processes the same training was
-seen to differ by far less, but a real one also meets longer batches, evaluation, fragmentation over hours and libraries
-that load kernels late. It is a convention and no measured bound."""
+"""Share of the memory limit that the recommended size leaves free by default. A repeated training differs far less than
+this between fresh processes, but a real one also meets longer batches, evaluation, fragmentation over hours and
+libraries that load kernels late. It is a convention, not a measured bound."""
 
 MAX_BATCH_SIZE = 1_048_576
 CPU_DEFAULT_LIMIT_BYTES = 4 * GIB
-"""The budget of a CPU run without a memory limit: a CPU has no memory of its own to fill."""
+"""The budget of a CPU run without a memory limit: a CPU has no dedicated memory to fill."""
 
 
 class SearchSpec(Protocol):
-    """What every search needs of its spec, whatever is trained: its limits, today's size, and the assumptions."""
+    """The fields that every search reads from its spec: limits, today's size, and assumptions about costs."""
 
     @property
     def model(self) -> str: ...
@@ -62,8 +62,8 @@ class RunSpec(TrainingSpec):
 
     current_batch_size: int = setting(
         Role.TODAY,
-        "Batch size today",
-        "What you train with today: waste and speed-up are measured against it.",
+        "Your batch size today",
+        "Batch size you train with today. Waste and speed-up are measured against it.",
         default=16,
         hint="The speed-up and the waste are measured against it.",
         bounds=(1, MAX_BATCH_SIZE),
@@ -72,80 +72,101 @@ class RunSpec(TrainingSpec):
     memory_limit_bytes: int | None = setting(
         Role.LIMIT,
         "Memory limit",
-        f"Hold the run below this: {BYTES_ALLOWED}. null: the device's own memory is the limit.",
+        "Memory that the training may use, such as 24GiB. "
+        f"{BYTES_ALLOWED[0].upper()}{BYTES_ALLOWED[1:]}. Left out: all of the device's, on a CPU 4 GiB.",
         default=None,
         hint="Optional: pretend the device is smaller, such as 24GiB.",
         bounds=(1, 2**50),
+        option="--memory-limit",
+        metavar="SIZE",
     )
     start_batch_size: int | None = setting(
         Role.LIMIT,
         "First batch size tried",
-        "The first size tried. null: the engine chooses.",
+        "First batch size tried. Left out: the engine chooses.",
         default=None,
         bounds=(1, MAX_BATCH_SIZE),
+        option="--start",
+        metavar="N",
+        is_rare=True,
     )
     max_batch_size: int = setting(
         Role.LIMIT,
         "Largest batch size tried",
-        "The search goes no further than this.",
+        "Largest batch size tried. The search goes no further.",
         default=65_536,
         bounds=(1, MAX_BATCH_SIZE),
+        option="--max",
+        metavar="N",
+        is_rare=True,
     )
     check_batch_size: int | None = setting(
         Role.LIMIT,
         "Batch size to check",
-        "Answer one question: does this size train here? It alone is run, in a fresh process. null: search the limit.",
+        "Only answer whether this batch size trains. It alone is run, in a fresh process. Left out: search the limit.",
         default=None,
         bounds=(1, MAX_BATCH_SIZE),
+        option="--fits",
+        metavar="N",
         is_in_form=False,
     )
     time_budget_seconds: float = setting(
         Role.LIMIT,
         "Time budget",
-        "A search that takes longer ends with what it knows. A server may allow less than this.",
+        "Seconds after which the search ends with what it knows. A server may allow less than this.",
         default=1800.0,
         hint="The search stops after it; a limit it has not found by then is not certified.",
         bounds=(1, 7 * 86_400),
+        option="--time-budget",
+        metavar="SECONDS",
     )
     soak_steps: int | None = setting(
         Role.LIMIT,
         "Steps of the soak run",
-        "Optimizer steps that the largest size must train in a fresh process. null: the engine's default.",
+        "Optimizer steps of the soak run. The largest size trains them in a fresh process. Left out: 20, on a CPU 5.",
         default=None,
         bounds=(1, 10_000),
+        metavar="N",
+        is_rare=True,
     )
     reserve_fraction: float = setting(
         Role.LIMIT,
         "Memory left free, at least",
-        "What the recommended size leaves free of the memory limit: 0.05 is 5 %. "
+        "Share of the memory that a recommended size leaves free, from 0 to 0.5. "
         "Longer batches, evaluation and fragmentation over hours take more than the steps that are measured.",
         default=RESERVE_FRACTION,
-        hint="The recommended size leaves at least this: a long training meets more than the steps measured here.",
+        hint="A recommended size leaves at least this: a long training meets more than the steps measured here.",
         bounds=(0, 0.5),
+        option="--reserve",
+        metavar="SHARE",
     )
     price_per_hour_usd: float = setting(
         Role.ASSUMPTION,
         "Price per hour",
-        "Assumed, for the savings. Left out: the device's own price, where one is set.",
+        "Price of the device per hour in US dollars, assumed. Left out: the device's own price, where one is set.",
         default=0.60,
-        hint="Of the device. Left empty: the device’s own price where somebody set one.",
+        hint="Price of the device. Empty: the device’s own price, where one is set.",
         bounds=(0, 100_000),
+        option="--price-per-hour",
+        metavar="USD",
     )
     hours_per_run: float = setting(
         Role.ASSUMPTION,
         "Hours per training run",
-        "Assumed: how long you train at today's batch size.",
+        "Hours of one training run at today's batch size, assumed.",
         default=2.0,
         hint="How long one training takes you today.",
         bounds=(0, 100_000),
+        metavar="HOURS",
     )
     runs_per_year: int = setting(
         Role.ASSUMPTION,
         "Training runs per year",
-        "Assumed: how often you train.",
+        "Training runs per year, assumed.",
         default=100,
         hint="How often you start such a training.",
         bounds=(0, 10_000_000),
+        metavar="N",
     )
 
     def __post_init__(self) -> None:
@@ -153,11 +174,8 @@ class RunSpec(TrainingSpec):
         check_settings(self)
         check_start(self.start_batch_size, self.max_batch_size)
         if (self.check_batch_size or 0) > self.max_batch_size:
-            raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size})")
+            raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size:,})")
         check_training(self)
-        self._check_memory_limit()
-
-    def _check_memory_limit(self) -> None:
         limit = self.memory_limit_bytes
         if limit is not None and limit < self.fixed_bytes:
             raise SpecError(
@@ -179,11 +197,11 @@ TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role i
 
 
 def shared_setting(name: str) -> Any:
-    """Declare a field of another kind of spec that a RunSpec has too: the same default, label and bounds."""
+    """Declare a field that another spec shares with `RunSpec`: the same default, label and bounds."""
     return field(default=DEFAULTS[name], metadata={"setting": SETTINGS[name]})
 
 
 def check_start(start_batch_size: int | None, max_batch_size: int) -> None:
     """Raise SpecError where the search would have to begin above its end."""
     if start_batch_size is not None and start_batch_size > max_batch_size:
-        raise SpecError("start_batch_size", f"must not be above max_batch_size ({max_batch_size})")
+        raise SpecError("start_batch_size", f"must not be above max_batch_size ({max_batch_size:,})")

@@ -1,22 +1,21 @@
 """What is trained: a model of the catalogue, on a device, with the settings that change what a step computes.
 
 Each field is declared with its label, choices and bounds; command line, form, filters, comparison and JSON Schema read
-them from here.
+them here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from .catalog import WORKLOADS, Workload, workload_ids
 from .catalog.from_config import CONFIG, TASKS, read_config
 from .errors import SpecError
-from .optimizers import OPTIMIZERS
-from .setting import Role, setting
-from .spec_checks import given_fields
+from .settings.optimizers import OPTIMIZERS
+from .settings.setting import Role, setting
+from .settings.spec_checks import given_fields
 
 PURE_BF16 = "bf16-pure"
 PRECISIONS = {
@@ -24,7 +23,7 @@ PRECISIONS = {
     "tf32": "tf32 (matrix products in TensorFloat-32)",
     "bf16": "bf16 autocast",
     "fp16": "fp16 autocast with gradient scaling",
-    PURE_BF16: "bf16 weights, gradients and optimizer",
+    PURE_BF16: "pure bf16 (weights, gradients and optimizer too)",
 }
 OPTIMIZER_LABELS = {name: optimizer.label for name, optimizer in OPTIMIZERS.items()}
 FLASH = "flash_attention_2"
@@ -43,7 +42,7 @@ SEQUENCES = {
 HALF_PRECISIONS = ("bf16", "fp16", PURE_BF16)
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 PARAMETERS_MAX = 10**12
-"""The most parameters that a config may describe: a larger model is out of reach for one device."""
+"""The largest number of parameters that a config may describe: a larger model is out of reach for one device."""
 AMPERE = (8, 0)
 """The first compute capability with bfloat16 and TensorFloat-32."""
 NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
@@ -51,17 +50,12 @@ DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
 DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
-_BYTES_IN_4_BITS = 0.5  # at least: embeddings and the output layer stay as they are
-
-
-def is_own_training(spec: Mapping[str, Any]) -> bool:
-    """Whether the JSON of a spec is that of a command or a function of somebody's own, and of no catalogue's model."""
-    return "command" in spec or "function" in spec
+_BYTES_IN_4_BITS = 0.5  # bytes per parameter, at least: embeddings and the output layer are not quantized
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSpec:
-    """One training. `None` means: the workload's default. What it needs checked, `RunSpec` has checked."""
+    """One training. `None` means the workload's default. It checks nothing itself: `RunSpec` does."""
 
     model: str = setting(
         Role.WORKLOAD,
@@ -78,140 +72,146 @@ class TrainingSpec:
     precision: str = setting(
         Role.TRAINING,
         "Precision",
-        "Of the forward and backward pass. Weights, gradients and optimizer state stay fp32, but with bf16-pure.",
+        "Precision of the forward and backward pass. Weights and optimizer state stay in fp32, except with bf16-pure.",
         default="fp32",
-        hint="Half precision takes less memory for activations; weights and optimizer stay fp32, but with bf16-pure.",
+        hint="Half precision saves activations. Weights and optimizer state stay in fp32, except with pure bf16.",
         choices=PRECISIONS,
     )
     optimizer: str = setting(
         Role.TRAINING,
         "Optimizer",
-        "none runs forward and backward only.",
+        "Optimizer of the training step. none runs forward and backward only.",
         default="adamw",
-        hint="Adam and AdamW keep two more copies of the weights, 8-bit AdamW half a one, SGD and Adafactor none.",
+        hint="Adam and AdamW keep two copies of the weights more, 8-bit AdamW half a copy, SGD and Adafactor none.",
         choices=OPTIMIZER_LABELS,
     )
     accumulation_steps: int = setting(
         Role.TRAINING,
         "Gradient accumulation",
-        "Micro-batches of an optimizer step. The batch size is that of one micro-batch; speeds count all of them.",
+        "Micro-batches per optimizer step. The batch size is that of one micro-batch; speeds count all of them.",
         default=1,
-        hint="Micro-batches for each optimizer step: the batch size is that of one of them.",
+        hint="Micro-batches per optimizer step. The batch size is that of one of them.",
         bounds=(1, 1024),
-        metavar="MICRO_BATCHES",
+        metavar="N",
     )
     clip_grad_norm: bool = setting(
         Role.TRAINING,
         "Gradient clipping",
-        "Clip the gradients by their total norm before each optimizer step; by how much makes no difference here.",
+        "Clip the gradients by their total norm before each step. The limit changes neither memory nor speed.",
         default=False,
         hint="By the total norm (clip_grad_norm_). The limit itself changes neither memory nor speed.",
+        is_rare=True,
     )
     ema: bool = setting(
         Role.TRAINING,
-        "Average of the weights",
-        "Keep an exponential moving average (EMA) of the trained weights, updated after each optimizer step.",
+        "EMA of the weights",
+        "Keep an exponential moving average of the weights. It is updated after each optimizer step.",
         default=False,
-        hint="EMA: one more copy of the trained weights, updated after each step.",
+        hint="Exponential moving average: one more copy of the trained weights, updated after each step.",
     )
     lora_rank: int | None = setting(
         Role.TRAINING,
         "LoRA rank",
-        "Train adapters of this rank on every linear layer (peft), and freeze the weights. null: train all weights.",
+        "Train LoRA adapters of this rank only. "
+        "Every linear layer gets an adapter (peft). Left out: all weights are trained.",
         default=None,
-        hint="Empty: all weights are trained. With a rank only small adapters are, and a new head.",
+        hint="With a rank, only small adapters and a new head are trained. Empty: all weights are.",
         bounds=(1, 1024),
-        metavar="RANK",
+        metavar="N",
     )
     load_in_4bit: bool = setting(
         Role.TRAINING,
         "4-bit base weights",
-        "QLoRA: store the frozen linear layers in 4 bits (bitsandbytes, NF4, double quantisation).",
+        "Keep the frozen base weights in 4 bits (QLoRA). bitsandbytes, NF4, double quantization.",
         default=False,
-        hint="QLoRA: with a LoRA rank. Needs bitsandbytes; computes in bf16, with precision fp16 in that.",
+        hint="Known as QLoRA. Needs a LoRA rank and bitsandbytes. Computes in bf16, or in fp16 with that precision.",
     )
     frozen_blocks: int | None = setting(
         Role.TRAINING,
         "Frozen blocks",
-        "Freeze the embeddings (or the stem) and so many of the first blocks; all of them: only the head is trained.",
+        "Freeze the embeddings and this many first blocks. With all of them, only the head is trained. Left out: none.",
         default=None,
-        hint="Empty: none. Of BERT’s 12, 6: the embeddings and 6 layers are not trained; 12: only the head is.",
+        hint="BERT has 12: with 6, the embeddings and 6 layers are frozen; with 12, all but the head. Empty: none.",
         bounds=(1, 1000),
-        metavar="BLOCKS",
+        metavar="N",
     )
     attention: str = setting(
         Role.TRAINING,
         "Attention",
-        "Which of transformers' implementations. auto is sdpa where the model has it, else eager.",
+        "Attention implementation of transformers. auto is sdpa where the model has it, else eager.",
         default="auto",
-        hint="Eager keeps the matrix of weights. FlashAttention 2 needs a card, half precision and its package.",
+        hint="Eager stores the attention matrix. FlashAttention 2 needs a GPU, half precision and its package.",
         choices=ATTENTIONS,
     )
     gradient_checkpointing: bool = setting(
         Role.TRAINING,
         "Gradient checkpointing",
-        "Keep fewer activations and compute them again in the backward pass.",
+        "Keep fewer activations; compute them again in the backward pass.",
         default=False,
         hint="Trades speed for memory.",
     )
     torch_compile: bool = setting(
         Role.TRAINING,
         "torch.compile",
-        "Compile the model for each batch size, in a process of its own. Compile time is in no step time.",
+        "Compile the model for each batch size. Each has its own process; compile time is in no step time.",
         default=False,
-        hint="Measured only, not estimated. Every size is compiled anew, so a run takes minutes longer.",
+        hint="Measured only, not estimated. Every size is compiled again, so a run takes minutes longer.",
     )
     expandable_segments: bool = setting(
         Role.TRAINING,
         "Expandable segments",
-        "Have CUDA's allocator grow its segments: PYTORCH_ALLOC_CONF=expandable_segments:True.",
+        "Let CUDA's allocator grow its segments. PYTORCH_ALLOC_CONF=expandable_segments:True.",
         default=False,
         hint="CUDA only. Leaves less memory reserved and unused; the step itself is the same.",
+        is_rare=True,
     )
     channels_last: bool = setting(
         Role.TRAINING,
         "Channels last",
-        "Lay out images and the weights of convolutions with the channels last (memory_format=torch.channels_last).",
+        "Store images and convolution weights with the channels last. memory_format=torch.channels_last.",
         default=False,
         hint="For convolutional networks: the layout that tensor cores take in half precision.",
+        is_rare=True,
     )
     mode: str = setting(
         Role.TRAINING,
         "Mode",
-        "train has dropout on, eval has it off; both run the backward pass.",
+        "Dropout on (train) or off (eval). Both run the backward pass.",
         default="train",
-        hint="Dropout keeps masks, so train takes more.",
+        hint="Dropout stores masks, so train takes more memory.",
         choices=MODES,
+        is_rare=True,
     )
     sequence_length: int | None = setting(
         Role.WORKLOAD,
         "Sequence length",
-        "Tokens in a sample, for text models. Left out: the model's default.",
+        "Tokens per sample of a text model. Left out: the model's own.",
         default=None,
         bounds=(1, 1_000_000),
-        metavar="TOKENS",
+        metavar="N",
     )
     image_size: int | None = setting(
         Role.WORKLOAD,
         "Image size",
-        "Side of the square image in pixels, for image models. Left out: the model's default.",
+        "Side of the square image, in pixels. For image models. Left out: the model's own.",
         default=None,
         bounds=(1, 100_000),
-        metavar="PIXELS",
+        metavar="N",
     )
     sequences: str = setting(
         Role.TRAINING,
         "Sequences",
-        "How the texts of a language model fill the rows of a batch. A sample is a row of the sequence length.",
+        "How texts fill the rows of a language model's batch. A sample is a row of the sequence length.",
         default=FULL,
-        hint="Of language models. Padded rows take the time of full ones; packed ones a mask of their length squared.",
+        hint="For language models. Padded rows take as long as full ones; packed rows add a quadratic mask.",
         choices=SEQUENCES,
     )
     pretrained: bool = setting(
         Role.TRAINING,
         "Pretrained weights",
-        "The hub's weights in place of random ones: the same memory and speed, but a download.",
+        "Load the hub's weights in place of random ones. Memory and speed are the same, but they are downloaded.",
         default=False,
+        is_rare=True,
         is_in_form=False,
     )
 
@@ -232,7 +232,7 @@ class TrainingSpec:
     config_parameters: int | None = setting(
         Role.WORKLOAD,
         "Parameters of the config",
-        "Counted by the engine when the run starts; null: not yet.",
+        "Counted by the engine when the run starts. Left out: not counted yet.",
         default=None,
         bounds=(1, PARAMETERS_MAX),
         is_in_form=False,
@@ -261,9 +261,9 @@ class TrainingSpec:
     def fixed_bytes(self) -> int:
         """Return what every step holds at one time at any batch size: a floor for the memory limit.
 
-        These are the weights, an average of them and, when the backward pass ends, all their gradients, with and
-        without an optimizer and in either mode; then the optimizer makes its state in addition. Where some weights are
-        frozen, only the weights are known.
+        These are the weights, their average if there is one, and all gradients when the backward pass ends, whatever
+        the optimizer and the mode; the optimizer then adds its state. Where some weights are frozen, only the weights
+        are known.
         """
         if self.lora_rank is not None or self.frozen_blocks is not None:
             return self.weights_bytes
@@ -282,9 +282,9 @@ class TrainingSpec:
 
 
 def take_config(spec: TrainingSpec) -> None:
-    """Replace a spec's config by its normalized text, and its model by the id that two equal configs share.
+    """Replace a spec's config by its normalized text, and its model by the id that equal configs share.
 
-    Raises SpecError for a config that is refused, and for a task or a count without one.
+    Raises SpecError for a config that is refused, and for a task or a count of parameters without a config.
     """
     if spec.config is None:
         for name in ("task", "config_parameters"):
@@ -303,7 +303,7 @@ def take_config(spec: TrainingSpec) -> None:
 
 
 def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:
-    """Raise SpecError for a precision that such a device cannot do. A capability of None: no NVIDIA card."""
+    """Raise SpecError for a precision that the device does not support. A capability of None: no NVIDIA card."""
     least = ".".join(map(str, AMPERE))
     is_older = compute_capability is not None and compute_capability < AMPERE
     if precision == "tf32" and (compute_capability is None or is_older):
@@ -316,7 +316,7 @@ def check_precision(precision: str, device_name: str, compute_capability: tuple[
 
 
 def check_expandable_segments(spec: TrainingSpec, is_cuda: bool) -> None:
-    """Raise SpecError where they are requested of another allocator than CUDA's."""
+    """Raise SpecError where expandable segments are requested on a device without CUDA's allocator."""
     if spec.expandable_segments and not is_cuda:
         raise SpecError("expandable_segments", "only CUDA's allocator has them; leave it out on other devices")
 
@@ -328,7 +328,7 @@ def check_device_name(device: str) -> None:
 
 
 def check_training(spec: TrainingSpec) -> None:
-    """Raise SpecError for a setting that the model does not have, or that the others exclude."""
+    """Raise SpecError for a setting that the model does not have, or that other settings exclude."""
     check_device_name(spec.device)
     if not spec.device.startswith(("cuda", "auto")):
         check_precision(spec.precision, spec.device, None)
@@ -349,8 +349,10 @@ def check_training(spec: TrainingSpec) -> None:
     check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
     if spec.lora_rank is not None and workload.library != "transformers":
         raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
-    if spec.load_in_4bit:
-        _check_load_in_4bit(spec)
+    if spec.load_in_4bit and spec.lora_rank is None:
+        raise SpecError("load_in_4bit", "needs a LoRA rank: weights of 4 bits are not trained, only adapters are")
+    if spec.load_in_4bit and workload.architecture == "cnn":
+        raise SpecError("load_in_4bit", f"{workload.id} has no linear layers but its head; leave it out")
     if spec.attention != "auto":
         _check_attention(spec)
     if spec.sequences != FULL and workload.task != "text-generation":
@@ -363,13 +365,6 @@ def check_training(spec: TrainingSpec) -> None:
         raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
     if spec.pretrained and workload.huggingface_id is None:
         raise SpecError("pretrained", f"{workload.id} has no pretrained weights on the hub")
-
-
-def _check_load_in_4bit(spec: TrainingSpec) -> None:
-    if spec.lora_rank is None:
-        raise SpecError("load_in_4bit", "needs a LoRA rank: weights of 4 bits are not trained, only adapters are")
-    if spec.workload.architecture == "cnn":
-        raise SpecError("load_in_4bit", f"{spec.workload.id} has no linear layers but its head; leave it out")
 
 
 def _check_frozen_blocks(count: int, spec: TrainingSpec) -> None:
@@ -389,6 +384,6 @@ def _check_attention(spec: TrainingSpec) -> None:
     if spec.attention != FLASH:
         return
     if not spec.device.startswith(("cuda", "auto")):
-        raise SpecError("attention", f"{FLASH} needs a CUDA card, not {spec.device}")
+        raise SpecError("attention", f"{FLASH} needs a CUDA device, not {spec.device}")
     if spec.precision not in HALF_PRECISIONS:
         raise SpecError("attention", f"{FLASH} needs half precision: {', '.join(HALF_PRECISIONS)}")

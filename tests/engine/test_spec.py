@@ -12,7 +12,7 @@ from engine.spec import RunSpec
 
 WRONG = [
     ({}, "model", "is required"),
-    ({"model": "nosuch"}, "model", "one of bert, gpt2, resnet"),
+    ({"model": "nosuch"}, "model", "such as bert, gpt2, resnet"),
     ({"model": 7}, "model", "must be text"),
     ({"model": "bert", "typo": 1}, "typo", "unknown key; allowed are model, device"),
     ({"model": "bert", "device": "tpu"}, "device", "auto, cuda"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """One choice. `state_copies` is how many copies of the weights it keeps at least; `class_name` None: no step."""
+    """One choice. `state_copies` is the least state it holds, in copies of the weights; `class_name` None: no step."""
 
     label: str
     class_name: str | None
@@ -34,4 +34,4 @@ OPTIMIZERS = {
     "adagrad": Optimizer("Adagrad", "Adagrad", 1),
     "adafactor": Optimizer("Adafactor", "Adafactor", 0),
 }
-"""Made with their library's own defaults for all other options: torch.optim takes foreach where it would choose it."""
+"""All other options are the library's defaults: torch.optim uses foreach where it would choose it itself."""

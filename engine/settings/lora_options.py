@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .catalog import Workload
+from ..catalog import Workload
 
 QUANTIZATION_TYPE = "nf4"
 USES_DOUBLE_QUANTIZATION = True

@@ -1,20 +1,24 @@
-"""Checks the fields of a spec against what their declarations allow, and reads them from JSON.
+"""Checks the fields of a spec against their declarations, and reads them from JSON.
 
-Every kind of spec is read here: a measurement, a validation, a tuned command.
+Every spec is read here: of a measurement, a validation, a tuned command.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from functools import cache
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_type_hints
 
-from .errors import SpecError
+from ..errors import SpecError
+from ..text.units import BYTES_ALLOWED, parse_bytes
 from .setting import Setting
-from .units import BYTES_ALLOWED, parse_bytes
 
+_MOST_LISTED = 15
+"""Longer lists of choices are not written into an error."""
 _TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -51,11 +55,32 @@ def check_settings(spec: Any) -> None:
         _check_type(name, value, types[name])
         is_offered = not each.choices or value in each.choices or (name == "model" and spec.config)
         if not is_offered:
-            raise SpecError(name, f"{value[:80]!r} is not offered; one of {', '.join(each.choices or ())}")
+            raise SpecError(name, not_offered(value, tuple(each.choices or ())))
     for name, each in settings.items():
         value, (low, high) = getattr(spec, name), each.bounds or (-math.inf, math.inf)
-        if each.bounds and value is not None and not low <= value <= high:  # NaN and the infinities are not, either
-            raise SpecError(name, f"{str(value)[:40]} is out of range; from {low:g} to {high:,.0f}")
+        if each.bounds and value is not None and not low <= value <= high:  # refuses NaN and the infinities too
+            raise SpecError(name, out_of_range(value, low, high))
+
+
+def not_offered(value: str, offered: Sequence[str]) -> str:
+    """Write that a value is not offered: the nearest that are, or all of them, where they are few."""
+    nearest = get_close_matches(value.strip().lower(), offered)
+    names = ", ".join(offered) if len(offered) <= _MOST_LISTED else ""
+    if nearest:
+        advice = f"did you mean {' or '.join(nearest)}?" + (f" Offered: {names}" if names else "")
+    else:
+        advice = f"one of {names}" if names else f"one of {len(offered)}, such as {', '.join(offered[:3])}"
+    return f"{value[:80]!r} is not offered; {advice}"
+
+
+def out_of_range(value: float, low: float, high: float) -> str:
+    """Write ``5.0 is out of range; from 0 to 0.5``."""
+    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}"
+
+
+def _bound(value: float) -> str:
+    """Write a bound with all its digits: 1,048,576 or 0.5."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 
 def _check_type(name: str, value: object, allowed: ValueType) -> None:
@@ -70,7 +95,7 @@ def _check_type(name: str, value: object, allowed: ValueType) -> None:
 def given_fields(spec_class: type, data: object) -> dict[str, Any]:
     """Return the fields that JSON gives. `memory_limit_bytes` may be text such as "24GiB".
 
-    Raises SpecError for what is no object, and for a key that is no field.
+    Raises SpecError for anything but an object, and for a key that is not a field.
     """
     if not isinstance(data, dict):
         raise SpecError("spec", "must be a JSON object")
@@ -83,7 +108,7 @@ def given_fields(spec_class: type, data: object) -> dict[str, Any]:
 
 
 def memory_limit_bytes(text: str) -> int:
-    """`parse_bytes` whose error names the field."""
+    """Parse a memory limit. Raises SpecError, which names the field."""
     try:
         return parse_bytes(text)
     except ValueError as exc:
