@@ -17,7 +17,7 @@ from typing import Any
 from .errors import SpecError
 from .from_json import from_json
 from .provenance.parse import OF_A_RUN
-from .result import Boundary, DeviceFacts, Probe, Purpose
+from .results.result import Boundary, DeviceFacts, Probe, Purpose
 
 _COMPARED = ("kind", "name", "uuid", "capacity_bytes", "limit_bytes", "driver", "compute_capability")
 _DONE_ANEW = (Purpose.SOAK, Purpose.CONFIRM, Purpose.TIMING)

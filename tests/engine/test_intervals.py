@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from engine.intervals import NORMAL_95, Interval, interval
+from engine.results.intervals import NORMAL_95, Interval, interval
 
 
 def test_six_equal_rounds_leave_no_doubt():

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.memory_breakdown import (
+from engine.results.memory_breakdown import (
     ACTIVATIONS,
-    KINDS,
+    MEMORY_KINDS,
     MOST_ENTRIES,
     PARAMETERS,
     SMALLER,
@@ -22,14 +22,14 @@ from engine.memory_breakdown import (
     entries_of,
     layer_pattern,
 )
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 
 REQUEST = Request(12 * MIB, "lm_head", "backward", "MmBackward0")
 blocks_of_any_kind = st.lists(
     st.builds(
         LiveBlock,
         st.integers(0, GIB),
-        st.sampled_from(list(KINDS)),
+        st.sampled_from(list(MEMORY_KINDS)),
         st.sampled_from([None, "batch", "h.0.mlp", "h.1.mlp", "stages.0.layers.1", "stages.1.layers.1"]),
         st.sampled_from([None, "forward", "backward"]),
     ),

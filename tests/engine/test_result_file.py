@@ -9,7 +9,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.errors import SpecError
-from engine.result_file import result_in, write_result
+from engine.results.result_file import result_in, write_result
 from engine.runner import measure
 from engine.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
@@ -98,7 +98,7 @@ def test_every_command_that_reads_a_result_says_the_same_of_a_file_without_one(c
     said = set()
     for command in READERS if content != b"[3]" else READERS[1:]:  # to `advise` a list is of estimates
         assert main([*command, str(path)]) == SpecError.exit_status
-        said.add(capsys.readouterr().err)
+        said.add(capsys.readouterr().err.replace("--result", "result"))  # of `fit` it is an option
     (error,) = said
     assert error.startswith("error: result: ")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import SpecError
-from engine.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
+from engine.results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
 from engine.resume import EarlierAttempt
 from engine.runner import measure
 from engine.spec import RunSpec

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.intervals import Interval
-from engine.result import DeviceFacts, Outcome, Point, Probe
-from engine.savings import cost_per_million_samples_usd, savings, waste
+from engine.results.intervals import Interval
+from engine.results.result import DeviceFacts, Outcome, Point, Probe
+from engine.results.savings import cost_per_million_samples_usd, savings, waste
 from engine.spec import RunSpec
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.result import Outcome, Probe, Purpose
-from engine.stats import decisive_probes, is_steady
+from engine.results.result import Outcome, Probe, Purpose
+from engine.results.stats import decisive_probes, is_steady
 
 
 def probe(batch_size: int, samples_per_second: float | None = None, **changes) -> Probe:

@@ -1,16 +1,16 @@
-"""PURE: memory left unused, and money. The formulas of the result stand here; the speed-up is `speed`'s."""
+"""PURE: the formulas for unused memory and for money. The speed-up is decided in `speed`."""
 
 from __future__ import annotations
 
+from ..spec import SearchSpec
 from .intervals import Interval
 from .result import Point, Savings, Waste
-from .spec import SearchSpec
 
 _HOUR_SECONDS, _MILLION = 3_600, 1_000_000
 
 
 def waste(capacity_bytes: int, current: Point | None, recommended: Point | None) -> Waste:
-    """Capacity minus the memory used, at today's and at the recommended batch size."""
+    """Compute capacity minus the memory used, at today's and at the recommended batch size."""
 
     def unused(point: Point | None) -> int | None:
         if point is None or point.memory_bytes is None:
@@ -28,16 +28,19 @@ def waste(capacity_bytes: int, current: Point | None, recommended: Point | None)
 
 
 def cost_per_million_samples_usd(price_per_hour_usd: float | None, samples_per_second: float | None) -> float | None:
-    """Divide the assumed price of an hour by the samples measured in one; None where either is not known."""
+    """Divide the assumed price of an hour by the samples measured in one; None where either is unknown."""
     if price_per_hour_usd is None or not samples_per_second:
         return None
     return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
 
 
-def savings(spec: SearchSpec, speedup: Interval | None) -> Savings:
-    """Compute the money of a run, under its own assumptions."""
+def savings(spec: SearchSpec, speedup: Interval | None, *, is_bound: bool = False) -> Savings:
+    """Compute the savings of a run, under its own assumptions.
+
+    `is_bound`: only a lower bound of the speed-up is claimed, so only the ends of the savings are given, no figure.
+    """
     return savings_assuming(
-        speedup.value if speedup else None,
+        speedup.value if speedup and not is_bound else None,
         speedup_low=speedup.low if speedup else None,
         speedup_high=speedup.high if speedup else None,
         price_per_hour_usd=spec.price_per_hour_usd,
@@ -55,7 +58,7 @@ def savings_assuming(
     hours_per_run: float,
     runs_per_year: int,
 ) -> Savings:
-    """Compute hours x price x (1 - 1/speedup) a run, times runs a year, and the same at the interval's ends.
+    """Compute hours x price x (1 - 1/speedup) for a run and for a year, and the same at the interval's ends.
 
     Negative where the recommended size is slower than today's (by up to the 3 % it is allowed).
     """

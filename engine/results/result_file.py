@@ -1,6 +1,6 @@
 """A result in a file of its own: written whole or not at all, whatever dies meanwhile, and read again.
 
-What is read may come from anybody: a result alone, a result file, or a run as the portal's API has it.
+What is read may come from anybody: a result alone, a result file, or a run or its result as the portal's API has it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import SpecError
+from ..errors import SpecError
+
+_OF_A_PORTAL = frozenset({"origin", "reported_from", "is_trusted"})
+"""Members that a portal adds to a result that it answers alone: they are of the run there, not of the result."""
 
 
 class Document(Protocol):
@@ -21,13 +25,18 @@ class Document(Protocol):
 
 
 def write_result(path: Path, exit_status: int, result: Document, *, mode: int = 0o666) -> None:
+    """Write a result with its exit status, as `write_content` does."""
+    write_content(path, {"exit_status": exit_status, "result": result.to_dict()}, mode=mode)
+
+
+def write_content(path: Path, content: Mapping[str, Any], *, mode: int = 0o666) -> None:
     """Write, force to the disk, rename, force the rename to the disk. Raises OSError when one of them fails.
 
     `mode` is that of the new file, less the umask.
     """
     partial = Path(f"{path}.partial")
     with open(partial, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(json.dumps({"exit_status": exit_status, "result": result.to_dict()}))
+        file.write(json.dumps(content))
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
@@ -53,4 +62,4 @@ def result_in(document: object, field: str) -> dict[str, Any]:
     content = document.get("result", document) if isinstance(document, dict) else document
     if not isinstance(content, dict):
         raise SpecError(field, "holds no result: it must be a JSON object")
-    return content
+    return {name: value for name, value in content.items() if name not in _OF_A_PORTAL}

@@ -1,7 +1,7 @@
 """PURE: what fills the memory at one moment, by module, kind and phase.
 
 The moment is that of the allocation that was refused; where nothing was refused, the peak. The bytes of the entries add
-up to `total_bytes` exactly: what nobody can attribute is an entry of its own, of kind "unattributed".
+up to `total_bytes` exactly: what cannot be attributed is a separate entry, of kind "unattributed".
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from .from_json import from_json
-from .units import format_bytes
+from ..from_json import from_json
+from ..text.units import format_bytes
 
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer_state"
 ACTIVATIONS, TEMPORARIES, INPUTS = "activations", "temporaries", "inputs"
 WORKSPACES, UNATTRIBUTED = "workspaces", "unattributed"
-KINDS: dict[str, str] = {
+MEMORY_KINDS: dict[str, str] = {
     PARAMETERS: "weights",
     GRADIENTS: "gradients",
     STATE: "optimizer state",
@@ -27,17 +27,17 @@ KINDS: dict[str, str] = {
     WORKSPACES: "libraries",
     UNATTRIBUTED: "not attributed",
 }
-"""Every kind, with its name. Activations are what is kept for the backward pass, and what the model returned; temporary
-is the rest of what forward and backward pass and optimizer make: the gradients of activations above all."""
+"""Every kind of memory, with its name. Activations are what is stored for the backward pass, and what the model
+returned. Temporary is everything else that a step allocates, above all the gradients of activations."""
 
 BATCH, LOSS, OPTIMIZER = "batch", "loss", "optimizer"
-"""In place of a module: the making of the batch, the loss outside of the model, the optimizer."""
+"""Names in place of a module: creation of the batch, loss outside of the model, optimizer."""
 
 MOST_ENTRIES = 120
-"""Beyond it the smallest entries are joined, one for each kind. A model of distinct modules would have thousands."""
+"""Beyond this number the smallest entries are joined, one per kind. A model without equal layers may have thousands."""
 SMALLER = "smaller entries"
 ALONE_SHARE = 2 / 3
-"""A layer that holds more than this of what all of its kind hold is an entry of its own."""
+"""A layer that holds more than this share of what the layers like it hold is not joined with them."""
 
 Moment = Literal["refusal", "peak"]
 Method = Literal["measured", "estimated"]
@@ -45,7 +45,7 @@ Method = Literal["measured", "estimated"]
 
 @dataclass(frozen=True, slots=True)
 class LiveBlock:
-    """One live allocation. `module` is its path in the model; None where it is not known, as for `phase`."""
+    """One live allocation. `module` is its path in the model; None where that is unknown, as for `phase`."""
 
     size_bytes: int
     kind: str
@@ -58,9 +58,9 @@ class LiveBlock:
 class Request:
     """The allocation that was refused, or that reached the peak.
 
-    `size_bytes` is None where it is not known, and 0 where the limit was reached before anything was requested. `kind`
-    is None where a device refused: the tensor was never made, and the size is that of the segment that the allocator
-    requested of the driver.
+    `size_bytes` is None where it is unknown, and 0 where the limit was reached before anything was requested. `kind` is
+    None where a device refused: the tensor was never created, and the size is that of the segment that the allocator
+    requested from the driver.
     """
 
     size_bytes: int | None
@@ -71,11 +71,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry:  # the API publishes this name: a component of its schema
     """Live bytes of one kind, module and phase.
 
-    Modules that differ only in the number of their layer are one entry: `module` has a * there, and `modules` counts
-    them. `operator` is the one that allocated the largest block.
+    Modules that differ only in their layer's number are one entry: `module` has a * for it, and `modules` counts them.
+    `operator` is the one that allocated the largest block.
     """
 
     kind: str
@@ -91,10 +91,10 @@ class Entry:
 class MemoryBreakdown:
     """What filled the memory of one batch size at one moment.
 
-    `total_bytes` is live at the moment: of a refusal before the refused request, of a peak with its last one.
-    `cached_bytes` is reserved beside it and of no use to the request: fragmentation. None where nothing is reserved.
-    `step` counts from 1, and is 0 before the first. `seconds` is what the breakdown cost; None for an estimate, which
-    makes it as it goes.
+    `total_bytes` is live at the moment: without the refused request at a refusal, with the last request at a peak.
+    `cached_bytes` is reserved but free, and too fragmented for the request; None on devices without such a cache.
+    `step` counts from 1, and is 0 before the first. `seconds` is what the breakdown took; None for an estimate, where
+    it takes no extra time.
     """
 
     batch_size: int
@@ -117,13 +117,20 @@ class MemoryBreakdown:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> MemoryBreakdown:
-        return from_json(cls, data)
+        """Read it. Raises ValueError, also for a kind that has no name."""
+        return from_json(cls, data).of_known_kinds()
+
+    def of_known_kinds(self) -> MemoryBreakdown:
+        """Return it. Raises ValueError for a kind that has no name."""
+        if unknown := {entry.kind for entry in self.entries} - MEMORY_KINDS.keys():
+            raise ValueError(f"unknown kind {min(unknown)!r}")
+        return self
 
 
 def entries_of(blocks: Iterable[LiveBlock], total_bytes: int) -> tuple[Entry, ...]:
-    """Join blocks of the same kind, layer and phase, largest first; what they lack of the total is not attributed.
+    """Join blocks of the same kind, layer and phase, largest first; the rest of `total_bytes` is unattributed.
 
-    Raises ValueError where they hold more than the total: then one of them was not live.
+    Raises ValueError where the blocks hold more than the total: then one of them was not live.
     """
     entries = _joined(_of_modules(blocks))
     missing = total_bytes - sum(entry.size_bytes for entry in entries)
@@ -149,7 +156,7 @@ def _of_modules(blocks: Iterable[LiveBlock]) -> list[Entry]:
 
 
 def _joined(entries: Iterable[Entry]) -> list[Entry]:
-    """Join the layers that differ only in their number, but not one that is unlike the others."""
+    """Join the layers that differ only in their number, but not one that is far larger than the others."""
     groups: dict[tuple[str, str | None, str | None], list[Entry]] = {}
     for entry in entries:
         groups.setdefault((entry.kind, layer_pattern(entry.module), entry.phase), []).append(entry)
@@ -166,9 +173,9 @@ def _joined(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Keep the largest; the rest as one entry for each kind, at the end."""
+    """Return the largest entries, then the rest joined to one entry for each kind."""
     kept, rest = list(entries[:MOST_ENTRIES]), entries[MOST_ENTRIES:]
-    for kind in KINDS:
+    for kind in MEMORY_KINDS:
         joined = [entry for entry in rest if entry.kind == kind]
         if joined:
             size_bytes, blocks = sum(e.size_bytes for e in joined), sum(e.blocks for e in joined)
@@ -178,9 +185,9 @@ def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def layer_pattern(module: str | None) -> str | None:
-    """Write the numbers of layers as *: "h.3.mlp" as "h.*.mlp". Of several in a path the first one stays.
+    """Write "h.3.mlp" as "h.*.mlp"; where a path has several numbers, the first one stays.
 
-    "stages.0.layers.2.conv" is "stages.0.layers.*.conv": layers of a stage are alike, stages are not.
+    So "stages.0.layers.2.conv" becomes "stages.0.layers.*.conv": layers of a stage are alike, stages are not.
     """
     if module is None:
         return None
@@ -195,15 +202,15 @@ _NUMBER = re.compile(r"(?:(?<=_)|^)\d+$")
 
 
 def by_kind(breakdown: MemoryBreakdown) -> dict[str, int]:
-    """Return the bytes of each kind that is there, in the order of `KINDS`."""
-    totals = {kind: sum(e.size_bytes for e in breakdown.entries if e.kind == kind) for kind in KINDS}
+    """Return the bytes of each kind that holds any, in the order of `MEMORY_KINDS`."""
+    totals = {kind: sum(e.size_bytes for e in breakdown.entries if e.kind == kind) for kind in MEMORY_KINDS}
     return {kind: size for kind, size in totals.items() if size}
 
 
 def describe(breakdown: MemoryBreakdown) -> str:
-    """Say in one sentence when this was, and what held most of the memory."""
+    """Describe the moment in one sentence, and name what held most of the memory."""
     kinds = sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
-    parts = [f"{KINDS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
+    parts = [f"{MEMORY_KINDS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
     return f"{describe_moment(breakdown)} Most of it: {', '.join(parts)}."
 
 
@@ -234,7 +241,7 @@ def describe_entry(entry: Entry, breakdown: MemoryBreakdown) -> str:
     modules = f" ({entry.modules} modules)" if entry.modules > 1 else ""
     phase = f", from {entry.phase.replace('_', ' ')}" if entry.phase else ""
     size = format_bytes(entry.size_bytes)
-    return f"{_share(entry.size_bytes, breakdown)}  {size}  {KINDS[entry.kind]}{where}{modules}{phase}"
+    return f"{_share(entry.size_bytes, breakdown)}  {size}  {MEMORY_KINDS[entry.kind]}{where}{modules}{phase}"
 
 
 def _share(size_bytes: int, breakdown: MemoryBreakdown) -> str:

@@ -1,9 +1,9 @@
 """PURE: an estimate with its 95 % interval, from rounds that were measured side by side.
 
-In a round every batch size runs one block, in random order. Whatever else the machine does hits both sizes of a pair
-with the same chance, so the logarithm of their ratio is spread symmetrically around the truth. That symmetry is all
-the signed-rank interval asks for: no normal distribution, no steady machine. It is exact from six rounds on, needs
-no random numbers of its own, and up to 29 % of wild rounds do not move it far.
+In a round every batch size runs one block, in random order. Other work on the machine disturbs both sizes of a pair
+with the same probability, so the logarithm of their ratio is distributed symmetrically around the truth. That symmetry
+is all that the signed-rank interval requires: no normal distribution, no steady machine. It is exact from six rounds
+on, needs no random numbers, and up to 29 % of outlying rounds do not move it far.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Interval:
         return self.high / self.low
 
     def widened(self, deviation: float) -> Interval:
-        """Add a normal error of that standard deviation, which the values of one measurement cannot show."""
+        """Add a normal error of standard deviation `deviation`, which the values of one measurement cannot show."""
         more = (NORMAL_95 * deviation) ** 2
         below, above = (math.sqrt((self.value - end) ** 2 + more) for end in (self.low, self.high))
         return Interval(self.value - below, self.value, self.value + above)
 
     def exp(self) -> Interval:
-        """From logarithms to ratios."""
+        """Turn an interval of logarithms into one of ratios."""
         return Interval(math.exp(self.low), math.exp(self.value), math.exp(self.high))
 
 
@@ -60,7 +60,7 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 
 @lru_cache(maxsize=1024)
 def _cut(count: int, confidence: float) -> int:
-    """How many of the pairwise means lie outside on each side: by the exact distribution of the rank sum."""
+    """Return how many of the pairwise means lie outside on each side, by the exact distribution of the rank sum."""
     ways = [1]
     for rank in range(1, count + 1):
         longer = ways + [0] * rank

@@ -9,18 +9,20 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from .from_json import from_json
+from ..from_json import from_json
+from ..spec import SCHEMA, SearchSpec
+from ..text.units import GIB, MIB
+from .figure_kinds import FIGURE_KINDS
 from .intervals import CONFIDENCE, Interval
-from .kinds import KINDS
 from .memory_breakdown import MemoryBreakdown
-from .spec import SCHEMA, SearchSpec
-from .speed_rounds import SpeedRound
-from .units import GIB, MIB
+from .speed_rounds import SpeedClaim, SpeedRound
 
 FOREIGN_NOTABLE_BYTES = 64 * MIB
 """A driver counts a little as used on a card that nobody uses."""
 CONTEXT_MOST_BYTES = 2 * GIB
 """No context of one process is larger."""
+DATA_EXHAUSTED = "DataExhausted"
+"""The error type of a probe whose batch is larger than the training's data allow."""
 
 
 class Outcome(StrEnum):
@@ -57,7 +59,7 @@ class Reason(StrEnum):
     """Certified: not even batch 1 fits."""
     SIZE_LIMIT = "size_limit"
     ERROR = "error"
-    """N+1 failed twice, the second time in a fresh process, and not for memory: what was tried below it stands."""
+    """N+1 failed in a fresh process, and not for memory: what was tried below it stands."""
     FOREIGN_MEMORY = "foreign_memory"
     """Other processes held memory when N+1 was refused, so the refusal says nothing of the training."""
     MAX_BATCH_SIZE = "max_batch_size"
@@ -177,10 +179,7 @@ class DeviceFacts:
         return from_json(cls, data)
 
 
-CPU_COUNTS_TENSORS = (
-    "The limit of a CPU run counts the bytes of tensors. What libraries take from the system beside them is not in it, "
-    "so the process holds more."
-)
+CPU_COUNTS_TENSORS = "The limit of a CPU run counts tensors only; the process uses more."
 """The small print of a CPU's certificate."""
 
 
@@ -200,10 +199,6 @@ class Boundary:
     refusal: str | None = None
     soak_steps: int = 0
     note: str | None = None
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Boundary:
-        return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +224,7 @@ class Point:
         is_whole = device.limit_bytes in (None, device.capacity_bytes)
         if is_whole and device.others_bytes is not None and probe.device_used_bytes is not None:
             memory_bytes = max(probe.device_used_bytes - device.others_bytes, memory_bytes or 0)
-        samples = probe.batch_size  # of an optimizer step: of all ranks and micro-batches
+        samples = probe.batch_size  # of one optimizer step, over all ranks and micro-batches
         if probe.samples_per_second and probe.step_seconds:
             samples = round(probe.samples_per_second * probe.step_seconds)
         return cls(
@@ -278,18 +273,18 @@ class RecommendedBy(StrEnum):
     """What the recommended size was chosen by."""
 
     SPEED = "speed"
-    """The smallest shown to be within 3 % of the fastest, of those that keep the reserve."""
+    """The smallest within 3 % of the fastest, of those that keep the reserve; today's where none is shown faster."""
     MEMORY_RESERVE = "memory_reserve"
-    """The largest measured that keeps the reserve: the speeds could not be compared."""
+    """Only in documents before 0.6: the largest that keeps the reserve. Such a size is not recommended any more."""
     NOTHING = "nothing"
-    """No size is recommended: none trained, or the run ended before the memory was known."""
+    """No size is recommended: none trained, the time ended first, or the speeds do not say which is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
     """How far the speeds of this result can be trusted, and what they were measured beside.
 
-    `reason` says why nothing is claimed; None where `is_measurable`. `rounds` are those that the intervals rest on,
+    `reason` says why no figure is claimed; None where `is_measurable`. `rounds` are those that the intervals rest on,
     `seconds` is what the whole comparison took, `others_cores` how many of the machine's `cores` other work used.
     """
 
@@ -305,6 +300,8 @@ class Speed:
     others_cores: float | None = None
     cores: int | None = None
     left_out_batch_sizes: tuple[int, ...] = ()
+    claim: SpeedClaim | None = None
+    """None in documents before 0.6, which claim a figure where `is_measurable` and else nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +346,9 @@ class RunResult:
     `estimate` is what was predicted before anything was measured (`Estimate.to_dict()`), with its figures for each
     measured size; None where there was none. `memory_breakdown` is what filled the memory of the size that was refused,
     or of the largest one where none was; None where that was not found out. `speed_rounds` are those of the comparison
-    of speeds: with the probes they are all that its verdict was decided by.
+    of speeds: with the probes they are all that its verdict was decided by. `largest_with_reserve` is the largest
+    measured size that keeps the reserve; None where none does, or the size at the reserve was not measured.
+    `speedup` is None where only a lower bound is claimed: its interval is there all the same.
     """
 
     spec: SearchSpec
@@ -373,6 +372,11 @@ class RunResult:
     speedup_high: float | None = None
     memory_breakdown: MemoryBreakdown | None = None
     speed_rounds: tuple[SpeedRound, ...] = ()
+    largest_with_reserve: Point | None = None
+
+    @property
+    def current_batch_size(self) -> int:
+        return self.spec.current_batch_size
 
     @property
     def fits(self) -> bool | None:
@@ -387,7 +391,7 @@ class RunResult:
             "schema": SCHEMA,
             **asdict(self),
             "fits": self.fits,
-            "kinds": KINDS,
+            "kinds": FIGURE_KINDS,
             "spec": self.spec.to_dict(),
             "device": self.device.to_dict(),
             "probes": [p.to_dict() for p in self.probes],

@@ -9,13 +9,24 @@ from statistics import median
 from .result import Probe, Purpose
 
 NOISE_FRACTION = 0.03
-"""Figures of speed or cost nearer to each other than this are called the same: they vary as much from run to run."""
+"""Speeds or costs that differ by a smaller share are called the same: they vary as much from run to run."""
+SAME_FRACTION = 0.0005
+"""Two figures that differ by a smaller share are one figure: the difference would be written as 0.0 %."""
 STEADY_WITHIN = 0.02
 ENOUGH_STEPS = 6
 
 
 def samples_per_second(samples_per_step: int, step_seconds: float) -> float:
     return samples_per_step / step_seconds
+
+
+def is_same_figure(one: float, other: float) -> bool:
+    """Whether two figures differ by rounding alone: -4 B of 15 GiB is no difference.
+
+    >>> is_same_figure(10_000, 9_996), is_same_figure(10_000, 9_990), is_same_figure(0, 0)
+    (True, False, True)
+    """
+    return abs(one - other) < SAME_FRACTION * abs(other) or one == other
 
 
 def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> bool:
@@ -36,8 +47,8 @@ def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> b
 def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:
     """Return the probe that counts for each batch size: the latest verdict on its memory, with the latest timing.
 
-    A soak repeats the boundary without timing it, and a timing says nothing of memory. A fit stands against a later
-    refusal in a used process: what ran before fragmented its memory.
+    A soak repeats the boundary without timing it, and a timing measures no memory. A later refusal in a used process
+    does not override a fit: what ran before fragmented its memory.
     """
     chosen: dict[int, Probe] = {}
     for probe in probes:
@@ -45,18 +56,14 @@ def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:
         if earlier is None or not earlier.fits:
             chosen[probe.batch_size] = probe
         elif probe.purpose is Purpose.TIMING and probe.memory_bytes is None:
-            chosen[probe.batch_size] = _with_timing_of(probe, earlier)
+            chosen[probe.batch_size] = replace(
+                earlier,
+                step_seconds=probe.step_seconds,
+                timed_step_seconds=probe.timed_step_seconds,
+                timing_is_steady=probe.timing_is_steady,
+                timing_conditions=probe.timing_conditions,
+                samples_per_second=probe.samples_per_second,
+            )
         elif (probe.fits and probe.step_seconds is not None) or (not probe.fits and probe.fresh_process):
             chosen[probe.batch_size] = probe
     return dict(sorted(chosen.items()))
-
-
-def _with_timing_of(timing: Probe, probe: Probe) -> Probe:
-    return replace(
-        probe,
-        step_seconds=timing.step_seconds,
-        timed_step_seconds=timing.timed_step_seconds,
-        timing_is_steady=timing.timing_is_steady,
-        timing_conditions=timing.timing_conditions,
-        samples_per_second=timing.samples_per_second,
-    )

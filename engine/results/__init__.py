@@ -1,0 +1,1 @@
+"""What came out of a run, and the figures in it: their kinds, intervals, formulas and file."""

@@ -1,0 +1,60 @@
+"""The rounds of a comparison of speeds as a result stores them, so that others can repeat the decision.
+
+The step times are stored once, in the timing probe of each size; a block of a round says which of them are its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """What a round is for: to choose the sizes that are compared, or to compare them."""
+
+    SELECTION = "selection"
+    EVALUATION = "evaluation"
+
+
+class SpeedClaim(StrEnum):
+    """What a comparison of speeds shows about the recommended size and today's."""
+
+    FIGURE = "figure"
+    """The speed-up is known well enough to state it."""
+    AT_LEAST = "at_least"
+    """The interval is too wide for a figure, but its lower end is a clear gain: that bound is stated."""
+    NO_GAIN = "no_gain"
+    """The interval is too wide for a figure, but its upper end is no gain: today's size is as good."""
+    NOTHING = "nothing"
+    """The interval holds a gain and a loss, or nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedBlock:
+    """Steps of one size, run one after the other within a round.
+
+    `step_seconds` is their median. The `steps` themselves are `timed_step_seconds` of the size's timing probe, from
+    `first_step` on, counted from 0. A step has `micro_batches` of `batch_size` samples each, of all ranks.
+    `others_cores` is what other work used meanwhile; None where it is unknown.
+    """
+
+    batch_size: int
+    step_seconds: float
+    first_step: int
+    steps: int
+    others_cores: float | None = None
+    micro_batches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedRound:
+    """One block of each remaining size, in the order in which they were run. `seconds` is all the time it took.
+
+    `left_out` is the size whose block could not be run. That ended the round, which is not counted, and the next round
+    was decided without that size.
+    """
+
+    stage: Stage
+    seconds: float
+    blocks: tuple[SpeedBlock, ...]
+    left_out: int | None = None
