@@ -7,38 +7,27 @@ from collections.abc import Callable
 
 INTERVAL_SECONDS = 1.0
 
-PHASE_LABELS = {
-    "preparing": "importing libraries and building the model",
-    "estimating": "estimating first, so that the search starts near the limit",
-    "searching": "searching for the largest batch size",
-    "soaking": "running the largest batch size for more steps in a fresh process",
-    "curve": "measuring smaller batch sizes",
-    "timing": "comparing speeds",
-    "explaining": "finding out what fills the memory",
-    "memory": "measuring memory and time of the steps that are compared",
-    "compiling": "compiling the training step",
-    "gradients": "comparing gradients",
-    "tracing": "tracing training steps on tensors without data: no device is used",
-    "predicting": "predicting memory for each card",
-    "finished": "finished",
-}
-"""The phases of a run and of an estimate, as text for logs and pages."""
+FORWARD, BACKWARD, OPTIMIZER_STEP = "forward", "backward", "optimizer_step"
+"""The phases of a training step, by the names that probes, traces and results give them."""
 
-PHASE_NAMES = {
-    "estimating": "Estimate",
-    "preparing": "Prepare",
-    "searching": "Search",
-    "soaking": "Long run",
-    "curve": "Smaller sizes",
-    "timing": "Speeds",
-    "explaining": "What fills it",
-    "memory": "Memory and time",
-    "compiling": "Compile",
-    "gradients": "Gradients",
-    "tracing": "Trace",
-    "predicting": "Predict",
+_PHASES = {
+    "estimating": ("estimating first, so that the search starts near the limit", "Estimate"),
+    "preparing": ("importing libraries and building the model", "Prepare"),
+    "searching": ("searching for the largest batch size", "Search"),
+    "soaking": ("running the largest batch size for more steps in a fresh process", "Soak run"),
+    "curve": ("measuring smaller batch sizes", "Smaller sizes"),
+    "timing": ("comparing speeds", "Speeds"),
+    "explaining": ("finding out what fills the memory", "What fills it"),
+    "memory": ("measuring memory and time of the steps that are compared", "Memory and time"),
+    "compiling": ("compiling the training step", "Compile"),
+    "gradients": ("comparing gradients", "Gradients"),
+    "tracing": ("tracing training steps on tensors without data: no device is used", "Trace"),
+    "predicting": ("predicting memory for each card", "Predict"),
 }
-"""The same in a word or two, as the steps of a list."""
+PHASE_LABELS = {phase: label for phase, (label, _) in _PHASES.items()} | {"finished": "finished"}
+"""The phases of a run and of an estimate, as text for logs and pages."""
+PHASE_NAMES = {phase: name for phase, (_, name) in _PHASES.items()}
+"""The phases in one or two words, for lists of steps."""
 
 MEASURING_PHASES = ("estimating", "preparing", "searching", "soaking", "curve", "timing", "explaining")
 CHECKING_PHASES = ("preparing", "soaking", "explaining")
@@ -46,8 +35,8 @@ TIMING_PHASES = ("preparing", "timing", "explaining")
 TUNING_PHASES = ("searching", "curve")
 COMPARING_PHASES = (*TUNING_PHASES, "timing")
 ESTIMATING_PHASES = ("tracing", "predicting")
-"""The phases of a search, a check of one size, a comparison of speeds alone, a command without and with a
-comparison of speeds, and an estimate, in order."""
+"""The phases, in order, of: a search, a check of one size, a comparison of speeds only, a command without a comparison
+of speeds, a command with one, an estimate."""
 VALIDATING_PHASES = {
     "backward": ("preparing", "memory", "gradients"),
     "compile": ("preparing", "memory", "compiling", "gradients"),
@@ -61,10 +50,10 @@ SECONDS_OF_PHASES = {
     "timing": "timing_seconds",
     "explaining": "explaining_seconds",
 }
-"""The phases that take their time one after the other, and their fields of `Timings`."""
+"""The field of `Timings` for each phase that has one."""
 
 Progress = Callable[[str, int], None]
-"""Called with the stage ("memory", "timing", "kinds" or "attribution") and its step, from 1 on, that begins."""
+"""Called when a step begins, with its stage ("memory", "timing", "kinds" or "attribution") and its number from 1 on."""
 
 
 def no_progress(stage: str, step: int) -> None:
@@ -72,7 +61,7 @@ def no_progress(stage: str, step: int) -> None:
 
 
 class Paced:
-    """Passes on at most one step a second, and none in the first second, so that short probes report nothing."""
+    """Reports at most one step a second, and none in the first second, so that short probes report nothing."""
 
     def __init__(self, report: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._report = report
