@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..result import Boundary, DeviceFacts, Outcome, Probe, Reason
+from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Reason
 from ..spec import MEMORY_STEPS, SearchSpec
-from ..units import format_bytes
+from ..text.units import format_bytes
 from .foreign_memory import bytes_taken_by_others
 from .unguided import Found
 
@@ -18,6 +18,12 @@ def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFact
         return Boundary(found.largest, certified=False, refused_batch_size=None, reason=Reason.MAX_BATCH_SIZE)
     refusal = next(p for p in reversed(probes) if p.batch_size == found.refused and not p.fits)
     return _refused(found.largest, refusal, probes, device)
+
+
+def boundary_cut_short(probes: Sequence[Probe]) -> Boundary:
+    """Return the boundary where the time budget ended before it was found: what fitted, with no certificate."""
+    largest = max((p.batch_size for p in probes if p.fits), default=None)
+    return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
 
 
 def boundary_of_soak(
@@ -47,7 +53,7 @@ def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
 def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
     """Return what the one probe of a fixed size proves: never a certificate, for no second size was run.
 
-    A size that trained is at least the largest. Of one that was refused nothing is known below it.
+    Where it trained, the boundary is at least that size. Where it was refused, nothing is known about smaller sizes.
     """
     if probe.fits:
         return Boundary(
@@ -87,7 +93,7 @@ def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: Devi
     if not boundary.certified:
         return boundary
     if taken_bytes := bytes_taken_by_others(refusal, probes, device):
-        # "does not fit" cannot be claimed of size 1 either, if others left no room for it
+        # not even size 1 may be said not to fit, if others left no room for it
         held = f"others held {format_bytes(taken_bytes)} of the device when batch {refusal.batch_size} was refused"
         return replace(
             boundary,
@@ -96,19 +102,12 @@ def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: Devi
             reason=Reason.FOREIGN_MEMORY,
             note=f"{held}; run it again when the device is free",
         )
-    is_by_host = device.kind == "cpu" and refusal.error_type != "BudgetExceeded"
-    return replace(
-        boundary,
-        reason=boundary.reason if largest else Reason.DOES_NOT_FIT,
-        note="the host itself ran out of memory before the limit was reached" if is_by_host else _shared_note(device),
-    )
-
-
-def _shared_note(device: DeviceFacts) -> str | None:
-    """Describe what others held during the run, if it was too little to affect the certificate."""
-    if not device.is_shared or not device.foreign_used_bytes:
-        return None
-    return f"others held {format_bytes(device.foreign_used_bytes)} of the device when the run began"
+    note = None
+    if device.kind == "cpu" and refusal.error_type != "BudgetExceeded":
+        note = "the host itself ran out of memory before the limit was reached"
+    elif device.is_shared and device.foreign_used_bytes:  # too little to affect the certificate
+        note = f"others held {format_bytes(device.foreign_used_bytes)} of the device when the run began"
+    return replace(boundary, reason=boundary.reason if largest else Reason.DOES_NOT_FIT, note=note)
 
 
 _REASONS = {
@@ -121,7 +120,7 @@ _REASONS = {
 def boundary_of_soak_cut_short(
     boundary: Boundary, soaks: Sequence[Probe], steps: int, searched: Sequence[Probe]
 ) -> Boundary:
-    """Conclude when the time budget ended in the soak: what fitted stands, less what already failed its soak."""
+    """Return the boundary where the time budget ended during the soak: the largest fit not refuted by a soak."""
     failed = min((p.batch_size for p in soaks if not p.fits), default=None)
     largest = boundary.largest_batch_size
     note = f"the time budget ended before {largest} had trained {steps} steps in a row"

@@ -1,11 +1,11 @@
 """PURE: whether memory that other processes took caused a refusal.
 
-On every outcome a probe keeps `beside_bytes`: what the device holds beside this process's allocator, its own context
-and everybody else's memory alike (total - free - reserved). It needs no list of processes, so containers, desktops
-and vendors without such a list are covered. A refusal is evidence of the training only if others took nothing of
-what the run was allowed. Under a memory limit below what is left, they take nothing.
+Every probe stores `beside_bytes`: the device memory in use outside this process's allocator (total - free - reserved),
+which is this process's own context and the memory of all other processes. It needs no list of processes, so it also
+works in containers, on desktops and for vendors without such a list. A refusal proves something about the training
+only if others took no memory that the run was allowed. They take none while the memory limit is below what is left.
 
-Known limit: where a GPU shares the host's memory, whatever the host does counts as others'.
+Known limit: where a GPU shares the host's memory, all memory of the host's programs counts as others'.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
-from ..units import GIB, MIB
-from .unguided import Limits
+from ..results.result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
+from ..text.units import GIB, MIB
+from .unguided import SearchLimits
 
 GROWTH_BYTES = 256 * MIB
-"""More than this above a size that fitted belongs to others: kernels that are loaded later take less."""
+"""A growth of `beside_bytes` beyond this since a size fitted belongs to others: kernels loaded later take less."""
 GROWTH_BEFORE_FIT_BYTES = GIB
-"""The same above what was held when the device was opened, when hardly any kernel was loaded."""
+"""The same since the device was opened, when hardly any kernel was loaded."""
 
 
-def without_overhead(limits: Limits, probes: Sequence[Probe]) -> Limits:
-    """Return the limit of a whole device less what it holds beside the allocator's reserve (context, others)."""
+def without_overhead(limits: SearchLimits, probes: Sequence[Probe]) -> SearchLimits:
+    """Return the limit of a whole device less what is in use outside the allocator's reserve (context, others)."""
     last = next((p for p in reversed(probes) if p.fits and p.device_used_bytes is not None), None)
     if last is None or last.device_used_bytes is None:
         return limits
@@ -33,10 +33,11 @@ def without_overhead(limits: Limits, probes: Sequence[Probe]) -> Limits:
 
 
 def bytes_taken_by_others(refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> int:
-    """Return the bytes that others took of what the run was allowed, as the refusal saw them; 0 for none to speak of.
+    """Return how much of the allowed memory others held at the refusal; 0 where it is too little to matter.
 
-    Compared with the least that was ever held beside a size that fitted, with what was held when the device was
-    opened, and with the largest context there is: so a tenant counts whether it came before or during the run.
+    The memory outside the allocator is compared with the least seen when a size fitted, with what was seen when the
+    device was opened, and with the largest possible context. So other processes are found whether they started before
+    or during the run.
     """
     if refusal.beside_bytes is None:
         return 0

@@ -1,15 +1,15 @@
-"""PURE: the search for the boundary with the expected memory of an estimate.
+"""PURE: the search for the boundary, guided by the memory that an estimate expects.
 
-`decide` is `unguided.decide` with an `Expectation`. The estimate only saves probes: every size of the result is
-executed, and the certificate is the same pair.
+`decide` does what `unguided.decide` does, but takes an `ExpectedMemory` too. The estimate only saves probes: every size
+of the result is executed, and the certificate is the same pair.
 
 1. Batch 1, which also shows the error of the estimate at the start.
 2. A leap to the size that should just fit, less the estimate's own margin.
-3. What that leap measured corrects the estimate: so many times its batch size has the bytes that were measured.
-   The line to the boundary that it then expects replaces smaller sizes that were not run, and the search follows it
-   like one through probes.
-4. A leap that is refused is taken again at half its size. If that is refused too, or the correction is beyond
-   `TRUSTED`, the estimate is dropped: the plain search goes on, spared what is already known to be refused.
+3. What that leap measured corrects the estimate by a factor: batch size x factor is the size for which the estimate
+   expects the measured bytes. The corrected line to the boundary stands in for smaller sizes that were not run, and
+   the search follows it like a line through probes.
+4. A leap that is refused is repeated at half its size. If that is refused too, or the factor is outside `TRUSTED`, the
+   estimate is dropped: the plain search goes on, without trying again what is already known to be refused.
 
 Examples, for a boundary of 528 on a straight line (sizes in order, ``x`` marks a refusal)::
 
@@ -27,19 +27,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from . import unguided
-from .unguided import Found, Limits, Trial, Try
+from .unguided import Found, SearchLimits, Trial, Try
 
-TRUSTED = (0.4, 2.5)  # corrections within it leave the estimate its shape
-AIMS = 3  # sizes chosen by the estimate alone; from there on the line through the probes is the better one
-SMALL_LEAP = 4  # so small a size is as well found by the plain search
+TRUSTED = (0.4, 2.5)  # correction factors with which the estimate's shape is still used
+AIMS = 3  # sizes chosen by the estimate alone; after them the line through the probes is more accurate
+SMALL_LEAP = 4  # up to this batch size the plain search is as fast
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
-    """The bytes an estimate expects at a batch size, and by what share their rise over it may be too low.
+class ExpectedMemory:
+    """The memory that an estimate expects.
 
-    `fits` says whether a size would train within so many bytes, where that can be more than its `memory_bytes`: a
-    caching allocator that meets its limit gives back what it holds unused.
+    `memory_bytes` returns the bytes of a batch size, and `margin` is the share by which their rise with the batch size
+    may be too low. `fits` takes a size and a limit in bytes, and returns whether the size would train within it. That
+    can be so although its `memory_bytes` are more: a caching allocator at its limit releases what it holds unused.
     """
 
     memory_bytes: Callable[[int], int]
@@ -47,8 +48,8 @@ class Expectation:
     fits: Callable[[int, int], bool] | None = None
 
 
-def decide(trials: Sequence[Trial], limits: Limits, expected: Expectation | None) -> Try | Found:
-    """Decide on the next size to run, or on the boundary. Without an expectation it is `search.decide`."""
+def decide(trials: Sequence[Trial], limits: SearchLimits, expected: ExpectedMemory | None) -> Try | Found:
+    """Decide on the next size to run, or on the boundary. Without an expectation `unguided.decide` does."""
     low = max((t.batch_size for t in trials if t.fits), default=0)
     fits = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
     if expected is None or low not in fits:
@@ -69,23 +70,23 @@ def decide(trials: Sequence[Trial], limits: Limits, expected: Expectation | None
     return unguided.decide(trials, replace(limits, start=1, assumed=assumed))
 
 
-def _line_to(target: int, limits: Limits, low: int, low_bytes: int) -> tuple[tuple[int, int], ...]:
-    """Two sizes below `low` on the line that goes through it and meets the limit right after `target`."""
+def _line_to(target: int, limits: SearchLimits, low: int, low_bytes: int) -> tuple[tuple[int, int], ...]:
+    """Return two sizes below `low`, on the line that passes through `low` and meets the limit right after `target`."""
     slope = (limits.memory_bytes - low_bytes) / (target + 0.5 - low)
     sizes = (size for size in (low // 2, low * 3 // 4) if 1 <= size < low)
     return tuple((size, round(low_bytes - slope * (low - size))) for size in sizes)
 
 
 def _refused_leaps(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the leap and its half, as far as they were refused: the refusals before any size beside 1 fitted."""
+    """Return the leap and its half if they were refused: the refusals before any size above 1 fitted."""
     before = itertools.takewhile(lambda t: not t.fits or t.batch_size == 1, trials)
     leaps = [t for t in before if not t.fits and t.batch_size > SMALL_LEAP]
     is_halved = len(leaps) > 1 and leaps[1].batch_size == leaps[0].batch_size // 2
     return leaps[: 2 if is_halved else 1]
 
 
-def _unguided_step(trials: Sequence[Trial], leaps: list[Trial], limits: Limits) -> Try | Found:
-    """Return what the plain search would do; where it would run a size that a leap already ruled out, it need not."""
+def _unguided_step(trials: Sequence[Trial], leaps: list[Trial], limits: SearchLimits) -> Try | Found:
+    """Return the plain search's next step, without the sizes that a refused leap already rules out."""
     seen = [t for t in trials if t not in leaps]
     while isinstance(step := unguided.decide(seen, limits), Try):
         known = next((t for t in reversed(leaps) if t.batch_size <= step.batch_size and t not in seen), None)
@@ -98,12 +99,12 @@ def _unguided_step(trials: Sequence[Trial], leaps: list[Trial], limits: Limits) 
 
 @dataclass(frozen=True, slots=True)
 class _Corrected:
-    """An expectation brought into line with what was measured: shifted, and stretched along the batch size.
+    """An expectation adjusted to the measurements: a constant added, and the batch size multiplied by a factor.
 
-    Along the batch size, because an estimate that is wrong is mostly wrong by bytes for each sample.
+    The batch size is scaled, because a wrong estimate is mostly wrong in the bytes per sample.
     """
 
-    expected: Expectation
+    expected: ExpectedMemory
     stretch: float
     shift_bytes: int
 
@@ -115,7 +116,7 @@ class _Corrected:
             bytes_there += (self.expected.memory_bytes(whole + 1) - bytes_there) * (at - whole)
         return bytes_there + self.shift_bytes
 
-    def largest_within(self, limits: Limits, low: int, margin: float) -> int:
+    def largest_within(self, limits: SearchLimits, low: int, margin: float) -> int:
         """Find the largest size that should fit if its rise over `low` were `margin` more; `low` if none above does."""
         base = self.memory_bytes(low)
 
@@ -129,15 +130,15 @@ class _Corrected:
         return _last(fits, low, limits.maximum)
 
     def below(self, low: int) -> tuple[tuple[int, int], ...]:
-        """Two sizes well below, with which the largest that fitted makes a line."""
+        """Return two sizes well below `low`, which make a line with it."""
         return tuple((size, int(self.memory_bytes(size))) for size in (low // 2, low * 3 // 4) if 1 <= size < low)
 
 
-def _corrected(fits: dict[int, int], expected: Expectation, limit_bytes: int) -> _Corrected | None:
+def _corrected(fits: dict[int, int], expected: ExpectedMemory, limit_bytes: int) -> _Corrected | None:
     """Correct the expectation by the measurements; None where they are too far from it.
 
-    Near the limit an allocator is limited by it, so its memory does not show the need of the steps: sizes expected
-    above the limit are not used for the correction.
+    Near the limit an allocator takes what is left, which may be less than it would take elsewhere. So sizes that are
+    expected above the limit do not correct the expectation.
     """
     smallest, low = min(fits), max(fits)
     shift_bytes = fits[smallest] - expected.memory_bytes(smallest)
@@ -146,13 +147,13 @@ def _corrected(fits: dict[int, int], expected: Expectation, limit_bytes: int) ->
     if not TRUSTED[0] <= stretch <= TRUSTED[1]:
         return None
     corrected = _Corrected(expected, stretch, shift_bytes)
-    beside_bytes = fits[low] - round(corrected.memory_bytes(low))
+    missed_bytes = fits[low] - round(corrected.memory_bytes(low))
     is_held_down = corrected.memory_bytes(low) > limit_bytes
-    return corrected if is_held_down else replace(corrected, shift_bytes=shift_bytes + beside_bytes)
+    return corrected if is_held_down else replace(corrected, shift_bytes=shift_bytes + missed_bytes)
 
 
-def _size_with(expected: Expectation, wanted_bytes: int, near: int) -> float:
-    """Return the size at which so many bytes are expected, `near` if it is one; where it is between two, a fraction."""
+def _size_with(expected: ExpectedMemory, wanted_bytes: int, near: int) -> float:
+    """Return the size expected to need exactly `wanted_bytes`: `near` if it does, a fraction between two sizes."""
     expect = expected.memory_bytes
     if expect(near) == wanted_bytes:
         return near
@@ -173,7 +174,7 @@ def _last(holds: Callable[[int], bool], low: int, maximum: int) -> int:
 
 
 def _last_below(holds: Callable[[int], bool], high: int) -> int:
-    """Return the largest size below `high`, for which it does not hold, for which `holds`; 1 if there is none."""
+    """Return the largest size below `high` for which `holds`, going down from `high`; 1 if there is none."""
     step = 1
     while high - step > 1 and not holds(high - step):
         high, step = high - step, 2 * step

@@ -5,7 +5,7 @@ so a search can be stopped and taken up again from its trials.
 
 How it finds the boundary:
 
-1. Batch 1, to prove that the workload trains at all; then `Limits.start`.
+1. Batch 1, to prove that the workload trains at all; then `SearchLimits.start`.
 2. Geometric growth (x8) while the limit is far. Peak memory against batch size is convex and piecewise
    linear (first the optimizer step holds the peak, then the backward pass), so a line through two small
    batches aims too high: it is followed only once three trials lie on one line, or the last two reach past
@@ -30,11 +30,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 GROWTH = 8
-CLOSE = 0.85  # two sizes closer than this share make a line of the noise between them
-COLLINEAR_TOLERANCE = 0.005  # of the rise over the three trials
-NEAR = 0.02  # of a size: what counts as a small correction
-FAR = 32  # a straight line is followed to so many times its largest size
-PATIENCE = 2  # probes beyond 2 log2(size), short of the bound by a first try and a confirmation
+CLOSE = 0.85  # two sizes nearer to each other than this ratio are no basis for a line: noise decides its slope
+COLLINEAR_TOLERANCE = 0.005  # three trials lie on a line within this share of the rise between them
+NEAR = 0.02  # a correction up to this share of the size is small
+FAR = 32  # a straight line is extrapolated at most to this multiple of its largest size
+PATIENCE = 2  # probes allowed beyond 2 log2(size): the bound is 4, less the first try and the confirmation
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the search may assume: the bytes there are, the first size after 1, the largest allowed.
+class SearchLimits:
+    """What limits the search: the available bytes, the first size tried after 1, the largest size allowed.
 
-    `assumed` is the memory of sizes that were not run, all smaller than the largest that fitted, from an estimate
-    (see `guided`). It affects the lines that are followed; no size counts as tested by it.
+    `assumed` holds (size, bytes) pairs that an estimate gave instead of a probe (see `guided`), all below the largest
+    size that fitted. They affect the lines that are followed; no size counts as tested by them.
     """
 
     memory_bytes: int
@@ -77,7 +77,7 @@ class Found:
     refused: int | None
 
 
-def decide(trials: Sequence[Trial], limits: Limits) -> Try | Found:
+def decide(trials: Sequence[Trial], limits: SearchLimits) -> Try | Found:
     """Decide on the next size to run, or on the boundary. Sizes are in 1..`limits.maximum`."""
     fitted = sorted({t.batch_size for t in trials if t.fits})
     low = fitted[-1] if fitted else 0
@@ -93,8 +93,8 @@ def decide(trials: Sequence[Trial], limits: Limits) -> Try | Found:
     return Try(refused[0], fresh_process=True)
 
 
-def _grow(trials: Sequence[Trial], fitted: list[int], limits: Limits) -> Try:
-    """Nothing was refused yet: go up."""
+def _grow(trials: Sequence[Trial], fitted: list[int], limits: SearchLimits) -> Try:
+    """Choose a larger size, while none was refused."""
     low = fitted[-1]
     if low < limits.start:
         return _try(limits.start, low, limits)
@@ -110,12 +110,13 @@ def _grow(trials: Sequence[Trial], fitted: list[int], limits: Limits) -> Try:
     elif line.is_near or (line.is_straight and line.meets_limit_at <= low * FAR):
         return _try(line.meets_limit_at, low, limits)
     else:
-        size = min(low * GROWTH, _short_of(line, low))
+        half = line.meets_limit_at // 2  # most likely fits, and makes the next line a better one
+        size = min(low * GROWTH, half if half > low else (low + line.meets_limit_at) // 2)
     return _try(min(size, affordable), low, limits)
 
 
-def _close_in(trials: Sequence[Trial], fitted: list[int], refused: list[int], limits: Limits) -> Try:
-    """Something larger was refused: choose strictly between the two."""
+def _close_in(trials: Sequence[Trial], fitted: list[int], refused: list[int], limits: SearchLimits) -> Try:
+    """Choose a size strictly between the largest that fitted and the smallest that was refused."""
     low, high = fitted[-1] if fitted else 0, refused[0]
     middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
     line = _line(trials, limits)
@@ -130,8 +131,8 @@ def _close_in(trials: Sequence[Trial], fitted: list[int], refused: list[int], li
     return _try(size if low < size < high else middle, low, limits)
 
 
-def _step_up(trials: Sequence[Trial], fitted: list[int], limits: Limits) -> int:
-    """How far above the largest fitting size: 1, to certify it; wider each time its line is refuted."""
+def _step_up(trials: Sequence[Trial], fitted: list[int], limits: SearchLimits) -> int:
+    """Return how far to go above the largest fitting size: 1, to certify it; wider each time its line is refuted."""
     low, distance = fitted[-1], fitted[-1] - fitted[-2]
     earlier = _line([t for t in trials if t.batch_size != low], limits)
     if earlier is None or earlier.meets_limit_at >= low or distance > max(2, low * NEAR / 4):
@@ -140,21 +141,15 @@ def _step_up(trials: Sequence[Trial], fitted: list[int], limits: Limits) -> int:
 
 
 def _step_down(refused: list[int]) -> int:
-    """How far below the smallest refused size: wider each time one near it was refused too."""
+    """Return how far to go below the smallest refused size: wider each time one near it was refused too."""
     distance = refused[1] - refused[0] if len(refused) > 1 else refused[0]
     if distance <= max(2, refused[0] * NEAR * 4):
         return 2 * distance
     return max(1, round(refused[0] * NEAR / 2))
 
 
-def _short_of(line: _Line, low: int) -> int:
-    """Choose a size between, that most likely fits and makes the next line a better one."""
-    half = line.meets_limit_at // 2
-    return half if half > low else (low + line.meets_limit_at) // 2
-
-
-def _try(size: int, low: int, limits: Limits) -> Try:
-    """`size` within bounds; the one right above the largest fitting size is wanted from a fresh process."""
+def _try(size: int, low: int, limits: SearchLimits) -> Try:
+    """Return `size` within bounds; `low` + 1 in a fresh process, because its refusal would be the certificate."""
     size = min(max(size, low + 1), limits.maximum)
     return Try(size, fresh_process=size == low + 1 and low > 1)
 
@@ -165,23 +160,19 @@ class _Line:
 
     meets_limit_at: int
     is_near: bool
-    """Both its trials are near the limit: a bend of the curve below them does no harm."""
+    """Whether both trials are near the limit: a bend of the curve below them does no harm."""
     is_straight: bool
-    """Three trials lie on it."""
+    """Whether three trials lie on it."""
 
 
-def _points(trials: Sequence[Trial], limits: Limits) -> list[tuple[int, int]]:
-    """Memory by size, smallest first. What was measured goes before what is assumed."""
-    measured = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
-    return sorted({**dict(limits.assumed), **measured}.items())
-
-
-def _line(trials: Sequence[Trial], limits: Limits) -> _Line | None:
+def _line(trials: Sequence[Trial], limits: SearchLimits) -> _Line | None:
     """Return the line through the largest fitting trial and one below it; None while memory does not rise.
 
-    The closest trial that carries far enough: followed further than twice its own length, a line is noise.
+    The one below is the closest from which the line need not be extended by more than twice its own length: beyond
+    that, its slope is noise.
     """
-    *below, (size, used) = _points(trials, limits) or [(0, 0)]
+    measured = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
+    *below, (size, used) = sorted({**dict(limits.assumed), **measured}.items()) or [(0, 0)]
     lower = [p for p in below if p[1] < used]
     line = None
     for lower_size, lower_used in reversed(lower):
@@ -205,7 +196,7 @@ def _is_straight(points: list[tuple[int, int]]) -> bool:
 
 
 def next_soak_size(trials: Sequence[Trial], largest: int) -> int | None:
-    """Which size to soak next, given the soaks so far; None when the largest that survives one is known.
+    """Return which size to soak next, given the soaks so far; None when the largest that survives one is known.
 
     Begins with `largest`. Where that fails it goes down in doubling steps, then halves, so that the answer
     is again a pair: one size that survived and the next one that did not.
@@ -220,7 +211,7 @@ def next_soak_size(trials: Sequence[Trial], largest: int) -> int | None:
 
 
 def curve_sizes(tried: Sequence[int], largest: int, most: int = 6) -> list[int]:
-    """Up to `most` further sizes below `largest` that fill the widest gaps (as ratios) between those tried."""
+    """Return up to `most` sizes below `largest` that fill the widest gaps (as ratios) between those tried."""
     sizes = sorted({size for size in tried if size <= largest} | {largest})
     added: list[int] = []
     while len(added) < most:

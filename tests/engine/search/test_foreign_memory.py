@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from engine import runner
-from engine.result import DeviceFacts, Outcome, Probe, Purpose, Reason
+from engine.results.result import DeviceFacts, Outcome, Probe, Purpose, Reason
 from engine.runner import measure
 from engine.search.foreign_memory import bytes_taken_by_others
 from engine.spec import RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.engine.fake_worker import FakeWorker
 
 CONTEXT_BYTES = 500 * MIB

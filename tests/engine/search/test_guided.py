@@ -9,8 +9,8 @@ from statistics import mean, median
 import pytest
 
 from engine.search import unguided as plain
-from engine.search.guided import Expectation, decide
-from engine.search.unguided import Found, Limits, Trial, Try
+from engine.search.guided import ExpectedMemory, decide
+from engine.search.unguided import Found, SearchLimits, Trial, Try
 from tests.engine.synthetic_devices import KINDS, MIB, Device, make_device, search
 from tests.engine.synthetic_estimates import WAYS, estimate
 
@@ -20,8 +20,8 @@ PER_KIND = 60
 
 
 def guided(device: Device, expect: Callable[[int], int] | None, margin: float = 0.02, maximum: int = 2**20):
-    expected = None if expect is None else Expectation(expect, margin)
-    limits = Limits(device.limit_bytes, maximum=maximum)
+    expected = None if expect is None else ExpectedMemory(expect, margin)
+    limits = SearchLimits(device.limit_bytes, maximum=maximum)
     return search(device, lambda trials: decide(trials, limits, expected))
 
 
@@ -146,8 +146,8 @@ def test_what_the_memory_holds_beside_the_training_shifts_the_estimate_and_not_i
 
 def test_sizes_that_fit_because_the_allocator_gives_back_its_cache_are_leapt_to():
     device = Device(lambda size: min(1000 + 10 * size, LINE.limit_bytes), lambda size: size <= 590, 1000 + 5285, 590)
-    expected = Expectation(lambda size: 1000 + 10 * size, fits=lambda size, limit: 1000 + 10 * size <= limit * 1.099)
-    _, trials = search(device, lambda so_far: decide(so_far, Limits(device.limit_bytes), expected))
+    expected = ExpectedMemory(lambda size: 1000 + 10 * size, fits=lambda size, limit: 1000 + 10 * size <= limit * 1.099)
+    _, trials = search(device, lambda so_far: decide(so_far, SearchLimits(device.limit_bytes), expected))
     assert sizes(trials).endswith("590 591x")
     assert len(trials) <= 5
 
@@ -159,8 +159,8 @@ def test_the_largest_size_allowed_is_leapt_to_and_not_past():
 
 def test_memory_that_nobody_could_read_leaves_the_plain_search():
     blind = partial(Trial, fits=True)
-    assert decide([blind(1)], Limits(1000), Expectation(lambda size: 10 * size)) == plain.decide(
-        [blind(1)], Limits(1000)
+    assert decide([blind(1)], SearchLimits(1000), ExpectedMemory(lambda size: 10 * size)) == plain.decide(
+        [blind(1)], SearchLimits(1000)
     )
 
 
@@ -171,4 +171,4 @@ def test_an_expected_boundary_below_the_start_is_leapt_to_first():
 
 def test_trials_of_an_attempt_without_an_estimate_are_taken_up():
     earlier = [Trial(1, True, 1010), Trial(16, True, 1160), Trial(128, True, 2280)]
-    assert decide(earlier, Limits(LINE.limit_bytes), Expectation(lambda size: 1000 + 10 * size)) == Try(528)
+    assert decide(earlier, SearchLimits(LINE.limit_bytes), ExpectedMemory(lambda size: 1000 + 10 * size)) == Try(528)

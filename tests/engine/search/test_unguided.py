@@ -6,13 +6,15 @@ from statistics import median
 
 import pytest
 
-from engine.search.unguided import Found, Limits, Trial, Try, curve_sizes, decide, next_soak_size
+from engine.search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, decide, next_soak_size
 from tests.engine import synthetic_devices
 from tests.engine.synthetic_devices import KINDS, Device, make_device
 
 
 def search(device: Device, maximum: int = 2**20, start: int = 16) -> tuple[Found, list[Trial]]:
-    return synthetic_devices.search(device, lambda trials: decide(trials, Limits(device.limit_bytes, start, maximum)))
+    return synthetic_devices.search(
+        device, lambda trials: decide(trials, SearchLimits(device.limit_bytes, start, maximum))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +74,12 @@ def test_the_maximum_ends_the_search_without_a_refusal():
 
 def test_a_refusal_in_a_used_process_is_asked_again_in_a_fresh_one():
     trials = [Trial(1, True, 10), Trial(2, False, fresh_process=False)]
-    assert decide(trials, Limits(100)) == Try(2, fresh_process=True)
+    assert decide(trials, SearchLimits(100)) == Try(2, fresh_process=True)
 
 
 def test_a_refusal_that_a_fresh_process_disproves_is_dropped():
     trials = [Trial(8, True, 80), Trial(9, False), Trial(9, True, 90, fresh_process=True)]
-    step = decide([Trial(1, True, 10), *trials], Limits(1000, maximum=20))
+    step = decide([Trial(1, True, 10), *trials], SearchLimits(1000, maximum=20))
     assert isinstance(step, Try)
     assert step.batch_size > 9
 
