@@ -2,179 +2,150 @@
 
 `decide` takes all rounds so far and returns the sizes of the next one, or the verdict. It has no state.
 
-A round runs one block of steps of each of its sizes, in random order, so that whatever the machine does besides hits
-all of them alike: only ratios within a round are compared. Two stages keep the choice from flattering itself:
+A round runs one block of steps of each of its sizes, in random order, so that other work on the machine affects all of
+them alike: only ratios within a round are compared. Two stages keep the choice free of selection bias:
 
 1. *Selection* over all candidates. Sizes that are clearly slower drop out round by round. It ends with the recommended
    size, the smallest that is shown to be within 3 % of every other one that keeps the reserve, and with the fastest,
    the smallest whose throughput cannot be distinguished from the highest.
-2. *Evaluation* of today's size, the recommended and the fastest, with new rounds alone. A size that won the selection
-   by luck has none left here. Its intervals are the ones that are reported.
+2. *Evaluation* of today's size, the recommended and the fastest, with new rounds only. A size that won the selection
+   by luck has no advantage here. The intervals of this stage are reported.
 
-Rounds of one process know nothing of the next one. So what is reported is wider than what they show, by `RUN_TO_RUN`.
+Rounds of one process do not show how runs differ. So the reported intervals are wider than theirs, by `RUN_TO_RUN`.
 
-A machine that is left alone needs the minimum of rounds. Beside other work further rounds are run, at most
-`EXTRA_SECONDS`; if the interval is too wide even then, the speed is not measurable here now, and nothing is claimed.
+On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for at most `EXTRA_SECONDS`;
+if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU nothing is
+claimed from rounds that other work disturbed: it delays the threads of a step whenever they synchronise, which slows
+small batches down more than large ones, by an amount that no round shows.
+
+Another size than today's is recommended only where it is shown to be a gain.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, quantiles
 
-from ..intervals import ENOUGH_ROUNDS, Interval, interval
-from ..speed_rounds import SpeedBlock, SpeedRound, Stage
-from ..stats import NOISE_FRACTION
+from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
+from ..results.speed_rounds import SpeedClaim, Stage
+from ..results.stats import NOISE_FRACTION
+from .claim import claim_of, is_gain
+from .rounds import Candidates, Round, RunRound, Speeds
 
-RECOMMENDED_WITHIN = NOISE_FRACTION  # of the fastest: a smaller batch is worth that much
+RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
 BLOCK_SECONDS = {Stage.SELECTION: 0.2, Stage.EVALUATION: 0.4}
 SELECTION_ROUNDS = 3
 EVALUATION_ROUNDS = ENOUGH_ROUNDS
-HALF_WIDTH = NOISE_FRACTION  # of a ratio: narrow enough
-FINE_HALF_WIDTH = 0.02  # a size that is known so well and still lies across the 3 % is not worth more rounds
-MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio; beyond that nothing is claimed
+HALF_WIDTH = NOISE_FRACTION  # half width of a log ratio's interval at which the evaluation ends early
+FINE_HALF_WIDTH = 0.02  # half width at which the selection ends, although a size may still lie on both sides of the 3 %
+MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio's interval; beyond it no figure is claimed
 CLAIMABLE_HALF_WIDTH = math.log(MEASURABLE_SPREAD) / 2
-AGREEING_SPREAD = 1.25  # of the middle half of the rounds; beyond that they contradict each other
-SELECTION_EXTRA_SECONDS = 25.0
-EXTRA_SECONDS = 60.0  # of both stages, beyond their fewest rounds
-PATIENT_SECONDS = 15.0  # of it to know a ratio to HALF_WIDTH; after that, what can be claimed is enough
-QUIET_EXTRA_SECONDS = 20.0  # of it at most to wait for rounds without other work
-BUSY_FRACTION = 0.05  # of the machine's cores used by others: the round was disturbed
+AGREEING_SPREAD = 1.25  # upper over lower quartile of the rounds' ratios; beyond it the rounds contradict each other
+SELECTION_EXTRA_SECONDS = 25.0  # extra seconds for the selection, beyond its fewest rounds
+EXTRA_SECONDS = 60.0  # extra seconds for both stages together, beyond their fewest rounds
+PATIENT_SECONDS = 15.0  # extra seconds spent to reach HALF_WIDTH; after them CLAIMABLE_HALF_WIDTH is enough
+QUIET_EXTRA_SECONDS = 20.0  # extra seconds of the evaluation spent at most on waiting for rounds without other work
 
 RUN_TO_RUN = 0.035
-"""The standard deviation of the logarithm of a speed, and of a ratio of two, from one run to the next on a machine that
-is left alone, beyond what the rounds of one process show: memory lies elsewhere, clocks settle otherwise. Measured by
+"""The standard deviation between runs on an idle machine, of the logarithm of a speed and of a ratio of two, beyond
+what the rounds of one process show: memory lies elsewhere, clocks settle otherwise. Measured by
 `benchmarks/speed_under_load.py` on two cores of a virtual machine; no card was measured yet."""
 
-LOOK_EVERY = 3  # rounds: each look at the interval is a chance to stop by accident
-
-Speeds = dict[int, float]
-"""Of one round: the logarithm of the samples a second, by batch size."""
+LOOK_EVERY = 3  # rounds between two looks at the interval: each look is a chance to stop by accident
 
 _TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
-_SLACK = (math.log(4), math.log(1.6), math.log(1.15))  # after one, two and three rounds: only the clearly slower go
+_SLACK = (math.log(4), math.log(1.6), math.log(1.15))  # log ratio by which a size must be slower to drop out, by round
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Steps of one size, run one after the other. `others_cores` is what other work used meanwhile; None: unknown.
-
-    `first_step` counts the steps of that size that were timed before.
-    """
-
-    batch_size: int
-    step_seconds: tuple[float, ...]
-    others_cores: float | None = None
-    micro_batches: int = 1
-    first_step: int = 0
-
-    @property
-    def samples_per_second(self) -> float:
-        return self.batch_size * self.micro_batches / median(self.step_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One block of each size. `seconds` is all the time it took."""
-
-    stage: Stage
-    blocks: tuple[Block, ...]
-    seconds: float
-
-    def speeds(self) -> Speeds:
-        """Return the logarithm of the samples a second of each size."""
-        return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
-
-    @property
-    def others_cores(self) -> float | None:
-        """How many cores other work used, on average over the round; None where unknown."""
-        known = [b.others_cores for b in self.blocks if b.others_cores is not None]
-        return fmean(known) if known else None
-
-    def is_disturbed(self, cores: int) -> bool:
-        return (self.others_cores or 0.0) > BUSY_FRACTION * cores
-
-    def stored(self) -> SpeedRound:
-        """Return it as a result holds it."""
-        blocks = (
-            SpeedBlock(
-                b.batch_size, median(b.step_seconds), b.first_step, len(b.step_seconds), b.others_cores, b.micro_batches
-            )
-            for b in self.blocks
-        )
-        return SpeedRound(self.stage, self.seconds, tuple(blocks))
-
-    @classmethod
-    def from_stored(cls, stored: SpeedRound) -> Round:
-        """Rebuild a round of a result. Its blocks have one step, the median: nothing else of them is ever used."""
-        blocks = (Block(b.batch_size, (b.step_seconds,), b.others_cores, b.micro_batches) for b in stored.blocks)
-        return cls(stored.stage, tuple(blocks), stored.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What is to be compared: all sizes, today's (if it trains here), and those that keep the reserve."""
-
-    sizes: tuple[int, ...]
-    current: int | None
-    with_reserve: frozenset[int]
-    cores: int = 1
-
-    def without(self, size: int) -> Candidates:
-        """Return what is left to compare where a size cannot be timed together with the others."""
-        sizes = tuple(s for s in self.sizes if s != size)
-        keeping = self.with_reserve - {size}
-        current = None if self.current == size else self.current
-        return replace(self, sizes=sizes, current=current, with_reserve=keeping or frozenset(sizes[:1]))
-
-
-@dataclass(frozen=True, slots=True)
-class RunRound:
-    """Run a round of these sizes next."""
-
-    stage: Stage
-    sizes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class SpeedVerdict:
     """The verdict on the speeds.
 
-    `speeds` are samples a second of the evaluated sizes, `rough` of the others, from the few rounds they were in
-    beside the recommended one.
+    `speeds` are the samples a second of the evaluated sizes. `rough` are those of the others, from the few rounds that
+    they shared with the recommended size.
 
-    `compared` is the comparison that decided: the widest of those needed, how many times as fast the recommended size
-    is as the other. `speedup` is None where today's size was not compared. Where `is_measurable` is false no size is
-    to be named by speed.
+    `compared` is the comparison that decided: two sizes, and how many times as fast the first is as the second.
+    `speedup` is that of the recommended size over today's: exactly 1 where today's is recommended, None where today's
+    was not compared. `recommended` is None where nothing is claimed; `fastest` is only known with figures.
     """
 
-    is_measurable: bool
-    recommended: int
-    fastest: int
+    claim: SpeedClaim
+    recommended: int | None
+    fastest: int | None
     speedup: Interval | None
     speeds: dict[int, Interval]
     rough: dict[int, float]
-    compared: tuple[int, Interval] | None
+    compared: tuple[int, int, Interval] | None
     rounds: int
     quiet_rounds: int
 
 
-def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | Verdict:
-    """Decide on the next round, or on the verdict. `rounds` are all of this comparison, in their order."""
+def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | SpeedVerdict | None:
+    """Decide on the next round, or on the verdict, from all rounds so far; None where no size is left to compare."""
+    candidates, counted = _without_left_out(candidates, rounds)
+    return _decided(_select(candidates, counted), counted) if candidates.sizes else None
+
+
+def replay(candidates: Candidates, rounds: Sequence[Round]) -> Iterator[RunRound | SpeedVerdict | None]:
+    """Yield what `decide` returns before each of the rounds, and after the last one.
+
+    A round of the evaluation does not change the selection, so its decision is not computed again for each of them.
+    """
+    selected: _Selected | None = None
+    for count in range(len(rounds) + 1):
+        left, counted = _without_left_out(candidates, rounds[:count])
+        last = rounds[count - 1] if count else None
+        if last is None or last.stage is Stage.SELECTION or last.left_out is not None:
+            selected = _select(left, counted) if left.sizes else None
+        yield None if selected is None else _decided(selected, counted)
+
+
+def _without_left_out(candidates: Candidates, rounds: Sequence[Round]) -> tuple[Candidates, list[Round]]:
+    """Return the candidates that are left, and the rounds with only their blocks."""
+    gone = {r.left_out for r in rounds if r.left_out is not None}
+    if not gone:
+        return candidates, list(rounds)
+    for r in rounds:
+        if r.left_out is not None:
+            candidates = candidates.without(r.left_out)
+    whole = [r for r in rounds if r.left_out is None]
+    counted = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size not in gone)) for r in whole]
+    return candidates, [r for r in counted if r.blocks]
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """What the rounds of the selection decided: `choice`, or the next round of what remains."""
+
+    candidates: Candidates
+    speeds: list[Speeds]
+    remaining: list[int]
+    extra_seconds: float
+    choice: _Choice | None
+
+
+def _select(candidates: Candidates, rounds: Sequence[Round]) -> _Selected:
     selection = [r for r in rounds if r.stage is Stage.SELECTION]
-    evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
     speeds = [r.speeds() for r in selection]
     remaining = _remaining(candidates, speeds)
+    if not candidates.with_reserve & {*remaining}:  # the last one with reserve was left out
+        candidates = replace(candidates, with_reserve=frozenset(remaining[:1]))
     extra = _extra_seconds(selection, SELECTION_ROUNDS)
     choice = _choice(candidates, remaining, speeds, is_out_of_time=extra > SELECTION_EXTRA_SECONDS)
+    return _Selected(candidates, speeds, remaining, extra, choice)
+
+
+def _decided(selected: _Selected, rounds: Sequence[Round]) -> RunRound | SpeedVerdict:
+    choice = selected.choice
     if choice is None:
-        return RunRound(Stage.SELECTION, tuple(remaining))
-    # where a size could not be run, an earlier choice may have been another one
-    evaluation = [r for r in evaluation if set(choice.evaluated) <= r.speeds().keys()]
-    if _is_evaluated(choice, evaluation, candidates.cores, extra):
-        return _verdict(choice, speeds, evaluation, candidates.cores)
+        return RunRound(Stage.SELECTION, tuple(selected.remaining))
+    evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
+    # an earlier choice may have been another one, if a size was left out since
+    evaluation = [r for r in evaluation if {b.batch_size for b in r.blocks} >= set(choice.evaluated)]
+    if _is_evaluated(choice, evaluation, selected.candidates.cores, selected.extra_seconds):
+        return _verdict(choice, selected.speeds, evaluation, selected.candidates)
     return RunRound(Stage.EVALUATION, choice.evaluated)
 
 
@@ -189,6 +160,11 @@ class _Choice:
     @property
     def evaluated(self) -> tuple[int, ...]:
         return tuple(sorted({self.recommended, self.fastest, self.current or self.recommended}))
+
+    @property
+    def rival(self) -> int:
+        """The size that today's is compared with: the recommended one, or the fastest where today's is recommended."""
+        return self.fastest if self.recommended == self.current else self.recommended
 
     def ratios(self, rounds: Sequence[Speeds]) -> dict[int, Interval]:
         """Return the ratios that the answer rests on: the recommended size against today's and against the fastest."""
@@ -220,27 +196,19 @@ def _choice(
     if len(rounds) < SELECTION_ROUNDS:
         return None
     best = _highest(keepers, rounds)
-    shown = next((s for s in keepers if _is_shown_within(s, keepers, rounds)), None)
+    shown = next((s for s in keepers if all(_ratio(s, r, rounds).low >= -_TOLERANCE for r in keepers)), None)
     undecided = [s for s in keepers if shown is None or s < shown]
     is_settled = all(_ratio(s, best, rounds).half_width <= FINE_HALF_WIDTH for s in undecided)
     if not is_settled and not is_out_of_time:
         return None
     recommended = best if shown is None else shown
-    return _Choice(recommended, _fastest(recommended, remaining, rounds), candidates.current)
-
-
-def _is_shown_within(size: int, rivals: Iterable[int], rounds: Sequence[Speeds]) -> bool:
-    return all(_ratio(size, rival, rounds).low >= -_TOLERANCE for rival in rivals)
-
-
-def _fastest(recommended: int, remaining: Sequence[int], rounds: Sequence[Speeds]) -> int:
-    """Return the smallest size, from the recommended one on, not distinguishable from the highest throughput."""
-    best = _highest(remaining, rounds)
-    return next((s for s in remaining if s >= recommended and _ratio(s, best, rounds).high >= 0), best)
+    highest = _highest(remaining, rounds)
+    as_fast = (s for s in remaining if s >= recommended and _ratio(s, highest, rounds).high >= 0)
+    return _Choice(recommended, next(as_fast, highest), candidates.current)
 
 
 def _highest(sizes: Sequence[int], rounds: Sequence[Speeds]) -> int:
-    """Return the size with the highest throughput, each round seen from its own mean; the smaller of equals."""
+    """Return the size with the highest throughput, relative to each round's own mean; the smaller of equals."""
     means = [fmean(speeds[s] for s in sizes) for speeds in rounds]
     height = {s: median(speeds[s] - mean for speeds, mean in zip(rounds, means, strict=True)) for s in sizes}
     return max(sizes, key=lambda s: (height[s], -s))
@@ -262,41 +230,73 @@ def _is_evaluated(choice: _Choice, rounds: Sequence[Round], cores: int, extra_of
     return all(ratio.half_width <= half_width for ratio in choice.ratios(_used(rounds, cores)).values())
 
 
-def _verdict(choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[Round], cores: int) -> Verdict:
+def _verdict(
+    choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[Round], candidates: Candidates
+) -> SpeedVerdict:
+    cores = candidates.cores
     used = _used(rounds, cores)
-    ratios = choice.ratios(used)
-    widest = max(ratios.items(), key=lambda item: item[1].half_width, default=None)
+    widest = max(choice.ratios(used).items(), key=lambda item: item[1].half_width, default=None)
+    compared = None if widest is None else (choice.recommended, widest[0], _reported(widest[1]))
+    is_narrow = widest is None or widest[1].half_width <= CLAIMABLE_HALF_WIDTH
+    claim, gain = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING, None
+    if choice.current is not None and choice.rival != choice.current:
+        gain = _reported(_compared(choice.rival, choice.current, used))
+        claim = claim_of(gain, is_narrow=is_narrow)
+        if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
+            compared = (choice.rival, choice.current, gain)
+    quiet_rounds = sum(not r.is_disturbed(cores) for r in rounds)
+    if claim in _contradicting(choice, candidates) or (candidates.shares_cores and quiet_rounds < EVALUATION_ROUNDS):
+        claim = SpeedClaim.NOTHING
+    recommended, speedup = _advice(choice, claim, gain)
     speeds = _samples_per_second(choice, used)
-    return Verdict(
-        is_measurable=widest is None or widest[1].half_width <= CLAIMABLE_HALF_WIDTH,
-        recommended=choice.recommended,
-        fastest=choice.fastest,
-        speedup=_speedup(choice, used),
+    return SpeedVerdict(
+        claim=claim,
+        recommended=recommended,
+        fastest=choice.fastest if claim is SpeedClaim.FIGURE else None,
+        speedup=speedup,
         speeds=speeds,
         rough=_rough(choice, speeds[choice.recommended].value, selection),
-        compared=None if widest is None else (widest[0], _reported(widest[1])),
+        compared=compared,
         rounds=len(used),
-        quiet_rounds=sum(not r.is_disturbed(cores) for r in rounds),
+        quiet_rounds=quiet_rounds,
     )
 
 
-def _speedup(choice: _Choice, rounds: Sequence[Speeds]) -> Interval | None:
-    """Return how many times as fast the recommended size is as today's; exactly 1 where both are the same."""
+def _contradicting(choice: _Choice, candidates: Candidates) -> tuple[SpeedClaim, ...]:
+    """Return the claims that contradict the selection: where the two stages disagree, nothing is known.
+
+    The selection found today's size as good as any that leaves the reserve free, or another one better. In simulations
+    up to half of the claims that contradict it are wrong.
+    """
+    if choice.recommended == choice.current:
+        return (SpeedClaim.AT_LEAST,)
+    return (SpeedClaim.NO_GAIN,) if choice.current in candidates.with_reserve else ()
+
+
+def _advice(choice: _Choice, claim: SpeedClaim, gain: Interval | None) -> tuple[int | None, Interval | None]:
+    """Return the recommended size and its speed-up: the selected size where it is a gain, else today's.
+
+    Where today's size does not train, there is nothing to gain on: the selected size is recommended.
+    """
+    if claim is SpeedClaim.NOTHING:
+        return None, None
     if choice.current is None:
-        return None
-    if choice.current == choice.recommended:
-        return Interval(1.0, 1.0, 1.0)
-    return _reported(_compared(choice.recommended, choice.current, rounds))
+        return choice.recommended, None
+    if gain is not None and choice.recommended != choice.current:
+        figure = gain.value if claim is SpeedClaim.FIGURE else None
+        if is_gain(figure, gain.low):
+            return choice.recommended, gain
+    return choice.current, Interval(1.0, 1.0, 1.0)
 
 
 def _used(rounds: Sequence[Round], cores: int) -> list[Speeds]:
-    """Return the rounds that no other work disturbed, where they are enough; else all."""
+    """Return the rounds that no other work disturbed if they are enough, else all."""
     quiet = [r for r in rounds if not r.is_disturbed(cores)]
     return [r.speeds() for r in (quiet if len(quiet) >= EVALUATION_ROUNDS else rounds)]
 
 
 def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds]) -> dict[int, Interval]:
-    """Of each evaluated size. Their ratios to the reference are the ones that were measured side by side."""
+    """Return the speed of each evaluated size, by its ratio to a reference that was measured in the same rounds."""
     reference = choice.current or choice.recommended
     level = interval([speeds[reference] for speeds in rounds]).value
     found = {}
@@ -308,12 +308,12 @@ def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds]) -> dict[int, 
 
 
 def _reported(logarithm: Interval) -> Interval:
-    """Return the figure itself, with the interval that holds in another run, too."""
+    """Return the figure itself, with an interval that also holds for another run."""
     return logarithm.widened(RUN_TO_RUN).exp()
 
 
 def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:
-    """Return samples a second of what was in the selection alone, by the ratio to the recommended size, in all."""
+    """Return samples a second of the sizes that only the selection timed, by their ratio to the recommended size."""
     found = {}
     for size in {s for speeds in selection for s in speeds} - set(choice.evaluated):
         ratios = [speeds[size] - speeds[choice.recommended] for speeds in selection if size in speeds]
@@ -327,14 +327,14 @@ def _ratio(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
 
 
 def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
-    """`_ratio`, widened where the rounds contradict each other."""
+    """Return `_ratio`, widened where the rounds contradict each other."""
     return interval_of_rounds([speeds[size] - speeds[other] for speeds in rounds])
 
 
 def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
     """Compute the interval of the rounds' ratios, widened to their middle half where they contradict each other.
 
-    Rounds that fall in two groups have their centre of symmetry between the two, known well and true of neither.
+    Where the rounds fall into two groups, their centre of symmetry lies between them: precise, and true of neither.
     """
     ratio = interval(logarithms)
     low, _, high = quantiles(logarithms, n=4)

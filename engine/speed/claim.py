@@ -1,0 +1,99 @@
+"""PURE: what a speed-up's interval allows to claim. The same rule holds for measurements and for starts in turns.
+
+A narrow interval allows a figure. A wide one still bounds the speed-up from below and above. A gain below 3 % is never
+claimed, because two runs of the same size differ as much.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from ..results.intervals import Interval
+from ..results.speed_rounds import SpeedClaim
+from ..results.stats import NOISE_FRACTION
+
+CLEARLY_FASTER = 1 + NOISE_FRACTION
+NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
+"""The reason of a tuned training whose spec does not request a comparison."""
+
+
+def claim_of(gain: Interval, *, is_narrow: bool) -> SpeedClaim:
+    """Return what is claimed about `gain`: how many times as fast another size is as today's.
+
+    >>> claim_of(Interval(2.0, 2.8, 3.8), is_narrow=False)
+    <SpeedClaim.AT_LEAST: 'at_least'>
+    >>> claim_of(Interval(0.6, 0.8, 1.0), is_narrow=False)
+    <SpeedClaim.NO_GAIN: 'no_gain'>
+    >>> claim_of(Interval(0.9, 1.0, 1.2), is_narrow=False)
+    <SpeedClaim.NOTHING: 'nothing'>
+    """
+    if is_narrow:
+        return SpeedClaim.FIGURE
+    if gain.low > CLEARLY_FASTER:
+        return SpeedClaim.AT_LEAST
+    return SpeedClaim.NO_GAIN if gain.high <= CLEARLY_FASTER else SpeedClaim.NOTHING
+
+
+def is_gain(speedup: float | None, low: float | None) -> bool:
+    """Whether a speed-up is more than noise: the figure by 3 % and its interval above 1; without a figure its low end.
+
+    `low` is None in results before 0.5, which had no intervals.
+    """
+    if speedup is None:
+        return low is not None and low > CLEARLY_FASTER
+    return speedup >= CLEARLY_FASTER and (low is None or low > 1)
+
+
+def describe_lower_bound(low: float) -> str:
+    """Write "1.9x" for 1.96: a lower bound is never rounded up."""
+    decimals = 2 if low < 1.1 else 1 if low < 10 else 0
+    scale = 10**decimals
+    return f"{math.floor(low * scale + 1e-9) / scale:.{decimals}f}x".replace(".0x", "x")
+
+
+def describe_range(ratio: Interval) -> str:
+    """Write "between 0.9x and 1.1x", the ends rounded outwards."""
+    low, high = _ends(ratio.low, ratio.high)
+    return f"between {low}x and {high}x"
+
+
+def describe_bounds(low: float, high: float) -> str:
+    """Write "2.0 to 3.8x", the ends rounded outwards: no more is claimed than is known."""
+    return " to ".join(_ends(low, high)) + "x"
+
+
+def _ends(low: float, high: float) -> tuple[str, str]:
+    decimals = 2 if low < 1.1 else 1
+    scale = 10**decimals
+    below, above = math.floor(low * scale + 1e-9) / scale, math.ceil(high * scale - 1e-9) / scale
+    return f"{below:.{decimals}f}", f"{above:.{decimals}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSizes:
+    """Two sizes and how many times as fast the first one is, as `describe_range` rounded it."""
+
+    batch_size: int
+    low: str
+    high: str
+    other: int
+
+    @property
+    def interval(self) -> str:
+        """Write "0.8 to 13x"."""
+        return f"{self.low.removesuffix('x')} to {self.high}"
+
+
+def compared_in(reason: str | None) -> ComparedSizes | None:
+    """Read the sizes back from a stored reason, the only place in a document that names them; None where it names none.
+
+    >>> compared_in("speed not measurable here now: 30 is between 0.8x and 13x as fast as 16")
+    ComparedSizes(batch_size=30, low='0.8x', high='13x', other=16)
+    """
+    found = _COMPARED.search(reason or "")
+    return ComparedSizes(int(found[1]), found[2], found[3], int(found[4])) if found else None
+
+
+_COMPARED = re.compile(r"(\d{1,9}) is between (\d[\d.]*x) and (\d[\d.]*x) as fast as (\d{1,9})\Z", re.ASCII)

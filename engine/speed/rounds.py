@@ -1,0 +1,100 @@
+"""PURE: the data of a comparison of speeds: its candidates, and the rounds in which blocks of them are timed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
+
+BUSY_FRACTION = 0.05  # a round is disturbed where other work used more than this share of the machine's cores
+
+Speeds = dict[int, float]
+"""The logarithm of the samples a second by batch size, in one round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps of one size, run one after the other. `others_cores` is what other work used meanwhile; None: unknown.
+
+    `first_step` counts the steps of that size that were timed before.
+    """
+
+    batch_size: int
+    step_seconds: tuple[float, ...]
+    others_cores: float | None = None
+    micro_batches: int = 1
+    first_step: int = 0
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.batch_size * self.micro_batches / median(self.step_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One block of each size. `seconds` is all the time it took, `left_out` the size that could not be run in it."""
+
+    stage: Stage
+    blocks: tuple[Block, ...]
+    seconds: float
+    left_out: int | None = None
+
+    def speeds(self) -> Speeds:
+        """Return the logarithm of the samples a second of each size."""
+        return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
+
+    @property
+    def others_cores(self) -> float | None:
+        """Return how many cores other work used, on average over the round; None where unknown."""
+        known = [b.others_cores for b in self.blocks if b.others_cores is not None]
+        return fmean(known) if known else None
+
+    def is_disturbed(self, cores: int) -> bool:
+        return (self.others_cores or 0.0) > BUSY_FRACTION * cores
+
+    def stored(self) -> SpeedRound:
+        """Return the round as a result stores it."""
+        blocks = (
+            SpeedBlock(
+                b.batch_size, median(b.step_seconds), b.first_step, len(b.step_seconds), b.others_cores, b.micro_batches
+            )
+            for b in self.blocks
+        )
+        return SpeedRound(self.stage, self.seconds, tuple(blocks), self.left_out)
+
+    @classmethod
+    def from_stored(cls, stored: SpeedRound) -> Round:
+        """Rebuild a round of a result. Its blocks have one step, the median, which is all that decisions use."""
+        blocks = (Block(b.batch_size, (b.step_seconds,), b.others_cores, b.micro_batches) for b in stored.blocks)
+        return cls(stored.stage, tuple(blocks), stored.seconds, stored.left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What is to be compared: all sizes, today's (if it trains here), and those that keep the reserve.
+
+    `shares_cores`: the training runs on the cores that other work uses, as on a CPU.
+    """
+
+    sizes: tuple[int, ...]
+    current: int | None
+    with_reserve: frozenset[int]
+    cores: int = 1
+    shares_cores: bool = False
+
+    def without(self, size: int) -> Candidates:
+        """Return what is left to compare where a size cannot be timed together with the others."""
+        sizes = tuple(s for s in self.sizes if s != size)
+        keeping = self.with_reserve - {size}
+        current = None if self.current == size else self.current
+        return replace(self, sizes=sizes, current=current, with_reserve=keeping or frozenset(sizes[:1]))
+
+
+@dataclass(frozen=True, slots=True)
+class RunRound:
+    """Run a round of these sizes next."""
+
+    stage: Stage
+    sizes: tuple[int, ...]
