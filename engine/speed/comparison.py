@@ -1,7 +1,7 @@
 """Compares the speeds of the sizes that trained: `selection` decides what the worker times. Does not load torch.
 
-All blocks run in one session of the worker, which ran nothing else. A size that cannot be run beside what the others
-left in that process, although it fits alone, is left out, and the result says so.
+All blocks run in one session of the worker, which ran nothing before. A size that fits alone may not fit there, next to
+what the other sizes left in that process: it is left out, and the result says so.
 """
 
 from __future__ import annotations
@@ -10,25 +10,17 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from ..from_json import from_json
-from ..intervals import Interval
-from ..result import Outcome, Point, Probe, Purpose
-from ..speed_rounds import SpeedRound
-from ..stats import samples_per_second
-from .selection import (
-    BLOCK_SECONDS,
-    BUSY_FRACTION,
-    EXTRA_SECONDS,
-    Block,
-    Candidates,
-    Round,
-    RunRound,
-    Verdict,
-    decide,
-)
+from ..results.intervals import Interval
+from ..results.result import Outcome, Point, Probe, Purpose
+from ..results.speed_rounds import SpeedClaim, SpeedRound
+from .claim import describe_range
+from .outlook import outlook
+from .rounds import BUSY_FRACTION, Block, Candidates, Round, RunRound
+from .selection import BLOCK_SECONDS, EXTRA_SECONDS, SpeedVerdict, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ class TimedBlock:
 class Comparison:
     """The outcome of the comparison of speeds. Without a comparison only `reason` is set."""
 
-    is_measurable: bool
+    claim: SpeedClaim = SpeedClaim.NOTHING
     reason: str | None = None
     recommended: int | None = None
     fastest: int | None = None
@@ -81,8 +73,13 @@ class Comparison:
     method: str | None = None
     """How it was measured, where that is not in rounds of one process."""
 
+    @property
+    def is_measurable(self) -> bool:
+        """Whether speeds are known well enough to state figures."""
+        return self.claim is SpeedClaim.FIGURE
+
     def is_compared(self, batch_size: int) -> bool:
-        """Whether the size was timed beside the others."""
+        """Whether the size was timed together with the others."""
         return batch_size in self.speeds or batch_size in self.rough
 
 
@@ -90,7 +87,7 @@ APART = 1.3
 """Sizes closer than this factor are not both candidates: a slightly smaller batch is at most slightly slower."""
 
 RunBlock = Callable[[int, float], TimedBlock]
-"""Runs a block of a size for so many seconds."""
+"""Runs a block: takes a batch size and the seconds that its steps should take."""
 EmitTiming = Callable[[dict[str, Any]], None]
 
 
@@ -104,107 +101,117 @@ class SpeedComparison:
         self.rng = random.Random(seed)  # noqa: S311 - the order of blocks
         self.rounds: list[Round] = []
         self.blocks: list[TimedBlock] = []
-        self.left_out: list[int] = []
         self.started = time.monotonic()
 
     def run(self) -> Comparison:
         """Time rounds until there is a verdict. What `run_block` raises ends it."""
-        while self.candidates.sizes and isinstance(step := decide(self.candidates, self.rounds), RunRound):
+        while isinstance(step := decide(self.candidates, self.rounds), RunRound):
+            longest = max((r.seconds for r in self.rounds), default=0.0)  # bounds each of the fewest rounds
+            left_at_most = max(EXTRA_SECONDS + 9 * longest - self.seconds, 0.0)
+            expected: dict[str, Any] = {"rounds_expected": None, "seconds_left": None}  # unknown after the first ones
+            if ahead := outlook([r for r in self.rounds if r.left_out is None], self.candidates.cores):
+                expected = {
+                    "rounds_expected": len(self.rounds) + max(ahead.rounds, 1),
+                    "seconds_left": round(ahead.seconds, 1),
+                }
             self.emit(
                 {
                     "stage": step.stage,
                     "round": len(self.rounds) + 1,
                     "batch_sizes": list(step.sizes),
                     "seconds_spent": round(self.seconds, 1),
-                    "seconds_left_at_most": round(self._seconds_left_at_most, 1),
+                    "seconds_left_at_most": round(left_at_most, 1),
+                    **expected,
                 }
             )
             self._run_round(step)
-        if not self.candidates.sizes:
+        if step is None:
             return self.cut_short("no size could be timed in the same process as the others")
-        assert isinstance(step, Verdict)
         return concluded(self.cut_short(None), step)
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
-    @property
-    def _seconds_left_at_most(self) -> float:
-        """By the extra time, and the longest round so far for each of the fewest rounds."""
-        longest = max((r.seconds for r in self.rounds), default=0.0)
-        return max(EXTRA_SECONDS + 9 * longest - self.seconds, 0.0)
-
     def _run_round(self, step: RunRound) -> None:
-        blocks, seconds = [], 0.0
+        """Run one block of each size. A size whose block cannot be run ends the round: the others go on without it."""
+        blocks, seconds, left_out = [], 0.0, None
         for size in self.rng.sample(step.sizes, len(step.sizes)):
             block = self.run_block(size, BLOCK_SECONDS[step.stage])
             if block.outcome is not Outcome.FITS:
-                self._leave_out(size)
-                return
+                left_out = size
+                break
             first_step = sum(len(b.step_seconds) for b in self.blocks if b.batch_size == size)
             self.blocks.append(block)
             seconds += block.wall_seconds
             others_cores = block.conditions.get("others_cores")
             blocks.append(Block(size, block.step_seconds, others_cores, block.micro_batches, first_step))
-        self.rounds.append(Round(step.stage, tuple(blocks), seconds))
-
-    def _leave_out(self, size: int) -> None:
-        """Go on without a size, with what was measured of the others."""
-        self.left_out.append(size)
-        remaining = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size != size)) for r in self.rounds]
-        self.rounds = [r for r in remaining if r.blocks]
-        self.candidates = self.candidates.without(size)
+        self.rounds.append(Round(step.stage, tuple(blocks), seconds, left_out))
 
     def cut_short(self, reason: str | None) -> Comparison:
-        """Return what is known without a verdict: how long it took, and what else the machine did."""
+        """Return what is known without a verdict: how long it took, and how much other work the machine did."""
         others = [b.conditions["others_cores"] for b in self.blocks if b.conditions.get("others_cores") is not None]
         compiling = [seconds for b in self.blocks if (seconds := b.conditions.get("compile_seconds")) is not None]
         return Comparison(
-            is_measurable=False,
             reason=reason,
             seconds=self.seconds,
             others_cores=fmean(others) if others else None,
             cores=self.candidates.cores,
             compile_seconds=sum(compiling) if compiling else None,
             recompilations=sum(b.conditions.get("recompilations") or 0 for b in self.blocks),
-            left_out=tuple(sorted(self.left_out)),
+            left_out=tuple(sorted(r.left_out for r in self.rounds if r.left_out is not None)),
             speed_rounds=tuple(r.stored() for r in self.rounds),
         )
 
     def probes(self, found: Comparison) -> list[Probe]:
-        """One for each size that was timed: its speed, beside the others', and its raw step times."""
+        """Return a probe for each size that was timed: its raw step times, and its speed where the comparison has one.
+
+        The speed is not the median of the step times: other work disturbs the sizes at different moments, so medians
+        would contradict the comparison.
+        """
         speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
         sizes = sorted({b.batch_size for b in self.blocks})
         return [_probe(s, [b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]
 
 
-def concluded(facts: Comparison, verdict: Verdict) -> Comparison:
-    """Add the verdict to what is known without one."""
-    if not verdict.is_measurable:
-        return replace(facts, reason=reason(verdict), rounds=verdict.rounds, quiet_rounds=verdict.quiet_rounds)
-    return replace(
+def concluded(facts: Comparison, verdict: SpeedVerdict) -> Comparison:
+    """Add the verdict to what is known without one. Speeds of single sizes are stated only with figures."""
+    found = replace(
         facts,
-        is_measurable=True,
+        claim=verdict.claim,
+        reason=reason(verdict.claim, verdict.compared),
         recommended=verdict.recommended,
         fastest=verdict.fastest,
         speedup=verdict.speedup,
-        speeds=verdict.speeds,
-        rough=verdict.rough,
         rounds=verdict.rounds,
         quiet_rounds=verdict.quiet_rounds,
     )
+    return replace(found, speeds=verdict.speeds, rough=verdict.rough) if found.is_measurable else found
 
 
-def reason(verdict: Verdict) -> str:
-    """Write ``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``."""
-    assert verdict.compared is not None
-    other, ratio = verdict.compared
-    between = f"between {ratio.low:.2g}x and {ratio.high:.2g}x as fast as {other}"
-    return f"speed not measurable here now: {verdict.recommended} is {between}"
+def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None) -> str | None:
+    """Write ``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``; None with figures."""
+    if claim is SpeedClaim.FIGURE or compared is None:
+        return None
+    size, other, ratio = compared
+    return f"{_REASONS[claim]}: {size} is {describe_range(ratio)} as fast as {other}"
 
 
-def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], current: int, cores: int) -> Candidates:
+_REASONS = {
+    SpeedClaim.AT_LEAST: "the least speed-up is known, but no figure",
+    SpeedClaim.NO_GAIN: "no gain was found, and no figure is known",
+    SpeedClaim.NOTHING: "speed not measurable here now",
+}
+
+
+def candidates_of(
+    points: Mapping[int, Point],
+    with_reserve: frozenset[int],
+    current: int,
+    cores: int,
+    *,
+    shares_cores: bool = False,
+) -> Candidates:
     """Choose what to compare: today's size, the largest, the largest with reserve, and what lies well apart."""
     fixed = {max(points), max(with_reserve)} | ({current} & points.keys())
     remaining: list[int] = []
@@ -216,6 +223,7 @@ def candidates_of(points: Mapping[int, Point], with_reserve: frozenset[int], cur
         current=current if current in points else None,
         with_reserve=with_reserve & frozenset(remaining),
         cores=cores,
+        shares_cores=shares_cores,
     )
 
 
@@ -235,9 +243,7 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def _probe(batch_size: int, blocks: Sequence[TimedBlock], speed: float | None) -> Probe:
-    """`speed` is that of the comparison; without one the median of the blocks stands, for what it is worth."""
-    samples = blocks[0].samples_per_step
-    seconds = samples / speed if speed else median(median(b.step_seconds) for b in blocks)
+    seconds = blocks[0].samples_per_step / speed if speed else None
     return Probe(
         batch_size,
         Outcome.FITS,
@@ -245,13 +251,13 @@ def _probe(batch_size: int, blocks: Sequence[TimedBlock], speed: float | None) -
         step_seconds=seconds,
         timed_step_seconds=tuple(s for b in blocks for s in b.step_seconds),
         timing_conditions=_summary([b.conditions for b in blocks]),
-        samples_per_second=samples_per_second(samples, seconds),
+        samples_per_second=speed,
         wall_seconds=sum(b.wall_seconds for b in blocks),
     )
 
 
 def _summary(conditions: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Numbers as their mean over the blocks, lists as all that ever appeared in them."""
+    """Return numbers as their mean over the blocks, lists as every value that appears in any of them."""
     found: dict[str, Any] = {}
     for name in sorted({name for one in conditions for name in one}):
         values = [one[name] for one in conditions if one.get(name) is not None]

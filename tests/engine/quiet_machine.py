@@ -1,0 +1,23 @@
+"""A machine on which no other work is done, whatever else runs beside the tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.tune import in_turns
+
+
+class QuietMachine:
+    """Stands for `MachineWatch`."""
+
+    def __init__(self, **_: Any) -> None:
+        self.others_cores = 0.0
+
+    def read(self) -> dict[str, Any]:
+        return {"others_cores": self.others_cores}
+
+
+def leave_the_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_turns, "MachineWatch", QuietMachine)
