@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import savings, stats
-from .intervals import Interval
-from .result import Boundary, DeviceFacts, Point, Probe, RecommendedBy, RunResult, Speed, Timings
-from .search.reserve import sizes_with_reserve
+from .results import savings, stats
+from .results.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, RunResult, Speed, Timings
+from .results.speed_rounds import SpeedClaim
+from .search.reserve import largest_with_reserve
 from .spec import SearchSpec
 from .speed.comparison import Comparison
 from .speed.selection import RUN_TO_RUN
@@ -33,8 +33,8 @@ def answer(
 ) -> RunResult:
     """Return the result of a run whose search is over. Only sizes that trained appear as points of the answer.
 
-    By speed where the speeds could be compared; else the largest size that keeps the reserve, and neither a
-    fastest size nor a speed-up nor money.
+    A size is recommended by compared speeds alone. Where they show no gain and no figure, none is: the largest size
+    that keeps the reserve is an answer to another question.
     """
     largest = boundary.largest_batch_size or 0
     decisive = stats.decisive_probes(probes)
@@ -45,14 +45,11 @@ def answer(
             probe = replace(probe, samples_per_second=None, step_seconds=None)
         points[size] = Point.of(probe, device, speed)
     limit_bytes = device.limit_bytes or device.capacity_bytes
-    chosen, by = comparison.recommended, RecommendedBy.SPEED
-    if chosen is None:
-        chosen, by = None, RecommendedBy.NOTHING
-        if points and spec.check_batch_size is None:
-            keeping = sizes_with_reserve(points, limit_bytes, spec.reserve_fraction)
-            chosen, by = max(keeping), RecommendedBy.MEMORY_RESERVE
-    current, recommended = points.get(spec.current_batch_size), points.get(chosen or 0)
-    speedup: Interval | None = comparison.speedup
+    is_searched = spec.check_batch_size is None and boundary.reason is not Reason.TIME_BUDGET
+    with_reserve = largest_with_reserve(points, limit_bytes, spec.reserve_fraction) if is_searched else None
+    current, recommended = points.get(spec.current_batch_size), points.get(comparison.recommended or 0)
+    speedup = comparison.speedup
+    is_bound = comparison.claim is SpeedClaim.AT_LEAST
     return RunResult(
         spec=spec,
         device=device,
@@ -62,24 +59,25 @@ def answer(
         recommended=recommended,
         current=current,
         waste=savings.waste(limit_bytes, current, recommended),
-        speed=_speed(comparison, by, spec.reserve_fraction),
-        speedup=speedup.value if speedup else None,
+        speed=_speed(comparison, spec.reserve_fraction),
+        speedup=speedup.value if speedup and not is_bound else None,
         speedup_low=speedup.low if speedup else None,
         speedup_high=speedup.high if speedup else None,
         batch_size_ratio=None if recommended is None else recommended.batch_size / spec.current_batch_size,
-        savings=savings.savings(spec, speedup),
+        savings=savings.savings(spec, speedup, is_bound=is_bound),
         probes=tuple(probes),
         environment=environment,
         timings=timings,
         speed_rounds=comparison.speed_rounds,
+        largest_with_reserve=points.get(with_reserve or 0),
     )
 
 
-def _speed(comparison: Comparison, by: RecommendedBy, reserve_fraction: float) -> Speed:
+def _speed(comparison: Comparison, reserve_fraction: float) -> Speed:
     return Speed(
         is_measurable=comparison.is_measurable,
         reason=comparison.reason,
-        recommended_by=by,
+        recommended_by=RecommendedBy.SPEED if comparison.recommended else RecommendedBy.NOTHING,
         reserve_fraction=reserve_fraction,
         method=comparison.method or (METHOD if comparison.rounds else None),
         rounds=comparison.rounds,
@@ -88,6 +86,7 @@ def _speed(comparison: Comparison, by: RecommendedBy, reserve_fraction: float) -
         others_cores=comparison.others_cores,
         cores=comparison.cores,
         left_out_batch_sizes=comparison.left_out,
+        claim=comparison.claim,
     )
 
 

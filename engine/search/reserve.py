@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..result import Point
+from ..results.result import Point
 
 ABOUT = 1.01
+"""Two sizes within this factor count as taking the same memory, or as the same size."""
+NEAR = 1.05
+"""A measured size within this factor of the expected edge of the reserve counts as the largest that leaves it free."""
 
 
 def allowed_bytes(limit_bytes: int, reserve_fraction: float) -> int:
@@ -15,9 +18,9 @@ def allowed_bytes(limit_bytes: int, reserve_fraction: float) -> int:
 
 
 def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> frozenset[int]:
-    """Return the sizes that keep the reserve; where none does, those that take about as little as the smallest.
+    """Return the sizes that leave the reserve free; where none does, those that take about as little as the smallest.
 
-    Small sizes often take the same memory: that of the optimizer's step, whatever the batch.
+    Small sizes often take the same memory, because the optimizer step holds the peak whatever the batch size.
     """
     least = points[min(points)].memory_bytes or 0
     allowed = max(allowed_bytes(limit_bytes, reserve_fraction), least * ABOUT)
@@ -26,9 +29,9 @@ def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fr
 
 
 def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> int | None:
-    """Return the largest size that should just keep the reserve, by the straight line between its measured neighbours.
+    """Return the largest size that should leave the reserve free, interpolated between its measured neighbours.
 
-    None where a measured size already lies within a hundredth of it, or where nothing lies on either side.
+    None where a measured size lies within 1 % below it, or where it has no measured neighbour on one side.
     """
     allowed = allowed_bytes(limit_bytes, reserve_fraction)
     memory = {s: p.memory_bytes for s, p in points.items() if p.memory_bytes is not None}
@@ -37,4 +40,16 @@ def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: f
     if below is None or above is None:
         return None
     size = below + int((above - below) * (allowed - memory[below]) / (memory[above] - memory[below]))
-    return size if size > below * 1.01 else None
+    return size if size > below * ABOUT else None
+
+
+def largest_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> int | None:
+    """Return the largest measured size that leaves the reserve free.
+
+    None where none does, or where a clearly larger size should do so but was not measured, as after a search that ran
+    out of time: the largest size that happens to be measured would then be too small an answer.
+    """
+    allowed = allowed_bytes(limit_bytes, reserve_fraction)
+    size = max((s for s, p in points.items() if p.memory_bytes is not None and p.memory_bytes <= allowed), default=None)
+    expected = edge_size(points, limit_bytes, reserve_fraction)
+    return None if size is None or (expected is not None and expected > size * NEAR) else size

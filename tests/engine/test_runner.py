@@ -8,8 +8,9 @@ import signal
 import pytest
 
 from engine.errors import WorkerFailed, WorkloadFailed
-from engine.intervals import NORMAL_95
-from engine.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
+from engine.results.intervals import NORMAL_95
+from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
+from engine.results.speed_rounds import SpeedClaim
 from engine.runner import measure
 from engine.spec import RunSpec
 from engine.speed.selection import RUN_TO_RUN
@@ -159,13 +160,42 @@ def test_contradicting_timings_make_no_speed_up_no_fastest_and_no_money():
     assert result.speed.reason.startswith("speed not measurable here now: ")
     assert (result.fastest, result.speedup, result.savings.per_year_usd) == (None, None, None)
     assert result.current.samples_per_second is None
+    timed = [p for p in result.probes if p.purpose is Purpose.TIMING]
+    assert timed
+    assert {(p.samples_per_second, bool(p.timed_step_seconds)) for p in timed} == {(None, True)}
 
 
-def test_without_a_measurable_speed_the_largest_size_with_reserve_is_recommended():
+def test_without_a_known_speed_nothing_is_recommended_and_the_largest_with_reserve_has_its_own_name():
     noise = random.Random(2)
     result = run(FakeWorker(528, step_seconds=lambda size: size * noise.uniform(0.1, 2.0)))
-    assert result.speed.recommended_by is RecommendedBy.MEMORY_RESERVE
-    assert result.recommended.batch_size == 497  # (1 - 5 %) of 6,285 bytes at 1,000 + 10 a sample
+    assert (result.speed.claim, result.speed.recommended_by) == (SpeedClaim.NOTHING, RecommendedBy.NOTHING)
+    assert (result.recommended, result.batch_size_ratio, result.waste.at_recommended_bytes) == (None, None, None)
+    assert result.largest_with_reserve.batch_size == 497  # (1 - 5 %) of 6,285 bytes at 1,000 + 10 a sample
+
+
+def test_a_gain_that_is_known_only_in_part_claims_its_least_and_the_least_money():
+    noise = random.Random(3)
+    result = run(FakeWorker(528, step_seconds=lambda size: max(size, 256) * noise.uniform(0.7, 1.4) / 1000))
+    assert (result.speed.claim, result.speed.is_measurable) == (SpeedClaim.AT_LEAST, False)
+    assert result.recommended.batch_size > 16
+    assert (result.speedup, result.savings.per_run_usd, result.recommended.samples_per_second) == (None, None, None)
+    assert 1.03 < result.speedup_low < 16 < result.speedup_high * 2
+    assert 0 < result.savings.per_run_usd_low < result.savings.per_run_usd_high
+
+
+@pytest.mark.parametrize("probes", range(1, 12))
+def test_a_run_whose_time_ends_recommends_nothing_that_was_not_compared(probes: int):
+    """Finding S1-1: seven runs of seven that ended early advised 1, with code to paste."""
+    result = run(FakeWorker(528, time_is_up_after=probes), current_batch_size=8)
+    assert (result.recommended, result.speed.recommended_by) == (None, RecommendedBy.NOTHING)
+    with_reserve = result.largest_with_reserve
+    assert with_reserve is None or with_reserve.batch_size >= 480
+
+
+def test_the_size_at_the_reserve_is_measured_before_the_curve_and_the_speeds():
+    result = run(FakeWorker(528))
+    after_the_soak = [p.batch_size for p in result.probes if p.purpose is Purpose.CURVE]
+    assert after_the_soak[0] == 497
 
 
 def test_the_recommended_size_keeps_the_reserve_where_the_largest_is_the_fastest():
@@ -186,7 +216,7 @@ def test_a_time_budget_spent_while_timing_claims_no_speed():
     result = run(FakeWorker(528, time_is_up_after=25))
     assert result.boundary.certified
     assert result.speed.reason == "the time budget ended before the speeds were compared"
-    assert result.recommended.batch_size == 497
+    assert (result.recommended, result.largest_with_reserve.batch_size) == (None, 497)
 
 
 def test_other_work_is_told_with_the_result():

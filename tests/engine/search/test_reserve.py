@@ -1,6 +1,6 @@
 """Which sizes keep the reserve, and where the largest of them is looked for."""
 
-from engine.result import Point
+from engine.results.result import Point
 from engine.search.reserve import edge_size, sizes_with_reserve
 
 
