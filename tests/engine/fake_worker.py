@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.errors import EstimateImpossible, TimeIsUp
-from engine.estimate.batch_model import BatchModel, Block, Skeleton
-from engine.memory_breakdown import MemoryBreakdown
+from engine.estimate.batch_model import BatchModel, MemoryBlock, Skeleton
 from engine.progress import Progress
-from engine.result import DeviceFacts, Outcome, Probe
+from engine.results.memory_breakdown import MemoryBreakdown
+from engine.results.result import DeviceFacts, Outcome, Probe
 from engine.speed.comparison import TimedBlock
 from tests.engine.synthetic_devices import Device
 
@@ -125,5 +125,5 @@ class FakeWorker:
 
 def synthetic_model(base_bytes: int, bytes_per_sample: int) -> BatchModel:
     """Two blocks that live for one step: one for the model, one for the batch."""
-    blocks = (Block("parameters", None, "load"), Block("activations", "forward", "aten::mm"))
+    blocks = (MemoryBlock("parameters", None, "load"), MemoryBlock("activations", "forward", "aten::mm"))
     return BatchModel(Skeleton(blocks, (0, 1, ~1), (1,)), (base_bytes, 0), (0, bytes_per_sample), (3, 5), "fake_cpu")

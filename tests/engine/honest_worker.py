@@ -9,12 +9,12 @@ from itertools import count
 from typing import Any
 
 from engine.progress import Progress
-from engine.result import MemoryByKind, Probe
+from engine.results.result import MemoryByKind, Probe
 from engine.resume import EarlierAttempt
 from engine.runner import measure
 from engine.spec import RunSpec
 from engine.speed.comparison import TimedBlock
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.engine.fake_worker import FakeWorker
 from tests.engine.synthetic_devices import Device
 

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.errors import TimeIsUp, WorkerFailed
-from engine.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
-from engine.result import Outcome, Reason
+from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
+from engine.results.result import Outcome, Reason
 from engine.runner import measure
 from engine.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker

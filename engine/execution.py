@@ -1,0 +1,92 @@
+"""One execution of a run: its clock, its deadline, its phases, and the events by which it says what happens.
+
+Every run says it by the same events, whatever is measured: a name, the seconds since the start, and what belongs to it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .errors import TimeIsUp
+from .results.result_file import Document
+
+Emit = Callable[[dict[str, Any]], None]
+"""Called with each event of a run, in order."""
+Result = TypeVar("Result", bound=Document)
+T = TypeVar("T")
+
+
+def event_of(name: str, seconds: float = 0.0, **content: Any) -> dict[str, Any]:
+    """Return an event, `seconds` after the start; 0 for one outside the run's own time."""
+    return {"event": name, "seconds": round(seconds, 3), **content}
+
+
+class Execution:
+    """A run in progress. A phase is a part of it that pages list, a stage what goes on within one."""
+
+    def __init__(self, emit: Emit, time_budget_seconds: float = math.inf) -> None:
+        self.emit = emit
+        self.time_budget_seconds = time_budget_seconds
+        self.phase_seconds: dict[str, float] = {}
+        self._started = self._emitted_at = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds to the deadline, negative behind it."""
+        return self.time_budget_seconds - self.seconds
+
+    @property
+    def seconds_silent(self) -> float:
+        """The seconds since the last event."""
+        return time.monotonic() - self._emitted_at
+
+    def restart_clock(self, seconds: float) -> None:
+        """Set the clock to `seconds` after the start: what was waited for since costs the run no time."""
+        self._started = time.monotonic() - seconds
+
+    def check_deadline(self) -> None:
+        """Raise TimeIsUp when the time budget is spent."""
+        if self.seconds_left <= 0:
+            raise TimeIsUp("the time budget is spent")
+
+    def emit_event(self, event: str, **content: Any) -> None:
+        self._emitted_at = time.monotonic()
+        self.emit(event_of(event, self._emitted_at - self._started, **content))
+
+    def log(self, message: str, level: str = "info") -> None:
+        self.emit_event("log", level=level, message=message)
+
+    def stage(self, stage: str) -> None:
+        self.emit_event("stage", stage=stage)
+
+    def phase(self, phase: str, **content: Any) -> None:
+        self.emit_event("phase", phase=phase, **content)
+
+    def timed(self, phase: str, work: Callable[[], T]) -> T:
+        """Do the work as a phase, and note how long it took in `phase_seconds`."""
+        self.phase(phase)
+        before = time.monotonic()
+        outcome = work()
+        self.phase_seconds[phase] = time.monotonic() - before
+        return outcome
+
+    def end(self, result: dict[str, Any]) -> None:
+        """Emit that the run has ended, with its result document."""
+        self.phase("finished")
+        self.emit_event("result", result=result)
+
+    def finish(self, result: Result, keep: Callable[[Result], None]) -> Result:
+        """Have the result stored, end with it, and return it. A disk that does not take it is logged."""
+        try:
+            keep(result)
+        except OSError as exc:
+            self.log(f"the result could not be written to a file: {exc}", "warning")
+        self.end(result.to_dict())
+        return result

@@ -1,0 +1,111 @@
+"""The sweep of a run: its probes, the search for the boundary over them, and its answer, whatever is trained.
+
+What a probe is differs: steps of a catalogue's model in a worker (`runner`), or a start of a training (`tune.run`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from .build_result import answer, measured_points
+from .errors import TimeIsUp, WorkloadFailed
+from .execution import Execution
+from .results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, RunResult, Timings
+from .search.boundary import boundary_cut_short, boundary_of_search, with_current_size_note
+from .search.reserve import edge_size
+from .search.unguided import Found, Try
+from .spec import SearchSpec
+from .speed.comparison import Comparison
+
+
+@dataclass(kw_only=True)
+class Sweep(ABC):
+    """A sweep in progress. A subclass says what to probe next, and how a probe is carried out."""
+
+    what_runs: ClassVar[str]
+    spec: SearchSpec
+    execution: Execution
+    started_as: Mapping[str, Any]
+    probes: list[Probe] = field(default_factory=list)
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    @abstractmethod
+    def device(self) -> DeviceFacts:
+        """The device, once a probe or its preparation has shown it."""
+
+    @abstractmethod
+    def decide(self) -> Try | Found:
+        """Decide by the probes so far which size the search runs next, or what it found."""
+
+    @abstractmethod
+    def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
+        """Run a size by `probe_once`, again if need be; in a process that has run nothing else, if `fresh`."""
+
+    @abstractmethod
+    def execute(self, batch_size: int, purpose: Purpose) -> Probe:
+        """Carry out one probe."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """The memory that the training may use."""
+        return self.device.limit_bytes or self.device.capacity_bytes
+
+    @property
+    def searched(self) -> list[Probe]:
+        """The probes that the search rests on. Carried ones of the curve were never meant to bound it."""
+        return [p for p in self.probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
+
+    def search(self) -> Boundary:
+        """Find the largest size that trains, and the next one refused, as far as the time budget allows."""
+        try:
+            while isinstance(step := self.decide(), Try):
+                is_repeat = any(p.batch_size == step.batch_size for p in self.searched)
+                self.probe(step.batch_size, Purpose.CONFIRM if is_repeat else Purpose.SEARCH, fresh=step.fresh_process)
+        except TimeIsUp:
+            return boundary_cut_short(self.searched)
+        return self.found(step)
+
+    def found(self, step: Found) -> Boundary:
+        """Return the boundary that the search found."""
+        return boundary_of_search(step, self.searched, self.device)
+
+    def probe_once(self, batch_size: int, purpose: Purpose) -> Probe:
+        """Run one probe and record it. Raises TimeIsUp when the time budget is spent.
+
+        Raises WorkloadFailed for an error that is not memory, unless a smaller size trained.
+        """
+        self.execution.check_deadline()
+        self.execution.emit_event("probe_started", batch_size=batch_size, purpose=purpose)
+        probe = replace(self.execute(batch_size, purpose), purpose=purpose)
+        self.record(probe)
+        if probe.outcome is Outcome.ERROR and not self.has_trained_below(batch_size):
+            raise WorkloadFailed(f"{self.what_runs} failed: {probe.error_type}: {probe.error_message}")
+        return probe
+
+    def record(self, probe: Probe, **content: Any) -> None:
+        """Add a probe to those of the run, and emit it."""
+        self.probes.append(probe)
+        self.execution.emit_event("probe", probe=probe.to_dict(), **content)
+
+    def has_trained_below(self, batch_size: int) -> bool:
+        """Whether a smaller size trained."""
+        return any(p.fits and p.batch_size < batch_size for p in self.probes)
+
+    def points(self, boundary: Boundary) -> dict[int, Point]:
+        """Return the sizes up to the boundary that trained, with their memory."""
+        return measured_points(self.probes, self.device, boundary.largest_batch_size or 0)
+
+    def next_size_at_reserve(self, boundary: Boundary) -> int | None:
+        """Return the largest size that should just keep the reserve; None where it was run, or one near it."""
+        size = edge_size(self.points(boundary), self.limit_bytes, self.spec.reserve_fraction)
+        return None if size in {p.batch_size for p in self.probes} else size
+
+    def answer(self, boundary: Boundary, comparison: Comparison, timings: Timings) -> RunResult:
+        """Return the result of the run."""
+        boundary = with_current_size_note(boundary, self.spec)
+        device, environment = self.device, self.environment
+        return answer(self.spec, device, boundary, self.probes, comparison, environment=environment, timings=timings)
