@@ -1,7 +1,8 @@
-"""PURE: what a run still has to do, and how long that may take by the seconds of its own probes.
+"""PURE: what a run still has to do, and how long that is expected to take, from the seconds of its own probes.
 
-Nothing is claimed where it cannot be known: before two probes have ended, and while a search has neither an estimate
-nor a refused size to aim at. A range is what is expected, not a bound: a search that is led astray takes longer.
+Nothing is claimed before two probes have ended, nor while a search has neither an estimate nor a refused size to aim
+at. The figure is an expectation, not a bound: a search with a misleading estimate takes longer. What is left follows
+from the existing probes, not from an order of the phases.
 """
 
 from __future__ import annotations
@@ -10,42 +11,43 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .result import Outcome, Probe, Purpose
+from .results.result import Outcome, Probe, Purpose
+from .results.speed_rounds import Stage
 from .search.guided import AIMS
 from .search.unguided import curve_sizes
 from .spec import MEMORY_STEPS
 from .speed.comparison import APART
-from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, EXTRA_SECONDS, SELECTION_ROUNDS
-from .speed_rounds import Stage
+from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, SELECTION_ROUNDS
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 PROBES_NEEDED = 2
-PLAIN_SHARE = 0.5  # of a step that is measured: what the same step takes at least when nothing watches it
-NEAR_SHARE = 0.9  # of the estimate: a size so near that fitted shows that the estimate is about right
-EVALUATED_MOST = 3  # today's size, the recommended and the fastest
+PLAIN_SHARE = 0.6  # time of an unmeasured step / time of the same step with its memory measured
+REFUSED_SHARE = 0.6  # time of a refused probe / time of one that fits: most are refused in their second step
+NEAR_SHARE = 0.9  # a fit at this share of the estimated boundary shows that the estimate is about right
+EXTRA_ROUNDS_SECONDS = 30.0
+"""Expected seconds of the rounds beyond the fewest, until a round shows how steady the machine is: half the maximum."""
+REMAIN_SHARE = 0.5  # share of the candidates left from the second round of the selection on
+EVALUATED = 2.3  # mean number of sizes in an evaluation round: today's, recommended, fastest; two may be the same
+EXPLAINING_SECONDS = 1.0  # seconds beyond those of a new process and the steps
+_LEAST_SHARE = 0.1  # share of a part that counts as left while it takes longer than expected
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
-_LATER = ("soaking", "curve", "timing", "explaining")
+_MEASURING = ("searching", "soaking", "curve")
 
 
-@dataclass(frozen=True, slots=True)
-class SecondsLeft:
-    """How long the run is expected to go on, at least and at most."""
-
-    least: float
-    most: float
-
-    def __add__(self, other: SecondsLeft) -> SecondsLeft:
-        return SecondsLeft(self.least + other.least, self.most + other.most)
+def soak_steps(given: int | None, device_kind: str | None) -> int:
+    """Return the steps that the largest size must train."""
+    return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """A run under way: its phase, its probes, and what is known of what comes.
+    """A run under way: its phase, its probes, and what is known about the rest.
 
-    `expected` is the largest size of the estimate. `open_seconds` is what a new process with the model takes, 0 where
-    it is unknown. `timing_seconds_left` is the engine's own bound, once it compares speeds.
+    `expected` is the largest size of the estimate. `open_seconds` is what starting a process with the model takes, 0
+    where that is unknown. `under_way_seconds` is how long the current probe has taken so far, or the current phase
+    where no probe runs. `timing_seconds_left` is the engine's own figure, once it compares speeds.
     """
 
     phase: str
@@ -54,31 +56,43 @@ class SoFar:
     soak_steps: int
     expected: int | None = None
     open_seconds: float = 0.0
+    under_way_seconds: float = 0.0
     timing_seconds_left: float | None = None
 
 
-def seconds_left(so_far: SoFar) -> SecondsLeft | None:
-    """Return how long the run may still take; None where its own probes do not show it."""
-    if so_far.phase == "timing" and so_far.timing_seconds_left is not None:
-        return SecondsLeft(0.0, so_far.timing_seconds_left)
+def seconds_left(so_far: SoFar) -> float | None:
+    """Return how long the run is expected to go on; None where its own probes do not show it."""
     steps = _StepSeconds.of(so_far.probes)
-    if len(so_far.probes) < PROBES_NEEDED or steps is None or so_far.phase not in ("searching", *_LATER):
-        return None
+    if len(so_far.probes) < PROBES_NEEDED or steps is None:
+        return so_far.timing_seconds_left if so_far.phase == "timing" else None
     aim = _aim(so_far.probes, so_far.expected, is_searching=so_far.phase == "searching")
     if aim is None:
         return None
-    begin = 0 if so_far.phase == "searching" else _LATER.index(so_far.phase)
-    parts = [_later_part(name, so_far, aim, steps) for name in _LATER[begin:]]
-    search = _search_left(aim, so_far, steps) if so_far.phase == "searching" else SecondsLeft(0.0, 0.0)
-    return sum(parts, start=search)
+    explaining = so_far.open_seconds + MEMORY_STEPS * steps.at(aim.size) + EXPLAINING_SECONDS
+    if so_far.phase == "explaining":
+        return _less(explaining, so_far.under_way_seconds, explaining)
+    timing = so_far.open_seconds + _timing_seconds(_sizes(so_far, aim), so_far.current_batch_size, steps)
+    if so_far.phase == "timing":
+        known = so_far.timing_seconds_left
+        return explaining + (_less(timing, so_far.under_way_seconds, timing) if known is None else known)
+    if so_far.phase not in _MEASURING:
+        return None
+    probes = _probes_left(so_far, aim, steps)
+    now = _less(sum(probes), so_far.under_way_seconds, probes[0]) if probes else 0.0
+    return now + timing + explaining
+
+
+def _less(seconds: float, spent: float, part: float) -> float:
+    """Subtract the seconds that the current part has spent; at least `_LEAST_SHARE` of that part stays left."""
+    return seconds - min(spent, (1 - _LEAST_SHARE) * part)
 
 
 def share_of_phase(so_far: SoFar) -> float:
-    """Return which share of the current phase is done, by the probes it still expects; 0 where that is unknown."""
+    """Return the share of the current phase that is done, by the probes still expected; 0 where that is unknown."""
     if so_far.phase == "searching":
         aim = _aim(so_far.probes, so_far.expected, is_searching=True)
         done = sum(p.purpose in _SEARCHED for p in so_far.probes)
-        return done / (done + aim.probes_most) if aim and done else 0.0
+        return done / (done + aim.probes + 1) if aim and done else 0.0
     if so_far.phase == "curve" and (largest := _largest(so_far.probes)):
         done = sum(p.purpose is Purpose.CURVE for p in so_far.probes)
         expected = done + len(_curve_left(so_far, largest)) + EDGE_PROBES
@@ -88,12 +102,10 @@ def share_of_phase(so_far: SoFar) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """Where the boundary is expected, and with how many more probes the search finds it."""
+    """Where the boundary is expected, and with how many more probes the search finds it; one of them is refused."""
 
-    low: int
-    high: int
-    probes_least: int
-    probes_most: int
+    size: int
+    probes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +116,29 @@ class _StepSeconds:
 
     @classmethod
     def of(cls, probes: Iterable[Probe]) -> _StepSeconds | None:
-        """Read them off the probes that trained; None where none did."""
-        known = {p.batch_size: p.wall_seconds / p.steps for p in probes if p.fits and p.steps and p.wall_seconds}
-        return cls(tuple(sorted(known.items()))) if known else None
+        """Take them from the probes that trained; None where none did.
+
+        The very first probe also loads libraries and kernels, so its steps count for no more than those of the next
+        larger size. A soak is measured less closely, so its steps are scaled to those of other probes.
+        """
+        trained = [p for p in probes if p.fits and p.steps and p.wall_seconds]
+        shares = {Purpose.SOAK: PLAIN_SHARE}
+        ordered = sorted({p.batch_size: p.wall_seconds / p.steps / shares.get(p.purpose, 1.0) for p in trained}.items())
+        if len(ordered) > 1 and ordered[0][0] == trained[0].batch_size:
+            ordered[0] = (ordered[0][0], min(ordered[0][1], ordered[1][1]))
+        return cls(tuple(ordered)) if ordered else None
 
     def at(self, size: int) -> float:
-        """Go straight from one known size to the next, and beyond the largest in proportion to the size."""
+        """Interpolate linearly between known sizes; extrapolate beyond the largest, at most in proportion to size."""
         (low, low_seconds), *_ = self.known
+        rise = 0.0
         for high, high_seconds in self.known:
             if size <= high:
                 share = (size - low) / (high - low) if low < size else 0.0
                 return low_seconds + share * (high_seconds - low_seconds)
+            rise = max((high_seconds - low_seconds) / (high - low), 0.0) if high > low else high_seconds / high
             low, low_seconds = high, high_seconds
-        return low_seconds * size / low
+        return min(low_seconds + rise * (size - low), low_seconds * size / low)
 
 
 def _largest(probes: Iterable[Probe]) -> int:
@@ -126,71 +148,63 @@ def _largest(probes: Iterable[Probe]) -> int:
 def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -> _Aim | None:
     """Return where the search is heading; None while that is unknown."""
     low = _largest(probes)
-    if not is_searching:
-        return _Aim(low, low, 0, 0) if low else None
     refused = min((p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low), default=None)
+    if not is_searching or refused == low + 1:
+        return _Aim(low, 0) if low else None
     if refused is not None:
-        halvings = math.ceil(math.log2(refused - low)) if refused > low + 1 else 0
-        return _Aim(max(low, 1), max(refused - 1, 1), min(halvings, 1), halvings + 1)
+        halvings = math.log2(refused - low)
+        return _Aim(low or refused // 2 or 1, min(halvings, 1 + halvings / 2) + 1)  # lines meet the limit sooner
     if expected is None or expected < low:
         return None
-    probes_least = 1 if expected == low else 2
+    if expected == low:
+        return _Aim(low, 1)
     has_come_near = low >= NEAR_SHARE * expected
-    return _Aim(expected, expected, probes_least, probes_least + (1 if has_come_near else AIMS))
+    return _Aim(expected, 2 if has_come_near else (2 + AIMS) / 2)
 
 
-def _search_left(aim: _Aim, so_far: SoFar, steps: _StepSeconds) -> SecondsLeft:
-    """Return the seconds of the search. Its last probe is refused, at best in its first step."""
-    at_least = steps.at(aim.low) * (MEMORY_STEPS * (aim.probes_least - 1) + 1) if aim.probes_least else 0.0
-    at_most = aim.probes_most * (MEMORY_STEPS * steps.at(aim.high) + so_far.open_seconds)
-    return SecondsLeft(at_least, at_most)
-
-
-def _later_part(phase: str, so_far: SoFar, aim: _Aim, steps: _StepSeconds) -> SecondsLeft:
-    sizes = {p.batch_size for p in so_far.probes if p.fits}
-    if phase == "soaking":
-        return SecondsLeft(
-            so_far.soak_steps * steps.at(aim.low), so_far.soak_steps * steps.at(aim.high) + so_far.open_seconds
-        )
-    left = _curve_left(so_far, aim.high)
-    if phase == "curve":
-        planned = MEMORY_STEPS * sum(map(steps.at, left))
-        return SecondsLeft(planned, planned + EDGE_PROBES * MEMORY_STEPS * steps.at(aim.high))
-    if phase == "timing":
-        return _timing_left(_apart({*sizes, *left, aim.high}), steps) + SecondsLeft(0.0, so_far.open_seconds)
-    return SecondsLeft(0.0, MEMORY_STEPS * steps.at(aim.high) + so_far.open_seconds)
+def _probes_left(so_far: SoFar, aim: _Aim, steps: _StepSeconds) -> list[float]:
+    """Return the seconds of each probe still expected before the comparison of speeds, the next one first."""
+    whole = MEMORY_STEPS * steps.at(aim.size)
+    left = []
+    if aim.probes:
+        left += [whole * min(1.0, aim.probes - 1 - place) for place in range(math.ceil(aim.probes) - 1)]
+        left.append(REFUSED_SHARE * whole + so_far.open_seconds)
+    if all(p.purpose is not Purpose.SOAK for p in so_far.probes):
+        left.append(so_far.soak_steps * PLAIN_SHARE * steps.at(aim.size) + so_far.open_seconds)
+    left += [MEMORY_STEPS * steps.at(size) for size in _curve_left(so_far, aim.size)]
+    if all(p.purpose is not Purpose.CURVE or p.batch_size <= NEAR_SHARE * aim.size for p in so_far.probes):
+        left.append(whole)  # the largest size with the reserve
+    return left
 
 
 def _curve_left(so_far: SoFar, largest: int) -> list[int]:
-    """Return the sizes below the boundary that are still to be measured, as far as they are known before."""
+    """Return the sizes below the boundary that are still to be measured, as far as they are known yet."""
     fitted = {p.batch_size for p in so_far.probes if p.fits}
     searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in _SEARCHED)
     wanted = {*curve_sizes(searched, largest), *([so_far.current_batch_size] * (so_far.current_batch_size <= largest))}
     return sorted(wanted - fitted)
 
 
-def _apart(sizes: Iterable[int]) -> list[int]:
-    """Keep the largest size and those that lie well below the next one kept."""
+def _sizes(so_far: SoFar, aim: _Aim) -> list[int]:
+    """Return the sizes whose speeds will be compared: those that lie well apart."""
+    known = {*(p.batch_size for p in so_far.probes if p.fits), *_curve_left(so_far, aim.size), aim.size}
     kept: list[int] = []
-    for size in sorted(sizes, reverse=True):
+    for size in sorted(known, reverse=True):
         if not kept or kept[-1] >= APART * size:
             kept.append(size)
     return kept
 
 
-def _timing_left(sizes: Sequence[int], steps: _StepSeconds) -> SecondsLeft:
-    """Return the seconds of the comparison.
-
-    At best the slower sizes drop out after one round; at most all stay, and other work costs the extra time.
-    """
-    quick, quick_pair = (_blocks(stage, sizes, steps, PLAIN_SHARE) for stage in Stage)
-    slow, slow_pair = (_blocks(stage, sizes, steps, 1.0) for stage in Stage)
-    least = sum(quick) + (SELECTION_ROUNDS - 1) * quick[-1] + EVALUATION_ROUNDS * quick_pair[-1]
-    most = SELECTION_ROUNDS * sum(slow) + EVALUATION_ROUNDS * sum(slow_pair[:EVALUATED_MOST]) + EXTRA_SECONDS
-    return SecondsLeft(least, most)
+def _timing_seconds(sizes: Sequence[int], current: int, steps: _StepSeconds) -> float:
+    """Return the seconds of the comparison of speeds: its fewest rounds, and half of the further ones allowed."""
+    first = sum(_block(Stage.SELECTION, size, steps) for size in sizes)
+    pair = [_block(Stage.EVALUATION, size, steps) for size in (min(current, sizes[0]), sizes[0])]
+    each = EVALUATED * sum(pair) / len(pair)
+    extra = max(EXTRA_ROUNDS_SECONDS - each / 2, 0.0)  # no round begins that may end too late
+    return first * (1 + REMAIN_SHARE * (SELECTION_ROUNDS - 1)) + EVALUATION_ROUNDS * each + extra
 
 
-def _blocks(stage: Stage, sizes: Sequence[int], steps: _StepSeconds, share: float) -> list[float]:
-    """Return the seconds of a block of each size, the longest first: a step to warm up, then at least one step."""
-    step_seconds = [share * steps.at(size) for size in sizes]
-    return sorted((each + max(BLOCK_SECONDS[stage], each) for each in step_seconds), reverse=True)
+def _block(stage: Stage, size: int, steps: _StepSeconds) -> float:
+    """Return the seconds of a block of a size: a step to warm up, then at least one step."""
+    each = PLAIN_SHARE * steps.at(size)
+    return each + max(BLOCK_SECONDS[stage], each)
