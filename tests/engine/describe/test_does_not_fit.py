@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from engine.catalog import WORKLOADS
-from engine.result import DeviceFacts, Outcome, Probe, Purpose
-from engine.search.does_not_fit import describe_need, refusing_probe, suggestions
-from engine.units import GIB, MIB
+from engine.describe.does_not_fit import describe_need, refusing_probe, suggestions
+from engine.results.result import DeviceFacts, Outcome, Probe, Purpose
+from engine.text.units import GIB, MIB
 
 CARD = DeviceFacts("cuda:0", "cuda", "A card", 24 * GIB, limit_bytes=24 * GIB)
 HELD = replace(CARD, limit_bytes=GIB)

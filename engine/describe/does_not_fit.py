@@ -1,4 +1,4 @@
-"""PURE: the report on a model of which not even one sample fits: the memory it needed, and suggestions."""
+"""PURE: what is said of a model that does not fit: the memory it needed, and suggestions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 
 from ..catalog import Workload
-from ..optimizers import OPTIMIZERS
-from ..result import DeviceFacts, Outcome, Probe, Purpose
-from ..units import format_bytes
+from ..catalog.stored_workload import is_own_training, stored_workload
+from ..results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
+from ..settings.optimizers import OPTIMIZERS
+from ..text.units import format_bytes
 
 _REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")
 _LOADING, _OPTIMIZER_STEP = "loading the model", "optimizer_step"
@@ -20,6 +21,20 @@ _WHERE = {
 }
 
 
+def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
+    """Return how much memory a model that does not fit needed, where known, and what may make it fit."""
+    if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
+        return None, []
+    spec, device = result.spec.to_dict(), result.device
+    refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
+    need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
+    if is_own_training(spec):  # nothing is known that could be set otherwise
+        return need, []
+    optimizer, is_checkpointed = spec.get("optimizer", ""), bool(spec.get("gradient_checkpointing"))
+    workload = stored_workload(spec)
+    return need, suggestions(refusal, workload, device, optimizer=optimizer, is_checkpointed=is_checkpointed)
+
+
 def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | None:
     """Return the probe that refused this size: the one in a fresh process where there are two."""
     refused = [probe for probe in probes if probe.batch_size == batch_size and probe.outcome is not Outcome.FITS]
@@ -29,8 +44,8 @@ def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | N
 def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
     """Say how much memory was needed and available, as far as known; None where nothing is known.
 
-    The CPU's budget lets the step end, and so knows its peak: a lower bound, for a later step may take more. An
-    allocator that refuses knows its last request, and what it had reserved before.
+    On a CPU the step runs to its end, so its peak is known: a lower bound, because a later step may need more. From an
+    allocator that refuses, only the last request and the bytes reserved before it are known.
     """
     if refusal is None or refusal.outcome is not Outcome.OUT_OF_MEMORY:
         return None
@@ -50,8 +65,15 @@ def suggestions(
 ) -> list[str]:
     """Return what may make it fit, by what held the memory: activations only where they were part of the peak."""
     phase = None if refusal is None else refusal.failed_phase
-    less_state = _less_state(optimizer) if phase != _LOADING else []
-    tries = [_more_memory(device)]
+    less_state, chosen = [], OPTIMIZERS.get(optimizer)
+    if phase != _LOADING and chosen is not None and chosen.state_copies >= 1:
+        copies = "an extra copy" if chosen.state_copies == 1 else "two extra copies"
+        less_state = [f"An optimizer with less state: {chosen.label} keeps {copies} of the parameters."]
+    capacity, limit_bytes = format_bytes(device.capacity_bytes), device.limit_bytes or device.capacity_bytes
+    tries = [f"A device with more memory: this one has {capacity}."]
+    if limit_bytes < device.capacity_bytes:
+        of = f"{format_bytes(limit_bytes)} of the device's {capacity}"
+        tries = [f"A higher memory limit: this run was limited to {of}."]
     if phase == _OPTIMIZER_STEP:  # activations are gone by then
         return tries + less_state
     if workload is None or phase == _LOADING:
@@ -60,19 +82,3 @@ def suggestions(
         tries.append("Gradient checkpointing: stores fewer activations, but each step computes more.")
     tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
     return tries + less_state
-
-
-def _less_state(optimizer: str) -> list[str]:
-    chosen = OPTIMIZERS.get(optimizer)
-    if chosen is None or chosen.state_copies < 1:
-        return []
-    copies = "an extra copy" if chosen.state_copies == 1 else "two extra copies"
-    return [f"An optimizer with less state: {chosen.label} keeps {copies} of the parameters."]
-
-
-def _more_memory(device: DeviceFacts) -> str:
-    allowed_bytes = device.limit_bytes or device.capacity_bytes
-    if allowed_bytes < device.capacity_bytes:
-        of = f"{format_bytes(allowed_bytes)} of the device's {format_bytes(device.capacity_bytes)}"
-        return f"A higher memory limit: this run was limited to {of}."
-    return f"A device with more memory: this one has {format_bytes(device.capacity_bytes)}."

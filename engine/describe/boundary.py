@@ -1,0 +1,127 @@
+"""PURE: how far a training reaches, in words: the evidence for it, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..results.result import CPU_COUNTS_TENSORS, DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
+from ..spec import SearchSpec
+from ..text.units import format_bytes, format_duration, sentence_case
+from .answer import Answer
+from .does_not_fit import refusing_probe
+from .probe import OUTCOMES, describe_outcome
+
+
+def verbs(spec: SearchSpec) -> tuple[str, str]:
+    """Return what the run does and did: without an optimizer it is not training."""
+    if getattr(spec, "optimizer", None) == "none":
+        return "runs forward and backward", "ran forward and backward"
+    return "trains", "trained"
+
+
+def trains_with(boundary: Boundary, size: int, trains: str = "trains") -> str:
+    """Write "trains with up to 1,024 samples"; "at least" where no larger size is known to fail."""
+    bound = "up to" if boundary.certified else "at least"
+    return f"{trains} with {bound} {size:,} {'sample' if size == 1 else 'samples'}"
+
+
+def certificate(result: RunResult) -> str:
+    """Return the evidence of the result, in one sentence."""
+    boundary, (_, trained) = result.boundary, verbs(result.spec)
+    largest = boundary.largest_batch_size
+    if boundary.reason is Reason.DOES_NOT_FIT:
+        return f"Does not fit: batch 1 ran out of memory ({boundary.refusal})."
+    if boundary.certified:
+        ran = _in_a_fresh_process(boundary, trained)
+        return f"Certified: {largest} {ran}; {boundary.refused_batch_size} ran out of memory there."
+    if boundary.reason is Reason.ONE_SIZE:
+        return check_answer(result)
+    cause = f" ({boundary.refusal})" if boundary.reason in (Reason.SIZE_LIMIT, Reason.ERROR) else ""
+    return f"Not certified: {largest or 'no batch size'} {trained}; {_why_open(result)}{cause}."
+
+
+def why_not_certified(result: RunResult) -> str | None:
+    """Explain why no larger size is known to fail; None where the boundary is certified."""
+    boundary = result.boundary
+    if boundary.certified:
+        return None
+    if boundary.reason is Reason.ONE_SIZE:
+        return "No limit was searched: only the requested size was run."
+    if boundary.reason is Reason.TIME_BUDGET:
+        budget = format_duration(result.spec.to_dict()["time_budget_seconds"])
+        spent = f"Not certified: the time budget of {budget} was spent before"
+        if boundary.refused_batch_size:
+            return f"{spent} the size had run for longer."
+        return f"{spent} the limit was found. Larger sizes may fit."
+    return f"Not certified: {_why_open(result)}."
+
+
+def _why_open(result: RunResult) -> str:
+    most = f"{result.spec.max_batch_size:,}"
+    return {
+        Reason.SIZE_LIMIT: "the data ends there, memory does not"
+        if any(p.error_type == DATA_EXHAUSTED for p in result.probes)
+        else "larger sizes hit a limit of the library, not memory",
+        Reason.ERROR: "the next size failed, and not for lack of memory",
+        Reason.FOREIGN_MEMORY: "other processes held memory of the device; run it again when the device is free",
+        Reason.MAX_BATCH_SIZE: f"{most} was the largest size allowed, and memory did not run out",
+        Reason.TIME_BUDGET: "the time budget ended first",
+    }.get(result.boundary.reason, "the next size was not shown to run out of memory in a fresh process")
+
+
+def answer_of_check(result: RunResult) -> Answer:
+    """Return the answer of a check: "Batch 32 fits: it trained 5 steps in a fresh process.", and what it took."""
+    size, boundary = result.spec.check_batch_size, result.boundary
+    if result.fits is None:
+        if boundary.reason is Reason.TIME_BUDGET:
+            return Answer(f"Batch {size:,}: not known, because the time ended first.")
+        return Answer(f"Batch {size:,}: not known.", notes=(f"{boundary.note or 'It was not run to its end'}.",))
+    if not result.fits:
+        why = "ran out of memory" if boundary.reason is Reason.ONE_SIZE else "hit a limit that is not memory"
+        refusal = (f"{sentence_case(boundary.refusal.removesuffix('.'))}.",) if boundary.refusal else ()
+        return Answer(f"Batch {size:,} does not fit: it {why} in a fresh process.", notes=refusal)
+    used = result.largest.memory_bytes if result.largest else None
+    took = () if used is None else (f"It took {format_bytes(used)} of {format_bytes(result.waste.capacity_bytes)}.",)
+    trained = _in_a_fresh_process(boundary, verbs(result.spec)[1])
+    return Answer(f"Batch {size:,} fits: it {trained}.", notes=took)
+
+
+def check_answer(result: RunResult) -> str:
+    """Return the answer of a check with what it took, as one text."""
+    return answer_of_check(result).text
+
+
+def _in_a_fresh_process(boundary: Boundary, trained: str) -> str:
+    """Write "trained 5 steps in a fresh process"."""
+    return f"{trained} {boundary.soak_steps} {'step' if boundary.soak_steps == 1 else 'steps'} in a fresh process"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateLine:
+    """One line of the certificate. `outcome` is fits, refused, open or estimate."""
+
+    outcome: str
+    word: str
+    text: str
+
+
+def certificate_lines(result: RunResult) -> list[CertificateLine]:
+    """Return the certificate in lines: what fits, what was refused, and what is unknown."""
+    boundary, lines, (_, trained) = result.boundary, [], verbs(result.spec)
+    if boundary.largest_batch_size:
+        shortly = f"{trained}; it was not run again for longer"
+        ran = _in_a_fresh_process(boundary, trained) if boundary.soak_steps else shortly
+        lines.append(CertificateLine("fits", "fits", f"Batch {boundary.largest_batch_size:,} {ran}."))
+    if boundary.refused_batch_size:
+        probe = refusing_probe(result.probes, boundary.refused_batch_size)
+        outcome = describe_outcome(probe) if probe else OUTCOMES[Outcome.OUT_OF_MEMORY]
+        fresh = ", in a fresh process" if probe and probe.fresh_process else ""
+        text = f"Batch {boundary.refused_batch_size:,}: {outcome}{fresh}."
+        lines.append(CertificateLine("refused", "does not fit", text))
+    if not boundary.certified and not boundary.refused_batch_size:
+        lines.append(CertificateLine("open", "open", "No larger size is known to run out of memory."))
+    if boundary.note:
+        lines.append(CertificateLine("open", "note", boundary.note))
+    if result.device.kind == "cpu":
+        lines.append(CertificateLine("open", "note", CPU_COUNTS_TENSORS))
+    return lines
