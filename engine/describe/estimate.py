@@ -1,0 +1,44 @@
+"""PURE: an estimate in words: how far the training would reach, how that is known, and how far it may be off."""
+
+from __future__ import annotations
+
+from ..estimate.types import Estimate, KnownError
+from ..text.units import format_percent
+
+METHODS = {
+    "fake_cuda": "Three training steps traced on tensors without data, with the GPU's own kernels, replayed in a "
+    "model of PyTorch's allocator",
+    "fake_cpu": "Three training steps traced on tensors without data, with the CPU's own kernels",
+    "approximate_fake_cpu": "Approximate: traced with the CPU's kernels; a GPU's own may take several percent more or "
+    "less",
+}
+
+
+def describe_estimate(estimate: Estimate) -> str:
+    """Write "largest batch 512; 488 would still fit with 0.8% more memory", and why it is only approximate."""
+    if not estimate.largest_batch_size:
+        return "not even batch 1 fits"
+    because = estimate.approximate_because
+    stopped = " or more" if estimate.limits == "max_batch_size" else ""
+    safe = f"{estimate.safe_batch_size or 'none'} would still fit with {estimate.margin_fraction:.1%} more memory"
+    approximate = f" (approximate, because {because})" if because else ""
+    return f"largest batch {estimate.largest_batch_size}{stopped}; {safe}{approximate}"
+
+
+def describe_for_card(estimate: Estimate) -> str:
+    """Write "estimated for NVIDIA A100 40GB: up to 508, safe 480"."""
+    sizes = f"up to {estimate.largest_batch_size}, safe {estimate.safe_batch_size or 'none'}"
+    return f"estimated for {estimate.gpu.name}: {sizes if estimate.largest_batch_size else 'no size fits'}"
+
+
+def describe_known_error(error: KnownError | None) -> str:
+    """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons (public runs)"."""
+    if error is None:
+        return "not known for this model: measure it"
+    typical, worst = format_percent(error.typical_fraction), format_percent(error.worst_fraction)
+    return f"typically {typical}, at worst {worst} in {error.runs} comparisons ({error.source})"
+
+
+def describe_margin(margin_fraction: float) -> str:
+    """Write "8.0 %: the size with the margin still fits if it needs this much more memory"."""
+    return f"{format_percent(margin_fraction)}: the size with the margin still fits if it needs this much more memory"
