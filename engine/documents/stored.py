@@ -1,0 +1,64 @@
+"""Reading a stored document: its spec, which today's rules may refuse, and the parts that it can do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from ..from_json import from_json
+from ..spec import DEFAULTS
+
+T = TypeVar("T")
+Parts = Mapping[str, Callable[[Any], object]]
+"""The parts of a document that the rest does not need, with their readers."""
+
+
+class StoredSpec(dict[str, Any]):
+    """A spec as its document has it. Its members are attributes too, as those of a spec of today are.
+
+    A setting that is newer than the document has its default.
+    """
+
+    model: str
+    device: str
+    current_batch_size: int
+    memory_limit_bytes: int | None
+    max_batch_size: int
+    check_batch_size: int | None
+    reserve_fraction: float
+    price_per_hour_usd: float
+    hours_per_run: float
+    runs_per_year: int
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name] if name in self else DEFAULTS[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as it was stored."""
+        return dict(self)
+
+
+def from_document(kind: type[T], document: Any) -> T:
+    """Make a `kind` with a StoredSpec of a document. Raises ValueError, which names the member."""
+    return from_json(kind, document, _read_spec)
+
+
+def unreadable_parts(document: Mapping[str, Any], parts: Parts) -> tuple[str, ...]:
+    """Name the parts of a document that cannot be read; one that is not there is no such part."""
+    return tuple(name for name, read in parts.items() if not _can_read(read, document.get(name)))
+
+
+def _can_read(read: Callable[[Any], object], part: Any) -> bool:
+    try:
+        return part is None or read(part) is not None
+    except ValueError:
+        return False
+
+
+def _read_spec(kind: type, value: Any) -> StoredSpec:
+    if kind is not StoredSpec or not isinstance(value, dict):
+        raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
+    return StoredSpec(value)
