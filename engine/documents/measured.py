@@ -1,0 +1,75 @@
+"""The document of a measurement, of a command or of a function, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+from ..catalog.stored_workload import is_own_training
+from ..errors import SpecError
+from ..from_json import from_json
+from ..results.memory_breakdown import MemoryBreakdown
+from ..results.result import EstimateError, Point, RunResult
+from ..results.result_file import result_in
+from ..results.stats import decisive_probes
+from ..tune.training import Training
+from .earlier import as_of_today
+from .estimated import EstimatedCard
+from .stored import Parts, StoredSpec, from_document, unreadable_parts
+
+_NEEDED, _NEEDED_OF_A_MODEL = ("model", "current_batch_size"), ("precision", "optimizer")
+_PARTS: Parts = {
+    "memory_breakdown": MemoryBreakdown.from_dict,
+    "estimate": EstimatedCard.from_dict,
+    "estimate_error": partial(from_json, EstimateError),
+}
+"""Without these the rest is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(RunResult):
+    """A `RunResult` as it was stored.
+
+    `training` is what a command or a function consumed; None for a model of the catalogue. `unreadable` names the parts
+    that were left out because they cannot be read.
+    """
+
+    spec: StoredSpec
+    training: Training | None = None
+    unreadable: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
+        unreadable = unreadable_parts(document, _PARTS)
+        result = from_document(cls, {**document, **dict.fromkeys(unreadable), "unreadable": ()})
+        needed = _NEEDED if is_own_training(result.spec) else _NEEDED + _NEEDED_OF_A_MODEL
+        if missing := [name for name in needed if result.spec.get(name) is None]:
+            raise ValueError(f"spec.{missing[0]} is missing")
+        return replace(as_of_today(result), unreadable=unreadable)
+
+    @classmethod
+    def of(cls, document: object, field: str) -> Self:
+        """Read a result, also one in a result file or in a run of the portal. Raises SpecError for `field`."""
+        content = result_in(document, field)
+        try:
+            return cls.from_dict(content)
+        except ValueError as exc:
+            raise SpecError(field, f"is no result of a measurement: {exc}") from exc
+
+    def to_dict(self) -> dict[str, Any]:
+        document = RunResult.to_dict(self)
+        del document["unreadable"]
+        training = document.pop("training")
+        return document if training is None else {**document, "training": training}
+
+    @property
+    def total_seconds(self) -> float:
+        """How long the run took by its own clock."""
+        return self.timings.total_seconds
+
+    def points(self) -> dict[int, Point]:
+        """Return every size that trained, with its memory."""
+        return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}

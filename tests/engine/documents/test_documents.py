@@ -1,0 +1,149 @@
+"""Result documents of every version are read, and those of today are written again as they were.
+
+`tests/data/documents` has what earlier engines wrote: each version was run as it was, with `--json`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.documents.estimated import Estimated
+from engine.documents.kind import KindName, kind_of
+from engine.documents.measured import Measured
+from engine.documents.read import read_result
+from engine.documents.validated import Validated
+from engine.estimate.frontier import frontier_of, grid_of, specs_of
+from engine.estimate.predict import estimate
+from engine.estimate.types import Estimate
+from engine.results.result import RecommendedBy
+from engine.spec import RunSpec
+from tests.engine.estimate.synthetic_models import card, model
+from tests.engine.honest_worker import HonestWorker, document_of
+from tests.factories import make_result, make_result_that_does_not_fit
+from tests.factories.speeds import make_result_by_memory, make_timed_result
+
+ROOT = Path(__file__).resolve().parents[3]
+EARLIER = {path.stem: path for path in sorted((ROOT / "tests" / "data" / "documents").glob("*.json"))}
+STORED = {path.stem: path for path in sorted((ROOT / "benchmarks" / "data" / "results").glob("*.json"))}
+STORED["tuned_function"] = ROOT / "tests" / "factories" / "tuned_function.json"
+
+
+def document(name: str) -> dict[str, Any]:
+    content = json.loads((EARLIER | STORED)[name].read_text())
+    return dict(content.get("result", content))
+
+
+def made(spec: RunSpec) -> Estimate:
+    return estimate(spec, card(), model(), seconds=1.0, versions={}, batch_sizes=grid_of(spec))
+
+
+def estimated_today() -> dict[str, Any]:
+    spec = RunSpec("bert-tiny")
+    frontier = frontier_of(spec, [made(each) for each in specs_of(spec, (64, 128))])
+    return {"estimates": [made(spec).to_dict()], "frontier": frontier.to_dict()}
+
+
+def of_today() -> dict[str, dict[str, Any]]:
+    return {
+        "measured": make_result().to_dict(),
+        "with intervals": make_timed_result().to_dict(),
+        "does not fit": make_result_that_does_not_fit().to_dict(),
+        "of a worker": document_of(HonestWorker(100)),
+        "estimated": estimated_today(),
+        "tuned": document("tune_plain"),
+        "validated": document("validate"),
+    }
+
+
+@pytest.mark.parametrize("name", [*EARLIER, *STORED])
+def test_a_document_of_any_version_is_read_and_keeps_what_it_says(name: str) -> None:
+    read = read_result(document(name))
+    assert type(read).from_dict(read.to_dict()) == read
+    assert getattr(read, "unreadable", ()) == ()
+
+
+@pytest.mark.parametrize("name", of_today())
+def test_a_document_of_today_is_written_again_to_the_byte(name: str) -> None:
+    text = json.dumps(of_today()[name])
+    text = text.replace('"carried_seconds": 0,', '"carried_seconds": 0.0,')  # the sum of no seconds is a whole number
+    assert json.dumps(read_result(json.loads(text)).to_dict()) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "read_as"),
+    [
+        ("measured_0_1", KindName.MEASUREMENT, Measured),
+        ("tune_speed", KindName.COMMAND, Measured),
+        ("tuned_function", KindName.COMMAND, Measured),
+        ("validate", KindName.VALIDATION, Validated),
+        ("estimate_0_3", KindName.ESTIMATE, Estimated),
+    ],
+)
+def test_the_kind_is_told_by_the_members(name: str, kind: KindName, read_as: type) -> None:
+    assert (kind_of(document(name)), type(read_result(document(name)))) == (kind, read_as)
+
+
+def test_what_a_command_consumed_is_part_of_its_document_alone() -> None:
+    tuned, measured = Measured.from_dict(document("tune_speed")), Measured.from_dict(document("bert_tiny"))
+    assert tuned.training is not None
+    assert (measured.training, "training" in measured.to_dict()) == (None, False)
+
+
+@pytest.mark.parametrize("name", ["measured_0_5_by_memory", "measured_0_5_before_claims"])
+def test_a_size_that_memory_alone_recommended_is_the_largest_with_the_reserve(name: str) -> None:
+    stored, read = document(name), Measured.from_dict(document(name))
+    assert stored["speed"]["recommended_by"] == "memory_reserve"
+    assert read.largest_with_reserve is not None
+    assert read.largest_with_reserve.batch_size == stored["recommended"]["batch_size"]
+    assert (read.recommended, read.speedup, read.savings.per_run_usd) == (None, None, None)
+    assert read.speed is not None
+    assert (read.speed.recommended_by, read.speed.reason) == (RecommendedBy.NOTHING, stored["speed"]["reason"])
+
+
+def test_one_that_does_not_keep_the_reserve_is_not_called_so() -> None:
+    stored = make_result_by_memory().to_dict()
+    stored["waste"] |= {"at_recommended_bytes": 0, "at_recommended_fraction": 0.0}
+    assert Measured.from_dict(stored).largest_with_reserve is None
+
+
+def test_a_spec_that_today_refuses_is_read_as_it_stands() -> None:
+    stored = document("measured_0_1")
+    stored["spec"] |= {"model": "of-a-lab-that-is-gone", "optimizer": "forgotten"}
+    read = Measured.from_dict(stored)
+    assert (read.spec.model, read.spec["optimizer"]) == ("of-a-lab-that-is-gone", "forgotten")
+    assert read.spec.reserve_fraction == 0.05, "a setting that is newer than the document has its default"
+    with pytest.raises(AttributeError):
+        _ = read.spec.colour
+
+
+@pytest.mark.parametrize("part", ["memory_breakdown", "estimate", "estimate_error"])
+def test_a_part_that_cannot_be_read_is_left_out_and_named(part: str) -> None:
+    read = read_result({**make_result().to_dict(), part: {"x": []} if part != "estimate_error" else 7})
+    assert isinstance(read, Measured)
+    assert (read.unreadable, getattr(read, part)) == ((part,), None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"boundary": "x"}, r"Expected `object`, got `str` - at `\$.boundary`"),
+        ({"probes": [{"batch_size": "8"}]}, r"probes\[0\]"),
+        ({"spec": 7}, r"at `\$.spec`"),
+        ({"spec": {"model": "bert"}}, "spec.current_batch_size is missing"),
+        ({"speed": "fast"}, r"\$.speed"),
+        ({"estimates": [{"spec": {}}]}, r"estimates\[0\]"),
+        ({"checks": 7}, r"\$"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_by_its_member(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_result({**make_result().to_dict(), **wrong})
+
+
+def test_an_estimate_is_read_without_its_further_parts_where_these_cannot_be() -> None:
+    read = Estimated.from_dict({**estimated_today(), "what_to_change": {"scope": "of a later version"}})
+    assert (len(read.estimates), read.what_to_change, read.frontier is not None) == (1, None, True)
