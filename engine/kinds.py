@@ -1,30 +1,52 @@
-"""What kind of figure each one of a result is. The one table of it; every result carries it as `kinds`."""
+"""The kinds of a run. What the engine knows of one stands in its row here; a new kind is a new row."""
 
 from __future__ import annotations
 
-MEASURED, ESTIMATED, DERIVED, ASSUMED = "measured", "estimated", "derived", "assumed"
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-KINDS: dict[str, str] = {
-    "boundary": MEASURED,
-    "probes": MEASURED,
-    **{
-        f"{point}.{figure}": MEASURED
-        for point in ("largest", "fastest", "recommended", "current")
-        for figure in ("memory_bytes", "peak_allocated_bytes", "peak_reserved_bytes", "samples_per_second")
-    },
-    "speedup": MEASURED,  # the ratio itself: both sizes in the same rounds
-    "batch_size_ratio": DERIVED,
-    "waste": DERIVED,
-    "savings.per_run_usd": DERIVED,
-    "savings.per_year_usd": DERIVED,
-    "savings.cost_per_run_usd": DERIVED,
-    "savings.price_per_hour_usd": ASSUMED,
-    "savings.hours_per_run": ASSUMED,
-    "savings.runs_per_year": ASSUMED,
-    "speed.reserve_fraction": ASSUMED,
-    "spec.current_batch_size": ASSUMED,
-    "memory_breakdown": MEASURED,
-    "estimate": ESTIMATED,
-    "estimate_error": DERIVED,
+from .documents.kind import KindName, kind_of
+from .recompute.contradiction import Contradiction
+from .recompute.document import check_limits
+from .recompute.result import contradictions_of_result
+from .recompute.validation import contradictions_of_validation
+from .spec import RunSpec
+from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
+from .validation.spec import ValidationSpec
+
+Spec = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of run.
+
+    `subcommand` is that of the engine's command line, empty where it has none. `read_spec` reads what was requested
+    and raises SpecError, naming the field. `contradictions` lists what a document claims beyond its probes.
+    """
+
+    subcommand: str
+    read_spec: Callable[[dict[str, Any]], Spec]
+    contradictions: Callable[[Document], list[Contradiction]]
+    is_reported: bool = True
+    """Whether another machine may report such a run."""
+
+
+KINDS: Mapping[KindName, Kind] = {
+    KindName.MEASUREMENT: Kind("", RunSpec.from_dict, contradictions_of_result),
+    KindName.COMMAND: Kind("tune", read_tuned_spec, contradictions_of_result),
+    KindName.VALIDATION: Kind("validate", ValidationSpec.from_dict, contradictions_of_validation),
+    KindName.ESTIMATE: Kind("estimate", RunSpec.from_dict, contradictions_of_result, is_reported=False),
 }
-"""By the name of the figure, or of the group that it stands in. The ends of an interval are of the figure's kind."""
+"""An estimate claims nothing that was measured: as a result it is refused by its first member."""
+
+
+def find_contradictions(document: Document) -> list[Contradiction]:
+    """List the fields in which a result claims more than its probes show. Raises SpecError for a malformed document.
+
+    `document` is the JSON of a measurement, of a tuned command, or of a validation.
+    """
+    check_limits(document)
+    return KINDS[kind_of(document)].contradictions(document)
