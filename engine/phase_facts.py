@@ -1,0 +1,61 @@
+"""PURE: a phase in a few words, for pages and the command line: what it tries now, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .plan import SoFar
+from .results.result import Outcome, Probe, Purpose
+from .spec import MEMORY_STEPS
+from .time_left import describe_round
+
+_SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
+
+
+def finding_of_phase(phase: str, known: SoFar) -> str:
+    """Return what a phase found, once it is over: "92 fits, 93 does not", "92 ran 20 steps", "7 sizes"."""
+    if phase == "searching":
+        return searched(known.probes)
+    if phase == "soaking":
+        soaked = [probe for probe in known.probes if probe.purpose is Purpose.SOAK and probe.fits]
+        return f"{soaked[-1].batch_size:,} ran {soaked[-1].steps} steps" if soaked else ""
+    if phase == "curve":
+        sizes = sum(probe.purpose is Purpose.CURVE for probe in known.probes)
+        return f"{sizes} size{'' if sizes == 1 else 's'}" if sizes else ""
+    return ""
+
+
+def searched(probes: Sequence[Probe], trying: int | None = None) -> str:
+    """Write "92 fits, 93 next", and after the search "92 fits, 93 does not"."""
+    found = [probe for probe in probes if probe.purpose in _SEARCHED]
+    largest = max((probe.batch_size for probe in found if probe.fits), default=0)
+    over = [probe.batch_size for probe in found if probe.outcome is not Outcome.FITS and probe.batch_size > largest]
+    parts = [f"{largest:,} fits"] if largest else []
+    if trying is not None and trying not in (largest, *over):
+        parts.append(f"{trying:,} next")
+    elif over:
+        parts.append(f"{min(over):,} does not")
+    return ", ".join(parts)
+
+
+def what_is_tried(progress: Mapping[str, Any], known: SoFar, start: int | None = None) -> str:
+    """Write "batch 22, step 2 of 3", "round 4 of about 8", "GPU 12 of 34", or what else takes a while now.
+
+    `start` is the number of the start that runs, where a command is started: "start 4 with 512".
+    """
+    phase, stage = progress.get("phase"), str(progress.get("stage") or "")
+    if phase == "predicting" and progress.get("cards") and not stage:
+        return f"GPU {min(progress['cards_done'] + 1, progress['cards'])} of {progress['cards']}"
+    if phase == "timing" and progress.get("round"):
+        return describe_round(progress["round"], progress.get("rounds_expected"))
+    size = progress.get("batch_size")
+    if size is None:
+        return stage
+    tried = f"batch {size:,}" if start is None else f"start {start} with {size:,}"
+    step = progress.get("step")
+    if not step:
+        return tried
+    steps = known.soak_steps if phase == "soaking" else MEMORY_STEPS
+    is_of_known = start is None and step <= steps
+    return f"{tried}, step {step}{f' of {steps}' if is_of_known else ''}"

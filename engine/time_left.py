@@ -1,0 +1,210 @@
+"""The time a run still takes, as one figure that counts down, from the events of any run. Does not load torch.
+
+    measurement   `plan`: its probes, and the engine's outlook on the comparison of speeds; for a check, its steps
+    tuning        `tune.plan`: its starts
+    validation    the steps measured so far; for compiling, a constant that was measured elsewhere
+    estimate      the cards done so far; before the first, the time that loading the libraries took on this machine
+
+A new figure replaces the one shown where it is smaller, or where it is clearly larger because something new is known.
+It never exceeds what the time budget leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .live_progress import LONGEST_SECONDS, progress_after, seconds_of
+from .plan import SoFar, seconds_left, soak_steps
+from .results.result import Probe
+from .text.time_left import describe_left as describe_left
+from .tune import plan as tune_plan
+
+GROWTH, GROWTH_SECONDS = 1.25, 2.0  # a new figure replaces the one shown if above GROWTH x shown + GROWTH_SECONDS
+CARDS_NEEDED = 4
+TRACE_OF_IMPORT, CARD_OF_IMPORT = 0.6, 0.02
+"""Time of a trace, and of each card, as a share of the time to load the libraries: all three are Python on one core."""
+BOTH_OF_FORWARD = 2.2  # time of forward and backward passes / time of the forward passes alone
+GRADIENTS_OF_BOTH = 0.4  # time to compare the gradients / time of forward and backward passes
+COMPILE_SECONDS = 60.0  # time to compile a small model on a CPU, assumed until the run's own is known
+AGAIN_OF_COMPILE = 0.7  # time after compiling (compiled steps, gradients compiled again) / time to compile
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A figure, and the second of the run at which it held."""
+
+    seconds: float
+    at: float
+
+    def left(self, now: float) -> float:
+        return max(self.seconds - max(now - self.at, 0.0), 0.0)
+
+
+class TimeLeft:
+    """Follows the events of one run. `said` is the current figure; None while nothing can be known."""
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any] | None = None,
+        progress: Mapping[str, Any] | None = None,
+        probes: Iterable[Probe] = (),
+    ) -> None:
+        self.spec, self.progress, self.probes = dict(spec or {}), dict(progress or {}), list(probes)
+        stored = self.progress.get("left")
+        self.said = Said(*stored) if stored else None
+
+    def take(self, event: Mapping[str, Any], probe: Probe | None = None) -> None:
+        """Take the next event; `probe` is that of a probe event, if the caller has parsed it already."""
+        if event["event"] == "started" and isinstance(event.get("spec"), Mapping):
+            self.spec = {**event["spec"], **self.spec}
+            self.progress, self.probes, self.said = {}, [], None
+        if event["event"] == "probe":
+            self.probes.append(probe or Probe.from_dict(event["probe"]))
+        left = {"left": self.progress["left"]} if "left" in self.progress else {}
+        self.progress = {**progress_after(self.progress, event), **left}
+        self._say(seconds_of(event))
+
+    def left(self, now: float) -> float | None:
+        """Return the seconds left at this second of the run.
+
+        Where nothing is known after half of the time budget, the run is expected to take all of it.
+        """
+        if self.said is not None:
+            return self.said.left(now)
+        budget = self._budget
+        return budget - now if budget is not None and 2 * now >= budget > now else None
+
+    @property
+    def _budget(self) -> float | None:
+        budget = self.spec.get("time_budget_seconds")
+        return float(budget) if isinstance(budget, int | float) and 0 < budget <= LONGEST_SECONDS else None
+
+    def _say(self, now: float) -> None:
+        expected, budget = self._expected(now), self._budget
+        if expected is not None and budget is not None:
+            expected = min(expected, max(budget - now, 0.0))
+        if expected is not None and not expected <= LONGEST_SECONDS:  # true for NaN too
+            expected = None
+        self.said = next_said(self.said, expected, now)
+        if self.said is not None:
+            self.progress["left"] = [round(self.said.seconds, 1), round(self.said.at, 1)]
+
+    def _expected(self, now: float) -> float | None:
+        phases = self.progress.get("phases") or {}
+        if "tracing" in phases:
+            return _of_estimate(self.progress, now)
+        if self.spec.get("check_batch_size") is not None:
+            return _of_check(self.spec, self.progress, now)
+        if "check" in self.spec:
+            return _of_validation(self.progress, self.spec["check"] == "compile", now)
+        if "command" in self.spec or "function" in self.spec:
+            return tune_plan.seconds_left(self._starts(now))
+        return seconds_left(so_far(self.spec, self.progress, self.probes, now))
+
+    def _starts(self, now: float) -> tune_plan.StartsSoFar:
+        progress = self.progress
+        return tune_plan.StartsSoFar(
+            phase=str(progress.get("phase") or ""),
+            probes=self.probes,
+            current_batch_size=int(self.spec.get("current_batch_size") or 0),
+            compares_speed=bool(self.spec.get("compare_speed")),
+            under_way_seconds=_under_way(progress, now) if "batch_size" in progress else None,
+            timing_seconds_left=_timing_left(progress, now),
+        )
+
+
+def next_said(said: Said | None, expected: float | None, now: float) -> Said | None:
+    """Return the figure to show: the smaller one, unless the new one is clearly larger."""
+    if expected is None or said is None:
+        return said if expected is None else Said(expected, now)
+    shown = said.left(now)
+    is_new = expected < shown or expected > shown * GROWTH + GROWTH_SECONDS
+    return Said(expected, now) if is_new else said
+
+
+def describe_round(number: int, expected: object) -> str:
+    """Write ``round 4 of about 8``; ``round 4`` where it is not known how many there will be."""
+    return (
+        f"round {number} of about {expected}" if isinstance(expected, int) and expected >= number else f"round {number}"
+    )
+
+
+def so_far(spec: Mapping[str, Any], progress: Mapping[str, Any], probes: Iterable[Probe], now: float = 0.0) -> SoFar:
+    """Return what is known of a measurement under way, as its plan takes it."""
+    phases, phase, left = progress.get("phases") or {}, str(progress.get("phase") or ""), _timing_left(progress, now)
+    has_imported = phases.keys() >= {"estimating", "preparing", "searching"}  # before it prepared
+    is_unknown = phase == "timing" and left is None  # what its first rounds took is subtracted from the whole phase
+    return SoFar(
+        phase=phase,
+        probes=list(probes),
+        current_batch_size=int(spec.get("current_batch_size") or spec.get("batch_size") or 1),
+        soak_steps=int(soak_steps(spec.get("soak_steps"), progress.get("device_kind"))),
+        expected=progress.get("expected"),
+        open_seconds=max(0.0, phases["searching"] - phases["preparing"]) if has_imported else 0.0,
+        under_way_seconds=max(now - phases["timing"], 0.0) if is_unknown else _under_way(progress, now),
+        timing_seconds_left=left,
+    )
+
+
+def _under_way(progress: Mapping[str, Any], now: float) -> float:
+    return max(now - float(progress.get("since") or 0.0), 0.0)
+
+
+def _timing_left(progress: Mapping[str, Any], now: float) -> float | None:
+    left = progress.get("timing_seconds_left")
+    return None if left is None else max(left - _under_way(progress, now), 0.0)
+
+
+def _of_check(spec: Mapping[str, Any], progress: Mapping[str, Any], now: float) -> float | None:
+    """Return the seconds left for a check of one size, by its steps so far."""
+    step, steps = progress.get("step", 0), so_far(spec, progress, ()).soak_steps
+    if progress.get("phase") != "soaking" or step < 2:
+        return None
+    return float(_under_way(progress, now) / (step - 1) * max(steps - step + 1, 1))
+
+
+def _of_estimate(progress: Mapping[str, Any], now: float) -> float | None:
+    phases, loading = progress["phases"], progress.get("import_seconds")
+    cards, done = progress.get("cards", progress.get("cards_wanted", 1)), progress.get("cards_done", 0)
+    begun = phases.get("predicting")
+    if turn := progress.get("turn"):
+        number, count, first_at = turn
+        whole = first_at - (loading or 0.0)  # the request itself was traced and predicted by then
+        each = (now - first_at) / (number - 1) if number > 1 else max(whole, 0.0)
+        return float(each * (count - number + 1))
+    if begun is not None and done >= CARDS_NEEDED:
+        return float((now - begun) / done * (cards - done))
+    if loading is None or (cards == 1 and done):  # after a single card, other settings or sizes may follow
+        return None
+    of_cards = CARD_OF_IMPORT * loading * (cards - done)
+    tracing = TRACE_OF_IMPORT * loading
+    since = float(progress.get("stage_since") or 0.0)
+    return float(of_cards + (max(tracing - (now - since), 0.1 * tracing) if begun is None else 0.0))
+
+
+def _of_validation(progress: Mapping[str, Any], is_compile: bool, now: float) -> float | None:
+    phases, measured = progress.get("phases") or {}, progress.get("measured") or []
+    phase = str(progress.get("phase") or "")
+    if is_compile:
+        return _of_compile(phases, phase, measured, now)
+    if len(measured) < 2:
+        return None
+    forward = measured[1] - measured[0]
+    both = phases["gradients"] - measured[1] if "gradients" in phases else BOTH_OF_FORWARD * forward
+    gradients = GRADIENTS_OF_BOTH * both
+    if phase == "gradients":
+        return float(max(gradients - (now - phases["gradients"]), 0.1 * gradients))
+    return float(max(both - (now - measured[1]), 0.1 * both) + gradients)
+
+
+def _of_compile(phases: Mapping[str, Any], phase: str, measured: list[float], now: float) -> float | None:
+    begun = phases.get("compiling")
+    if begun is None:
+        return None
+    took = measured[1] - begun if len(measured) > 1 else max(COMPILE_SECONDS, 1.1 * (now - begun))
+    after = AGAIN_OF_COMPILE * took
+    if len(measured) > 1:
+        return float(max(after - (now - measured[1]), 0.1 * after))
+    return float(took - (now - begun) + after)
