@@ -16,15 +16,19 @@ from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Any
 
-from ..errors import DeviceBusy, EngineError
-from .options import WAIT_REMEDY
+from ...errors import DeviceBusy, EngineError
+from ...execution import event_of
+from .terminal import say, say_error
 
-EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_INTERRUPTED, EXIT_STOPPED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 EXIT_NOBODY_READS = 141  # 128 + SIGPIPE, which Windows does not have
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """Run `command` and bring out what it prints; the exit status."""
+    """Run `command` and bring out what it prints; the exit status.
+
+    Where Ctrl-C or SIGTERM ends it, what was known by then is a note of the exception: see `Console`.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -32,11 +36,18 @@ def run_command(command: Callable[[], int]) -> int:
         status = command()
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):  # Python would flush them at its end and report the broken pipe
+            os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
         return EXIT_NOBODY_READS
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted: no result is stored\n")
-        return EXIT_INTERRUPTED
+    except (KeyboardInterrupt, SystemExit) as error:
+        is_interrupted = isinstance(error, KeyboardInterrupt)
+        if not is_interrupted and getattr(error, "code", None) != EXIT_STOPPED:
+            raise
+        known = "".join(f"{note} " for note in getattr(error, "__notes__", ()) if note)
+        say(f"Stopped. {known}No result is stored.", sys.stderr)
+        return EXIT_INTERRUPTED if is_interrupted else EXIT_STOPPED
     return status
 
 
@@ -48,21 +59,12 @@ def print_json(content: Any) -> None:
 
 def info_event(text: str) -> dict[str, Any]:
     """Return the event of a line for people, before anything is measured."""
-    return {"event": "log", "seconds": 0.0, "level": "info", "message": text}
+    return event_of("log", level="info", message=text)
 
 
 def print_failure(error: EngineError, *, started: float, events: bool) -> int:
     """Print why a command that measures ended, also as an event where those are wanted; the exit status."""
     if events:
-        print_json({"event": "error", "seconds": round(time.monotonic() - started, 3), "error": error.to_dict()})
-    remedy = WAIT_REMEDY if isinstance(error, DeviceBusy) else ""
-    sys.stderr.write(f"error: {error}{remedy}\n")
+        print_json(event_of("error", time.monotonic() - started, error=error.to_dict()))
+    say_error(f"{error}{'; --wait-for-device waits until it is free' if isinstance(error, DeviceBusy) else ''}")
     return error.exit_status
-
-
-def _discard_output() -> None:
-    """Discard buffered output: Python would flush it at its end and report the broken pipe."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)

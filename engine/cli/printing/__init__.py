@@ -1,0 +1,1 @@
+"""What commands print: live lines, tables and summaries; nothing else writes to a terminal."""
