@@ -1,24 +1,20 @@
-"""What a command that measured ends with."""
+"""Exit statuses of the commands."""
 
 from __future__ import annotations
 
 from ..errors import DeviceUnavailable
-from ..result import Boundary, Reason, RunResult
+from ..results.result import Reason, RunResult
 
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
 EXIT_REGRESSION = 7
-"""Of `check`, which measures nothing: elsewhere 7 is what cannot be estimated."""
+"""Exit status of `check` for a regression; other commands exit with 7 where nothing can be estimated."""
 EXIT_NOT_SYNCED = 8
-"""Of `sync`: a document was refused, or the portal could not be reached."""
+"""Exit status of `sync` where a document was refused, or the portal could not be reached."""
 
 
 def exit_status(result: RunResult) -> int:
-    """Return 0 where a size trained; else the status that says why none is known."""
-    return exit_status_of(result.boundary)
-
-
-def exit_status_of(boundary: Boundary) -> int:
-    """Return the exit status of a run with this boundary."""
+    """Return 0 where a size trained, or else the status for the reason why none is known."""
+    boundary = result.boundary
     if boundary.reason is Reason.TIME_BUDGET:
         return EXIT_TIME_BUDGET
     if boundary.largest_batch_size:

@@ -2,51 +2,133 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TextIO
+
+import rich_click as click
+from rich_click import RichArgument, RichOption
 
 from ..catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..errors import SpecError
-from ..program import PROGRAM, with_program
-from ..setting import Role
-from ..spec import DEFAULTS, SETTINGS, RunSpec
-
-WAIT_REMEDY = "; --wait-for-device waits until it is free"
-"""What helps where the device is busy."""
-
+from ..execution import Emit
+from ..machine.device_lock import held_for_command, inherited_lock
+from ..program import PROGRAM
+from ..results.result import DeviceFacts
+from ..settings.setting import Role
+from ..settings.spec_checks import out_of_range, settings_of, value_types
+from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
+from ..text.units import parse_bytes
+from .command import ADVANCED, OUTPUT, TRAIN, WHERE, Text, argument, flag, option
+from .printing.output import info_event
 
 OF_CONFIG = ("config", "task", "config_parameters")
-"""Settings of a config of one's own, which a command line takes as a file."""
+"""Settings of a config, which a command line takes as a file."""
+DEVICES = "auto, cuda, cuda:1, xpu, mps or cpu"
+FILE = click.Path(path_type=Path)
+ONLY_MEASURED = [name for name, each in SETTINGS.items() if each.role in (Role.LIMIT, Role.ASSUMPTION)]
+"""Settings that make no difference to an estimate, or are given in other words there."""
+
+_PANELS = {Role.PLACE: WHERE, Role.LIMIT: WHERE, Role.ASSUMPTION: ADVANCED}
+_READ_FROM_TEXT = ("memory_limit_bytes",)
 
 
-def command_parser(name: str, text: str | None) -> argparse.ArgumentParser:
-    """Return the parser of `memorymark NAME`, whose help begins with this text: the docstring of its module."""
-    return argparse.ArgumentParser(
-        prog=f"{PROGRAM} {name}",
-        description=with_program(text or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def model_argument() -> RichArgument:
+    """Return the model, by position."""
+    return argument("model", type=Text("id"), panel=TRAIN, help=f"Such as bert: see `{PROGRAM} list models`")
+
+
+def device_arguments() -> list[click.Parameter]:
+    """Return the device, by position or as an option."""
+    return [
+        argument("device", type=Text("id"), panel=WHERE, help=DEVICES),
+        option("--device", "device_option", panel=ADVANCED, metavar="ID", help="Device, as an option", hidden=True),
+    ]
+
+
+def setting_options(
+    spec_class: type, *, only: Collection[str] | None = None, leave_out: Collection[str] = ()
+) -> list[RichOption]:
+    """Return an option for each setting of a spec but these; one that is not given has the default of the spec."""
+    others = {"model", "device", *OF_CONFIG, *leave_out}
+    names = settings_of(spec_class) if only is None else only
+    return [_setting_option(spec_class, name) for name in names if name not in others]
+
+
+def _setting_option(spec_class: type, name: str) -> RichOption:
+    each, kind = settings_of(spec_class)[name], value_types(spec_class)[name].kind
+    names = (each.option or f"--{name.replace('_', '-')}", name)
+    panel = ADVANCED if each.is_rare else _PANELS.get(each.role, TRAIN)
+    if kind is bool:
+        return flag(*names, panel=panel, help=each.summary, hidden=each.is_rare)
+    default = next(field.default for field in fields(spec_class) if field.name == name)
+    return option(
+        *names,
+        panel=panel,
+        type=str if name in _READ_FROM_TEXT else kind,
+        metavar=each.metavar or "NAME",
+        help=f"{each.summary}: {', '.join(each.choices)}" if each.choices else each.summary,
+        default_text=each.when_left_out if default is None else f"{default:g}" if kind is float else str(default),
+        hidden=each.is_rare,
     )
 
 
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every command that holds a device takes: where the result goes, and whether to wait."""
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print the result as one JSON document")
-    output.add_argument("--events", action="store_true", help="print one JSON line per event")
-    add = parser.add_argument
-    add("--result-file", type=Path, metavar="PATH", help="also write the exit status and the result to this file")
-    add("--wait-for-device", action="store_true", help="wait while another run holds the device, instead of failing")
+def config_options() -> list[RichOption]:
+    """Return the options of a model that a config.json describes."""
+    return [
+        option("--config", type=FILE, panel=TRAIN, metavar="FILE", help="Hugging Face config.json in place of a model"),
+        option("--task", panel=TRAIN, metavar="NAME", help=f"Task of that config: {', '.join(TASKS)}"),
+    ]
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a model that a config.json describes."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a Hugging Face config.json, in place of a model")
-    parser.add_argument("--task", help=f"what a model of that config is trained for: {', '.join(TASKS)}")
+def spec_option() -> RichOption:
+    """Return the option of a whole spec as JSON."""
+    return option("--spec", panel=ADVANCED, metavar="JSON", help="Settings as JSON in place of options", hidden=True)
 
 
-def config_given(options: argparse.Namespace) -> dict[str, Any]:
+def output_options() -> list[RichOption]:
+    """Return the options of every command that holds a device: where the result goes, and whether to wait."""
+    file_help = "Also write exit status and result to this file"
+    return [
+        wait_option(),
+        json_option(),
+        events_option(),
+        option("--result-file", type=FILE, panel=ADVANCED, metavar="FILE", help=file_help, hidden=True),
+    ]
+
+
+def wait_option() -> RichOption:
+    """Return the option of a command that holds a device."""
+    return flag("--wait-for-device", panel=WHERE, help="Wait while another run holds the device")
+
+
+def json_option(text: str = "Print the result as one JSON document") -> RichOption:
+    """Return the option of output as JSON."""
+    return flag("--json", panel=OUTPUT, help=text)
+
+
+def events_option() -> RichOption:
+    """Return the option of JSON lines, which the portal reads."""
+    return flag("--events", panel=ADVANCED, help="Print one JSON line per event", hidden=True)
+
+
+def device_hold(emit: Emit, *, waits: bool) -> Callable[[DeviceFacts], AbstractContextManager[int]] | None:
+    """Return what takes the lock of a device for this command; None where a portal's worker holds it already."""
+    if inherited_lock() is not None:
+        return None
+    wait_seconds = math.inf if waits else 0.0
+    return partial(
+        held_for_command, wait_seconds=wait_seconds, on_wait=lambda busy: emit(info_event(f"waiting: {busy}"))
+    )
+
+
+def config_given(options: SimpleNamespace) -> dict[str, Any]:
     """Return the settings of the config named on the command line; empty without one."""
     if options.config is None:
         return {} if options.task is None else {"task": options.task}
@@ -54,7 +136,7 @@ def config_given(options: argparse.Namespace) -> dict[str, Any]:
         raise SpecError("config", f"stands in place of a model; leave out {options.model}")
     try:
         with options.config.open("rb") as file:
-            content = file.read(SIZE_BYTES_MAX + 1)  # a larger file is refused, and not read
+            content = file.read(SIZE_BYTES_MAX + 1)  # a larger file is refused without reading it all
         text = content.decode()
     except OSError as exc:
         raise SpecError("config", f"{options.config} cannot be read: {exc.strerror}") from exc
@@ -63,47 +145,51 @@ def config_given(options: argparse.Namespace) -> dict[str, Any]:
     return {"model": CONFIG, "config": text, "task": options.task}
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the training settings. Their default is the spec's."""
-    for name, each in SETTINGS.items():
-        if each.role not in (Role.TRAINING, Role.WORKLOAD, Role.TODAY) or name in ("model", *OF_CONFIG):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        if DEFAULTS[name] is False:
-            parser.add_argument(option, action="store_true", default=None, help=each.description)
-        elif each.choices:
-            parser.add_argument(option, help=" ".join(each.choices))
-        else:
-            parser.add_argument(option, type=int, metavar=each.metavar, help=each.description)
-
-
-def add_search_options(parser: argparse.ArgumentParser) -> None:
-    """Add the limits of a search, and what its money assumes: the same for a model and for a command."""
-    add = parser.add_argument
-    add("--memory-limit", metavar="SIZE", help="pretend the device has this much: 24GiB, 512MiB")
-    add("--start", type=int, metavar="N", dest="start_batch_size", help="first size tried after 1")
-    add("--max", type=int, metavar="N", dest="max_batch_size", help="largest size to test")
-    add("--time-budget", type=float, metavar="SECONDS", dest="time_budget_seconds")
-    add("--soak-steps", type=int, metavar="N", help="steps that the largest size must train (20; on a CPU 5)")
-    add("--reserve", type=float, metavar="SHARE", dest="reserve_fraction", help="memory to leave free (0.05)")
-    add("--price-per-hour", type=float, metavar="USD", dest="price_per_hour_usd", help="an assumption (0.60)")
-    add("--hours-per-run", type=float, metavar="HOURS", help="an assumption (2)")
-    add("--runs-per-year", type=int, metavar="N", help="an assumption (100)")
-
-
-def settings_given(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings named on the command line; what is not given keeps RunSpec's default."""
-    named = {name: getattr(options, name, None) for name in SETTINGS if name not in OF_CONFIG}
+def settings_given(options: SimpleNamespace, settings: Iterable[str] = SETTINGS) -> dict[str, Any]:
+    """Return the settings given on the command line; the others have the default of the spec."""
+    device, device_option = getattr(options, "device", None), getattr(options, "device_option", None)
+    if device and device_option and device != device_option:
+        raise SpecError("device", f"given twice: {device} and {device_option}")
+    named = {name: getattr(options, name, None) for name in settings if name not in OF_CONFIG}
+    named["device"] = device or device_option
     return {name: value for name, value in named.items() if value is not None} | config_given(options)
 
 
-def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:
-    """Return the spec that `--spec` holds as JSON, or the one of the single options where there is none."""
+def json_of(field: str, text: str | TextIO) -> Any:
+    """Read the JSON of an option, or of the file it names; SpecError of this field where it is none, or no UTF-8."""
+    try:
+        return json.loads(text if isinstance(text, str) else text.read())
+    except (ValueError, RecursionError) as exc:
+        raise SpecError(field, f"is not valid JSON: {exc}") from exc
+
+
+def bytes_option(field: str, text: str) -> int:
+    """Read a size such as 24GiB; SpecError of this field where it is none."""
+    try:
+        return parse_bytes(text)
+    except ValueError as exc:
+        raise SpecError(field, str(exc)) from exc
+
+
+def in_range(batch_size: int) -> int:
+    """Return a batch size. Raises SpecError for one that no search would try."""
+    if not 1 <= batch_size <= MAX_BATCH_SIZE:
+        raise SpecError("batch_size", out_of_range(batch_size, 1, MAX_BATCH_SIZE))
+    return batch_size
+
+
+def spec_given(given: dict[str, Any], document: str | None) -> dict[str, Any]:
+    """Return the settings that `--spec` holds as JSON, or those of the single options where there is none."""
+    if document is None and "model" not in given:
+        raise SpecError("model", "is required, such as bert")
     if document is None:
-        return RunSpec.from_dict(given)
+        return given
     if given:
         raise SpecError("spec", f"replaces all settings; leave out {', '.join(given)}")
-    try:
-        return RunSpec.from_dict(json.loads(document))
-    except (json.JSONDecodeError, RecursionError) as exc:
-        raise SpecError("spec", f"is not valid JSON: {exc}") from exc
+    settings: dict[str, Any] = json_of("spec", document)
+    return settings
+
+
+def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:
+    """Return the spec given as JSON by `--spec`, or else the one from the single options."""
+    return RunSpec.from_dict(spec_given(given, document))
