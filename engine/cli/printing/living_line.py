@@ -1,0 +1,155 @@
+"""The living line: the last line of a terminal, redrawn by rich while a command works, and gone at its end.
+
+    ⠹ Search: batch 22, step 2 of 3                  ━━━━━━╺━━━━━  about 3 min left
+
+It appears before the modules of the command are loaded, and there is one at a time: `first_line` begins it, and what
+follows the events of a run takes it over. Where the output is no terminal, or one that cannot redraw, there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from ...text.printable import printable
+from .terminal import rich_console, wrapped, write_above, write_styled
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+REDRAWN_A_SECOND = 4.0
+WIDEST, BAR_WIDTH, BAR_FROM_WIDTH = 100, 12, 70
+TIME_WIDTH = len("about 1 min 45 s left")
+LISTINGS = frozenset({"advise", "calibrate", "check", "devices", "gpus", "list", "models", "sync"})
+"""Commands that answer at once, or print a line for each thing they did."""
+_OF_TOOLS = frozenset({"--events", "--help", "--help-all", "--version", "-h"})
+_ON_STANDARD_ERROR = frozenset({"estimate", "fit", "validate"})
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a command does now, since how many seconds, and how many are left; None where that is not known."""
+
+    phase: str
+    what: str
+    seconds: float
+    left: float | None
+
+
+class LivingLine:
+    """Shows what `doing` returns, several times a second, until it ends."""
+
+    def __init__(self, stream: TextIO, doing: Callable[[], Doing]) -> None:
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        self.doing = doing
+        self.stream = stream
+        self._console = rich_console(stream)
+        self._spinner = Spinner("line" if self._console.options.ascii_only else "dots", style="green")
+        self._live = Live(
+            get_renderable=self._drawn,
+            console=self._console,
+            transient=True,
+            refresh_per_second=REDRAWN_A_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=sys.stderr.isatty(),  # what others write there comes above the line
+        )
+        self._live.start(refresh=True)
+        write_above(self._console)
+
+    def write(self, text: str, style: str = "") -> None:
+        """Write a line that stays, above this one."""
+        write_styled(self._console, "\n".join(wrapped([text], self._console.width)), style)
+
+    def refresh(self) -> None:
+        """Draw it now, not only at the next turn."""
+        self._live.refresh()
+
+    def end(self) -> None:
+        """Remove it; what is written from now on stays at the end."""
+        global _current
+        write_above(None)
+        self._live.stop()
+        if _current is self:
+            _current = None
+
+    def _drawn(self) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        now, width = self.doing(), min(self._console.width - 1, WIDEST)
+        line = Table.grid(padding=(0, 1), expand=False)
+        line.width = width
+        line.add_column(width=1)
+        line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        cells: list[RenderableType] = [self._spinner, Text(printable(f"{now.phase}{now.what and ': '}{now.what}"))]
+        if width >= BAR_FROM_WIDTH:
+            whole = None if now.left is None else now.seconds + now.left
+            line.add_column(width=BAR_WIDTH)
+            cells.append(ProgressBar(total=whole or None, completed=now.seconds, width=BAR_WIDTH))
+        line.add_column(width=TIME_WIDTH, no_wrap=True)
+        line.add_row(*cells, Text(describe_time(now)))
+        return line
+
+
+_current: LivingLine | None = None
+
+
+def living_line(stream: TextIO, doing: Callable[[], Doing]) -> LivingLine | None:
+    """Begin the living line of a terminal, or take over the one that is there; None where nothing can be redrawn."""
+    global _current
+    if _current is not None and _current.stream is not stream:
+        _current.end()
+    if _current is not None:
+        _current.doing = doing
+    elif stream.isatty() and rich_console(stream).is_interactive:
+        _current = LivingLine(stream, doing)
+    return _current
+
+
+@contextmanager
+def first_line(arguments: Sequence[str]) -> Iterator[None]:
+    """Show a living line while the modules of a command are loaded, if the command has one. It is gone at the end."""
+    begun = time.monotonic()
+    stream = stream_of(arguments)
+    if stream is not None:
+        living_line(stream, lambda: Doing("Starting", "", time.monotonic() - begun, None))
+    try:
+        yield
+    finally:
+        if _current is not None:
+            _current.end()
+
+
+def stream_of(arguments: Sequence[str]) -> TextIO | None:
+    """Return where a command shows its progress, before its arguments are parsed; None for one that shows none."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if not own or own[0] in LISTINGS or _OF_TOOLS.intersection(own):
+        return None
+    is_on_error = own[0] in _ON_STANDARD_ERROR or any(each in ("--json", "--validate") for each in own)
+    return sys.stderr if is_on_error else sys.stdout
+
+
+def describe_time(now: Doing) -> str:
+    """Write about how long it still takes; where that is not known, how long it has taken so far."""
+    if now.left is None:
+        return f"{now.seconds:.0f} s so far" if now.seconds >= 1 else ""
+    from ...time_left import describe_left  # loads more than the first line needs
+
+    return describe_left(now.left) if now.left else "longer than expected"
+
+
+def _give_back_standard_error() -> None:
+    """In a fork there is no thread that draws, and its lock may be held for ever: write past it."""
+    sys.stderr = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_back_standard_error)
