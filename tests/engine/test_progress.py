@@ -5,14 +5,13 @@ import json
 import pytest
 import torch
 
-from engine.cli.console import Console, live_line
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.workloads import build
 from engine.progress import Paced
 from engine.runner import measure
 from engine.spec import RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.engine.fake_worker import FakeWorker
 
 
@@ -52,28 +51,3 @@ def test_progress_is_told_with_the_probe_it_belongs_to():
     assert json.loads(json.dumps(after[0] | {"seconds": 0.5})) == {
         "event": "progress", "seconds": 0.5, "batch_size": 1, "purpose": "search", "stage": "memory", "step": 3,
     }  # fmt: skip
-
-
-PROGRESS = {"event": "progress", "seconds": 2.0, "batch_size": 16, "purpose": "soak", "stage": "memory", "step": 7}
-
-
-class Terminal(list):
-    """Collects what is written; says whether it is a terminal."""
-
-    is_terminal = True
-    write = list.append
-
-    def isatty(self) -> bool:
-        return self.is_terminal
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-
-def test_on_a_terminal_the_live_line_is_refreshed_and_anywhere_else_there_is_no_line():
-    terminal, file = Terminal(), Terminal()
-    file.is_terminal = False
-    for stream in (terminal, file):
-        Console(stream)(PROGRESS)
-    assert (terminal, file) == (["\r\x1b[K  batch 16 (soak) ... memory, step 7"], [])
-    assert live_line({"event": "probe_started", "batch_size": 16, "purpose": "soak"}) == "  batch 16 (soak) ..."

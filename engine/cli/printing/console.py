@@ -1,0 +1,176 @@
+"""What the command line prints while it works: the events of a run, as they come.
+
+On a terminal a living line says what is tried now, and each finished phase leaves a short line. Elsewhere there is a
+line for each phase and each probe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TextIO
+
+from ...describe.estimate import describe_estimate
+from ...describe.probe import describe_outcome
+from ...estimate.types import Estimate
+from ...from_json import from_json
+from ...live_progress import seconds_of
+from ...phase_facts import finding_of_phase, what_is_tried
+from ...progress import PHASE_LABELS, PHASE_NAMES
+from ...results.result import Probe, Purpose
+from ...text.printable import printable
+from ...text.units import format_bytes, format_duration
+from ...time_left import TimeLeft, describe_left, describe_round, so_far
+from .living_line import Doing, LivingLine, living_line
+from .stopped import known_so_far
+from .terminal import LEAST_SECONDS, say
+
+MESSAGE_MOST = 2_000
+NOT_MEASURED = "not measured"
+ROUNDS_A_LINE = 5  # rounds of the comparison of speeds between two lines; a round takes a second or two
+
+Event = Mapping[str, Any]
+LineOf = Callable[[Event], str | None]
+
+
+def event_line(event: Event) -> str | None:
+    """Return the line for an event; None for events without a line."""
+    if event["event"] == "device":
+        return device_text(event["device"])
+    if event["event"] == "phase":
+        cards = event.get("cards")
+        label = PHASE_LABELS.get(str(event["phase"]), str(event["phase"]))
+        return f"predicting for {cards} GPU{'' if cards == 1 else 's'}" if cards else label
+    if event["event"] == "log":
+        return printable(event["message"], MESSAGE_MOST)
+    if event["event"] == "estimate":
+        return f"ESTIMATE: {describe_estimate(from_json(Estimate, event['estimate']))}"
+    if event["event"] == "timing" and event["round"] % ROUNDS_A_LINE == 0:
+        left = event.get("seconds_left")
+        of_rounds = describe_round(event["round"], event.get("rounds_expected"))
+        return f"{of_rounds}{'' if left is None else f', {describe_left(left)}'}"
+    return probe_line(Probe.from_dict(event["probe"])) if event["event"] == "probe" else None
+
+
+def device_text(device: Event) -> str:
+    """Write "cpu: AMD EPYC, limit 128.0 MiB"."""
+    name, limit = f"{device['device']}: {printable(device['name'])}", device["limit_bytes"]
+    return f"{name}, limit {format_bytes(limit)}" if limit else name
+
+
+def probe_line(probe: Probe) -> str:
+    """Write ``batch 16   fits            506.1 MiB      11.3 samples/s  (search)``."""
+    batch, outcome = f"batch {probe.batch_size:<6}", describe_outcome(probe)
+    if not probe.fits:
+        return f"{batch} {outcome}  ({probe.purpose})"
+    is_timing = probe.purpose is Purpose.TIMING  # its memory was measured by an earlier probe
+    memory = "" if is_timing else NOT_MEASURED if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
+    speed, unit = ("no", "figure") if is_timing else (str(probe.steps), "steps")
+    if probe.samples_per_second:
+        speed, unit = f"{probe.samples_per_second:.1f}", "samples/s"
+    return f"{batch} {outcome:<5}{memory:>14} {speed:>10} {unit}{'' if is_timing else f'  ({probe.purpose})'}"
+
+
+def phase_line(phase: str, finding: str, seconds: float, *, is_warned: bool = False) -> str:
+    """Write "✓ Search         22 fits, 23 does not  (41 s)"; with a warning "!"; empty where it was left out."""
+    if seconds < LEAST_SECONDS and not finding:
+        return ""
+    took = f"({format_duration(seconds)})" if seconds >= LEAST_SECONDS else ""
+    shown = "  ".join(part for part in (finding, took) if part)
+    return f"{'!' if is_warned else '✓'} {PHASE_NAMES.get(phase, phase):<16}{shown}"
+
+
+class Console:
+    """Prints the events of a run. Only as a context does it have a living line, and say at Ctrl-C what is known."""
+
+    def __init__(self, stream: TextIO, spec: Mapping[str, Any] | None = None, *, line_of: LineOf = event_line) -> None:
+        self._stream = stream
+        self._line_of = line_of
+        self._run = TimeLeft(spec)
+        self._begun = time.monotonic()
+        self._starts = 0
+        self._device = ""
+        self._is_warned = False  # in the phase that goes on
+        self._is_open = False
+        self._living: LivingLine | None = None
+
+    def __enter__(self) -> Self:
+        self._is_open = True
+        self._living = living_line(self._stream, self._doing)
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._is_open = False
+        self._end_living_line()
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            error.add_note(known_so_far(self._run.probes, self._run.progress))
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        before = self._run.progress
+        if self._living is None and self._is_open and event["event"] == "started":
+            self._living = living_line(self._stream, self._doing)  # one estimate after another
+        self._follow(event)
+        if self._living is None:
+            self._write_plainly(event)
+        else:
+            self._write_above(self._living, event, before)
+        if event["event"] == "result" or event.get("phase") == "finished":
+            self._end_living_line()
+
+    def _follow(self, event: Event) -> None:
+        self._run.take(event)
+        if seconds := seconds_of(event):  # an event without a time is from before the run
+            self._begun = time.monotonic() - seconds
+        if event["event"] == "probe_started":
+            self._starts += 1
+        elif event["event"] == "device":
+            self._device = device_text(event["device"])
+
+    def _write_plainly(self, event: Event) -> None:
+        line = self._line_of(event) if self._has_own_line(event) else None
+        if line is None and event["event"] == "stage" and not self._starts:
+            line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
+        if line is not None:
+            say(f"{event['seconds']:7.1f}s  {line}", self._stream)
+
+    def _write_above(self, living: LivingLine, event: Event, before: Mapping[str, Any]) -> None:
+        if event["event"] == "phase" and "phase" in before:
+            phase, known = str(before["phase"]), so_far(self._run.spec, before, self._run.probes)
+            took = seconds_of(event) - float(before.get("phases", {}).get(phase, 0.0))
+            finding = self._finding(phase, before) or finding_of_phase(phase, known)
+            if text := phase_line(phase, finding, took, is_warned=self._is_warned):
+                living.write(text)
+            self._is_warned = False
+        elif event["event"] in ("log", "estimate") and self._has_own_line(event):
+            if line := self._line_of(event):
+                is_warning = event.get("level") == "warning"
+                self._is_warned = self._is_warned or is_warning
+                living.write(f"  {line}", "yellow" if is_warning else "")
+        elif event["event"] in ("probe_started", "timing", "stage"):
+            living.refresh()
+
+    def _finding(self, phase: str, progress: Mapping[str, Any]) -> str:
+        """Return what only the events of this run show of a finished phase."""
+        if phase == "preparing":
+            return self._device
+        if phase == "timing" and progress.get("round"):
+            return f"{progress['round']} round{'' if progress['round'] == 1 else 's'}"
+        if phase == "predicting" and (cards := progress.get("cards")):
+            return f"{cards} GPU{'' if cards == 1 else 's'}"
+        return ""
+
+    def _has_own_line(self, event: Event) -> bool:
+        """Whether it is not one of the many GPUs of an estimate, whose table follows."""
+        return event["event"] != "estimate" or "cards" not in self._run.progress
+
+    def _doing(self) -> Doing:
+        run, now = self._run, time.monotonic() - self._begun
+        phase = str(run.progress.get("phase") or "")
+        start = self._starts if "command" in run.spec or "function" in run.spec else None
+        tried = what_is_tried(run.progress, so_far(run.spec, run.progress, run.probes, now), start)
+        return Doing(PHASE_NAMES.get(phase, "Starting"), tried, now, run.left(now))
+
+    def _end_living_line(self) -> None:
+        if self._living is not None:
+            self._living.end()
+        self._living = None

@@ -1,0 +1,31 @@
+"""What a run that is stopped still says: what its probes or its GPUs have shown by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...results.result import Outcome, Probe, Purpose
+
+_ENDED = {Outcome.OUT_OF_MEMORY: "ran out of memory", Outcome.SIZE_LIMIT: "met a size limit", Outcome.ERROR: "failed"}
+
+
+def known_so_far(probes: Sequence[Probe], progress: Mapping[str, Any]) -> str:
+    """Write "22 trained, 64 ran out of memory; nothing between was tried."; empty where nothing is known."""
+    if cards := progress.get("cards"):
+        return f"{progress['cards_done']} of {cards} GPU{'' if cards == 1 else 's'} {_was(cards)} estimated."
+    memory = [probe for probe in probes if probe.purpose is not Purpose.TIMING]
+    largest = max((probe.batch_size for probe in memory if probe.fits), default=0)
+    above = [probe for probe in memory if not probe.fits and probe.batch_size > largest]
+    over = min(above, key=lambda probe: probe.batch_size, default=None)
+    if over is None:
+        return f"{largest:,} trained; nothing larger was tried." if largest else ""
+    refused = f"{over.batch_size:,} {_ENDED[over.outcome]}"
+    if not largest:
+        return f"{refused}; nothing smaller trained."
+    is_next = over.batch_size == largest + 1
+    return f"{largest:,} trained, {refused}{'' if is_next else '; nothing between was tried'}."
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
