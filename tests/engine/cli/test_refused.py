@@ -5,11 +5,11 @@ import shlex
 from dataclasses import replace
 
 from engine.cli.main import main
-from engine.cli.refused import change_lines_after
+from engine.cli.printing.refused import change_lines_after
 from engine.errors import SpecError
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.engine.catalog.hostile_configs import LLAMA
 from tests.factories import make_result, make_result_that_does_not_fit
 
@@ -31,7 +31,7 @@ def test_a_refused_batch_names_a_command_that_parses(capsys):
     # up to the batch size nothing is wrong with it: one that is out of range is refused by its name
     status = main(["estimate", *command.replace("--batch-size 16", "--batch-size 0").split()])
     assert status == SpecError.exit_status
-    assert "batch_size" in capsys.readouterr().err
+    assert "--batch-size: 0" in capsys.readouterr().err
 
 
 def test_the_command_for_a_model_of_a_config_reads_it_from_its_file(tmp_path, capsys):
@@ -43,7 +43,7 @@ def test_the_command_for_a_model_of_a_config_reads_it_from_its_file(tmp_path, ca
     words = [str(path) if word == "FILE" else word for word in shlex.split(line.partition("engine ")[2])]
     # up to the card nothing is wrong with it, and so the model is not built
     assert main([*words, "--memory", "24GiB"]) == SpecError.exit_status
-    assert capsys.readouterr().err.startswith("error: gpu: give a card with --gpu")
+    assert capsys.readouterr().err.startswith("error: --gpu: give a GPU with --gpu")
     assert words[3:7] == ["--task", "text-generation", "--gpu", "cpu"]
 
 

@@ -1,28 +1,28 @@
-"""What a run whose batch size was refused ends with: the command that estimates the smallest change that fits.
+"""The last lines of a run whose batch size was refused: the command that estimates the smallest change that fits.
 
-The advice itself is not computed there: it traces the training again, which takes as long as the estimate before a run.
+The advice itself is not computed: it traces the training again, which takes as long as the estimate before a run.
 """
 
 from __future__ import annotations
 
 import shlex
 
-from ..estimate import gpus
-from ..program import PROGRAM
-from ..result import DeviceFacts, Reason, RunResult
-from ..setting import Role
-from ..spec import DEFAULTS, SETTINGS, RunSpec
-from .options import OF_CONFIG
+from ...estimate import gpus
+from ...program import PROGRAM
+from ...results.result import DeviceFacts, Reason, RunResult
+from ...settings.setting import Role
+from ...spec import DEFAULTS, SETTINGS, RunSpec
+from ..options import OF_CONFIG
 
 
 def change_lines_after(result: RunResult) -> list[str]:
-    """Return the line with the command; empty where memory refused nothing that was wanted, or of a command's run."""
+    """Return the line with the command; empty for a command's run, or where memory refused no requested size."""
     spec = result.spec
     size = refused_size(result)
     place = place_options(result.device)
     if size is None or place is None or not isinstance(spec, RunSpec):
         return []
-    # a spec holds the config itself, and not from which file it came
+    # a spec holds the config itself, but not its file
     model = [spec.model] if spec.config is None else ["--config", "FILE", "--task", str(spec.task)]
     whose = "" if spec.config is None else " (FILE is your config.json)"
     options = [*place, *_setting_options(spec), "--batch-size", str(size), "--what-to-change"]

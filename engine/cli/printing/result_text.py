@@ -1,0 +1,152 @@
+"""What the command line prints of a result: the answer, the details, and the closing block.
+
+The form of the closing block is a published contract: programs read it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ...advice.document import advise, basis_of_result
+from ...advice.text import short_lines
+from ...describe.boundary import certificate, check_answer, trains_with, verbs
+from ...describe.does_not_fit import ways_to_fit
+from ...describe.result import answer_of, dollars, is_bound, is_same_speed, parts_of_time, speedup_lines
+from ...results.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
+from ...results.result import CPU_COUNTS_TENSORS, Point, Reason, RunResult, Timings
+from ...spec import RunSpec
+from ...speed.claim import describe_lower_bound
+from ...text.units import GIB, format_bytes, format_least_usd
+from .refused import change_lines_after
+from .terminal import BOLD, LEAST_SECONDS, say, say_lines, width_of, wrapped
+
+RULE, NOT_MEASURED = "=" * 60, "not measured"
+ENTRIES_SHOWN = 3
+
+
+def say_result(result: RunResult, more: Sequence[str] = ()) -> None:
+    """Print the answer in two bold lines, the details and what else is known, and last the closing block."""
+    width = width_of(sys.stdout)
+    say("")
+    say("\n".join(wrapped(answer_lines(result), width, hanging="")), style=BOLD)
+    say("\n".join(["", *wrapped([*details(result).splitlines(), *more], width), "", summary(result)]))
+
+
+def summary(result: RunResult) -> str:
+    """Return the summary of a run. Its format is a published contract (GB means GiB there)."""
+    none = "none, does not fit at batch 1" if result.boundary.reason is Reason.DOES_NOT_FIT else NOT_MEASURED
+    unused, share = result.waste.at_recommended_bytes, result.waste.at_recommended_fraction
+    lines = [
+        RULE,
+        f"■ MemoryMark Results - {result.spec.model.upper()} on {result.device.kind.upper()}",
+        RULE,
+        f"Optimal batch size: {result.recommended.batch_size if result.recommended else none}",
+        f"Current batch size: {result.spec.current_batch_size}",
+        f"Waste: {NOT_MEASURED if unused is None else f'{unused / GIB:.1f}GB ({share or 0.0:.1%})'}",
+        f"Speedup: {_speedup(result)}",
+        f"Savings: {_savings(result)}",
+        RULE,
+    ]
+    return "\n".join(lines)
+
+
+def _speedup(result: RunResult) -> str:
+    if is_same_speed(result):
+        return "1.0x"
+    if result.speedup is None and is_bound(result):
+        return f"at least {describe_lower_bound(result.speedup_low or 0.0)}"
+    return NOT_MEASURED if result.speedup is None else f"{result.speedup:.1f}x"
+
+
+def _savings(result: RunResult) -> str:
+    money = result.savings
+    per_run, per_year = money.per_run_usd, money.per_year_usd
+    run_low, year_low = money.per_run_usd_low, money.per_year_usd_low
+    if is_bound(result) and run_low is not None and year_low is not None:
+        return f"at least {format_least_usd(run_low)}/run, {format_least_usd(year_low)}/year"
+    if per_run is None or per_year is None:
+        return NOT_MEASURED
+    if is_same_speed(result):
+        per_run = per_year = 0.0
+    return f"{dollars(per_run)}/run, {dollars(per_year)}/year"
+
+
+def say_check(result: RunResult) -> None:
+    """Print whether the one size that was run trains, in bold, and what filled the memory."""
+    width = width_of(sys.stdout)
+    say("\n".join(wrapped([check_answer(result)], width, hanging="")), style=BOLD)
+    say_lines(wrapped([*filled_lines(result.memory_breakdown), *change_lines_after(result)], width))
+
+
+def answer_lines(result: RunResult) -> list[str]:
+    """Return the answer in two lines: the sentence that also leads a page, then how far it trains, with the notes."""
+    if result.largest is None:
+        return [certificate(result)]
+    answer, (trains, _), boundary = answer_of(result), verbs(result.spec), result.boundary
+    reach = f"{result.spec.model} {trains_with(boundary, boundary.largest_batch_size or 0, trains)}"
+    where = f"{reach} in {format_bytes(result.waste.capacity_bytes)} of {result.device.name}."
+    return [answer.sentence, " ".join([where, *answer.notes])]
+
+
+def details(result: RunResult) -> str:
+    """Return further lines: the largest and fastest sizes, the certificate, the time of each part that took any."""
+    small_print = [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
+    certified = [certificate(result)] if result.largest else []  # else it is the answer
+    lines = [*certified, *small_print, *filled_lines(result.memory_breakdown)]
+    if result.boundary.reason is Reason.DOES_NOT_FIT:
+        need, tries = ways_to_fit(result)
+        lines += [need] if need else []
+        lines += ["Ways to make it fit:", *(f"  {line}" for line in tries)] if tries else []
+    lines += [*change_lines_after(result), *_estimated(result)]
+    if result.boundary.note:
+        lines.append(f"Note: {result.boundary.note}.")
+    points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
+    lines += [_point_line(name, point) for name, point in points if point is not None]
+    if (with_reserve := result.largest_with_reserve) is not None and with_reserve != result.recommended:
+        lines.append(_point_line("With reserve", with_reserve))
+    spec, recommended = result.spec, result.recommended
+    if isinstance(spec, RunSpec) and spec.accumulation_steps != 1 and recommended is not None:
+        size, steps = recommended.batch_size, spec.accumulation_steps
+        lines.append(f"An optimizer step: {steps} x {size} = {steps * size} samples.")  # speeds count all of them
+    lines += speedup_lines(result)
+    if isinstance(spec, RunSpec) and (basis := basis_of_result(result)) is not None:
+        lines += short_lines(advise(basis))
+    return "\n".join([*lines, *_time_taken(result.timings)])
+
+
+def _time_taken(timings: Timings) -> list[str]:
+    """Write "Took 34.0 s in 7 processes: search 20.0 s, curve 14.0 s."; nothing where nothing was timed."""
+    if timings.total_seconds < LEAST_SECONDS:
+        return []
+    took = f"Took {timings.total_seconds:.1f} s in {timings.processes} processes"
+    spent = ", ".join(f"{word} {seconds:.1f} s" for word, _, seconds in parts_of_time(timings))
+    return [f"{took}: {spent}." if spent else f"{took}."]
+
+
+def filled_lines(breakdown: MemoryBreakdown | None) -> list[str]:
+    """Return what filled the memory: the moment, the largest entries, and what is lost to fragmentation."""
+    if breakdown is None:
+        return []
+    largest = [f"  {describe_entry(entry, breakdown)}" for entry in breakdown.entries[:ENTRIES_SHOWN]]
+    cached = breakdown.cached_bytes
+    lost = [f"  {format_bytes(cached)} more are reserved and in pieces too small for it."] if cached else []
+    return [describe_moment(breakdown), *largest, *lost]
+
+
+def _estimated(result: RunResult) -> list[str]:
+    """Write ``Estimated: largest 512; measured 508.`` with the error of its memory, where there was an estimate."""
+    if result.estimate is None:
+        return []
+    measured = result.boundary.largest_batch_size
+    text = f"Estimated: largest {result.estimate['largest_batch_size']}; measured {measured or 'none'}"
+    error = result.estimate_error.peak if result.estimate_error else None
+    return [f"{text}." if error is None else f"{text}. Error of its estimated memory: {error:+.1%}."]
+
+
+def _point_line(name: str, point: Point) -> str:
+    memory = NOT_MEASURED if point.memory_bytes is None else format_bytes(point.memory_bytes)
+    speed = f"{point.samples_per_second:.1f} samples/s" if point.samples_per_second else ""
+    if point.samples_per_second_low is not None and point.samples_per_second_high is not None:
+        speed += f" [{point.samples_per_second_low:.1f}, {point.samples_per_second_high:.1f}]"
+    return f"{name + ':':<13}{point.batch_size:>6}  {memory:>10}  {speed}".rstrip()
