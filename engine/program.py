@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_OF_CHECKOUT = "python -m engine"
-PROGRAM = _OF_CHECKOUT if __package__ == "engine" else "memorymark"
+PROGRAM = "python -m engine" if __package__ == "engine" else "memorymark"
 IMPORTED_FROM = Path(__file__).resolve().parents[(__package__ or "").count(".") + 1]
 """The folder that holds the outermost package: a process that starts there can import this engine."""
 
@@ -17,8 +16,3 @@ MODELS_NEED = ("torch", "torchvision", "transformers", "diffusers", "peft", "PIL
 def not_installed(name: str) -> str:
     """Return the sentence for a module of `MODELS_NEED` that is missing."""
     return f"{name} is not installed for {sys.executable}: the models of the catalogue need memorymark[models]"
-
-
-def with_program(text: str) -> str:
-    """Return a help text with the command that people have."""
-    return text.replace(_OF_CHECKOUT, PROGRAM)

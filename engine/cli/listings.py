@@ -1,38 +1,85 @@
-"""`python -m engine devices` and `python -m engine models`: what can be measured, and on what."""
+"""`python -m engine list models|gpus|devices`: what can be measured, estimated for, and measured on."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from ..catalog import WORKLOADS
-from ..errors import SpecError
-from .output import print_json
+from ..program import PROGRAM
+from ..text.printable import printable
+from ..text.units import format_bytes
+from .command import OUTPUT, Command, Offered, argument
+from .gpus import list_gpus
+from .options import json_option
+from .printing.output import print_json
+from .printing.terminal import say, table_lines, width_of
+
+LISTED = {
+    "models": "Models that can be measured and estimated",
+    "gpus": "GPUs that can be estimated for",
+    "devices": "Devices of this machine that can be measured on",
+}
 
 
-def main(arguments: list[str]) -> int:
-    """Print one line for each device or model; the exit status."""
-    what, *options = arguments
-    if options not in ([], ["--json"]):
-        sys.stderr.write(f"error: {what} takes --json and nothing else\n")
-        return SpecError.exit_status
-    rows = _devices() if what == "devices" else _models()
-    if options:
-        print_json(rows)
+def _list(what: str, *, as_json: bool) -> int:
+    if what == "gpus":
+        list_gpus(as_json=as_json)
+    elif what == "models":
+        _list_models(as_json=as_json)
     else:
-        for row in rows:
-            print("  ".join(f"{value}" for value in row.values() if value not in (None, [], False)))
+        _list_devices(as_json=as_json)
     return 0
 
 
-def _devices() -> list[dict[str, Any]]:
+def _list_models(*, as_json: bool) -> None:
+    workloads = WORKLOADS.values()
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": each.id,
+                    "name": each.name,
+                    "task": each.task,
+                    "parameters": each.parameter_count,
+                    "description": each.description,
+                }
+                for each in workloads
+            ]
+        )
+        return
+    rows = [(each.id, f"{each.parameter_count / 1e6:,.1f} M", each.task) for each in workloads]
+    say("\n".join(table_lines(("id", "parameters", "task"), rows, width_of(sys.stdout), right=(1,))))
+
+
+def _list_devices(*, as_json: bool) -> None:
     from ..measurement import device  # imports torch
 
-    return [facts.to_dict() for facts in device.listed()]
+    listed = device.listed()
+    if as_json:
+        print_json([facts.to_dict() for facts in listed])
+        return
+    rows = [(each.device, format_bytes(each.capacity_bytes), printable(each.name)) for each in listed]
+    say("\n".join(table_lines(("device", "memory", "name"), rows, width_of(sys.stdout), right=(1,))))
 
 
-def _models() -> list[dict[str, Any]]:
-    return [
-        {"id": w.id, "name": w.name, "task": w.task, "parameters": w.parameter_count, "description": w.description}
-        for w in WORKLOADS.values()
-    ]
+def _short_form(what: str) -> Command:
+    """Return the command `models` for `list models`, and so on."""
+    text = f"{LISTED[what]}.\n\nShort for `{PROGRAM} list {what}`."
+    return Command(what, lambda options: _list(what, as_json=options.json), params=[json_option()], help=text)
+
+
+LIST = Command(
+    "list",
+    lambda options: _list(options.what, as_json=options.json),
+    params=[
+        argument("what", required=True, type=Offered(list(LISTED)), panel=OUTPUT, help=", ".join(LISTED)),
+        json_option(),
+    ],
+    help=f"""List the models, the GPUs or the devices of this machine.
+
+\b
+{PROGRAM} list models
+{PROGRAM} list gpus --json
+""",
+)
+MODELS, GPUS, DEVICES = map(_short_form, LISTED)

@@ -1,28 +1,7 @@
-"""The command line: `python -m engine bert`. Works with no Django and no database.
+"""The command line: `python -m engine measure bert`. Works with no Django and no database.
 
-    python -m engine bert [cuda|mps|cpu] [options]   measure, print live lines and the result
-    python -m engine bert --json                     the result as one JSON document
-    python -m engine bert --fits 32                  does batch 32 train here? exit 0 yes, 3 no
-    python -m engine --spec '{"model": "bert"}' --events   JSON lines, one per event (what the portal reads)
-    python -m engine tune -- python train.py --batch-size {batch_size}   the same of your own training command
-    python -m engine estimate bert --gpu a10         predict it for a card, or --gpu all, with no GPU at hand
-    python -m engine fit bert --batch-size 64 --as slurm   which cards train it, and the request for one; or k8s
-    python -m engine --config config.json --task text-generation   a model of your own config; estimate too
-    python -m engine advise result.json              what to paste: exact global batch, learning rate, code
-    python -m engine check result.json --baseline main.json   stop a pipeline where a training got worse
-    python -m engine gpus [--json]                   the cards that can be estimated for
-    python -m engine calibrate [device] [--json]     measure a card's own constants, for estimates
-    python -m engine devices [--json]                what this machine can measure on
-    python -m engine models [--json]                 what can be measured
-    python -m engine sync memorymark-runs/           send stored runs to a portal, see --report-to
-    python -m engine --version                       of MemoryMark
-    python -m engine validate bert --precision bf16  is the backward pass in the figures, are its gradients right
-    python -m engine validate bert --check compile   does torch.compile train the same, and faster
-    python -m engine --validate [model]              the second for bert, gpt2 and resnet, or for this model
-    python -m engine --validate-backward [model]     the first
-
-`--resume -` reads the probes of an interrupted attempt from standard input; `--result-file` also writes the result
-to a file, in case the reader of the output dies. docs/api.md describes both, and every event.
+`python -m engine bert` is short for `python -m engine measure bert`, as is anything else that begins with a model or
+an option. Each command is in its own module, which is imported when the command runs, so that help is quick.
 
 Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1 (or at the size of --fits),
 4 device not available, or held by others, 5 time budget spent, 6 pretrained weights not available, 7 cannot be
@@ -32,56 +11,148 @@ estimated, or of `check` a regression, 8 `sync` could not bring everything, 9 a 
 
 from __future__ import annotations
 
-import importlib
-import os
 import signal
 import sys
-from functools import partial
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from pkgutil import resolve_name
+from typing import NoReturn
 
-from ..errors import WorkloadFailed
-from ..program import MODELS_NEED, not_installed
-from .output import run_command
+import click
+from rich_click import RichCommand, RichGroup
 
-COMMANDS = {
-    "advise": "advise",
-    "calibrate": "calibrate",
-    "check": "check",
-    "devices": "listings",
-    "estimate": "estimate",
-    "fit": "fit",
-    "gpus": "gpus",
-    "models": "listings",
-    "sync": "sync",
-    "tune": "tune",
-    "validate": "validate",
+from .. import __version__
+from ..catalog import WORKLOADS
+from ..catalog.from_config import CONFIG
+from ..errors import SpecError
+from ..execution import event_of
+from ..program import PROGRAM
+from .command import HELP_SETTINGS
+from .printing.output import print_json, run_command
+from .printing.terminal import say, say_error
+
+MEASURE = "measure"
+HELP_SECTIONS = {
+    "Measure": {
+        MEASURE: ("measure:COMMAND", "Find the largest and fastest batch size of a model"),
+        "tune": ("tune:COMMAND", "Find the exact largest batch size of your own script"),
+        "validate": ("validate:COMMAND", "Validate the backward pass, or torch.compile"),
+        "calibrate": ("calibrate:COMMAND", "Measure the constants of a GPU, for its estimates"),
+    },
+    "Predict": {
+        "estimate": ("estimate:COMMAND", "Estimate memory on a GPU you do not have"),
+        "fit": ("fit:COMMAND", "Find the GPUs that train a batch size; write a Slurm request"),
+    },
+    "Use results": {
+        "advise": ("advise:COMMAND", "Keep a global batch exactly; code to paste"),
+        "check": ("check:COMMAND", "Stop a pipeline where a training got worse"),
+        "sync": ("sync:COMMAND", "Send stored runs to a portal"),
+    },
+    "Look up": {"list": ("listings:LIST", "List models, GPUs or devices")},
+    "": {name: (f"listings:{name.upper()}", f"Short for `list {name}`") for name in ("models", "gpus", "devices")},
 }
-"""The module of each command; any other word is a model to measure."""
+"""Place and help of each command, by its title in help; those without a title are hidden."""
+COMMANDS = {name: place for titled in HELP_SECTIONS.values() for name, (place, _) in titled.items()}
+_OF_ALL_COMMANDS = ("-h", "--help", "--version")
+
+OVERVIEW = f"""MemoryMark finds the largest and the fastest batch size of a training.
+
+Measure a model here      {PROGRAM} measure bert
+Measure your own script   {PROGRAM} tune -- python train.py {{batch_size}}
+Estimate for another GPU  {PROGRAM} estimate bert --gpu a10
+List the models           {PROGRAM} list models
+
+All commands              {PROGRAM} --help
+One command               {PROGRAM} measure --help
+"""
+
+
+class _Commands(RichGroup):
+    """All commands. Their modules are imported when they are run; help lists them without."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of the table."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that runs; an unknown word may also be a misspelt model."""
+        try:
+            name, _, rest = super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            message = f"{error.command_name[:80]!r} is no command and no model."
+            raise click.NoSuchCommand(error.command_name, message, [*self.commands, *WORKLOADS], ctx) from None
+        assert name is not None
+        return name, resolve_name(f"{__package__}.{COMMANDS[name]}"), rest
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit status."""
     signal.signal(signal.SIGTERM, _stop)
-    return run_command(partial(_command, sys.argv[1:] if argv is None else argv))
+    arguments = sys.argv[1:] if argv is None else argv
+    return run_command(lambda: command(arguments))
 
 
-def _command(arguments: list[str]) -> int:
-    name = arguments[0] if arguments else ""
-    if name not in COMMANDS:
-        from .measure import measure_command
-
-        assert __doc__ is not None
-        return measure_command(arguments, description=__doc__)
-    module: Any = importlib.import_module(f"{__package__}.{COMMANDS[name]}")
+def command(arguments: Sequence[str]) -> int:
+    """Run one command, and print why it is refused or fails; the exit status."""
+    if not arguments:
+        say(OVERVIEW, sys.stderr, end="")
+        return SpecError.exit_status
+    group = _group()
     try:
-        return int(module.main(arguments if COMMANDS[name] == "listings" else arguments[1:]))
-    except ModuleNotFoundError as error:
-        if error.name not in MODELS_NEED:
-            raise
-        sys.stderr.write(f"error: {not_installed(error.name)}\n")
-        return WorkloadFailed.exit_status
+        with group.make_context(PROGRAM, with_verb(arguments)) as ctx:
+            return int(group.invoke(ctx))
+    except click.exceptions.Exit as ended:  # help or the version was printed
+        return ended.exit_code
+    except click.UsageError as error:
+        if "--events" in arguments:
+            field = "model" if isinstance(error, click.NoSuchCommand) else "arguments"
+            refused = SpecError(field, error.format_message())
+            print_json(event_of("error", error=refused.to_dict()))
+        say_error(_describe(error, with_verb(arguments)[0]))
+        return SpecError.exit_status
+
+
+def with_verb(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments beginning with a verb: `measure` may be left out before a model or an option."""
+    first = arguments[0]
+    is_short = first in WORKLOADS or first == CONFIG or (first.startswith("-") and first not in _OF_ALL_COMMANDS)
+    return [MEASURE, *arguments] if is_short else list(arguments)
+
+
+def _group() -> RichGroup:
+    group = _Commands(
+        name=PROGRAM,
+        help="Find the largest and the fastest batch size of a training, by real training steps.\n\n"
+        f"`{PROGRAM} bert` is short for `{PROGRAM} measure bert`.",
+        context_settings=HELP_SETTINGS,
+        params=[_version()],
+    )
+    for title, commands in HELP_SECTIONS.items():
+        for name, (_, text) in commands.items():
+            group.add_command(RichCommand(name=name, help=text, hidden=not title, panel=title or None))
+    return group
+
+
+def _version() -> click.Option:
+    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            say(f"MemoryMark {__version__}")
+            ctx.exit()
+
+    return click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version and exit."
+    )
+
+
+def _describe(error: click.UsageError, verb: str) -> str:
+    """Write an error of the arguments in one line, with what lists the right ones."""
+    text = " ".join(error.format_message().split())
+    text = text if text.endswith((".", "?", "?)")) else f"{text}."
+    if isinstance(error, click.NoSuchCommand):
+        return f"{text} See `{PROGRAM} --help` and `{PROGRAM} list models`."
+    return f"{text} See `{PROGRAM} {verb} --help`."
 
 
 def _stop(*_: object) -> NoReturn:
-    os.write(sys.stderr.fileno(), b"stopped: no result is stored\n")  # not by print, whose buffer may be in use
     raise SystemExit(128 + signal.SIGTERM)

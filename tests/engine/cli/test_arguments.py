@@ -1,0 +1,233 @@
+"""The arguments of the command line as people type them: help, misspelt words, and errors in the words they typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.cli.command import Command
+from engine.cli.main import COMMANDS, OVERVIEW, main, with_verb
+from engine.cli.measure import COMMAND as MEASURE
+from engine.cli.tune import COMMAND as TUNE
+from engine.spec import SETTINGS
+
+ROOT = Path(__file__).parents[3]
+GROUPS = ("What to train:", "Where and limits:", "Output:", "Advanced:")
+RARE = (
+    *("--spec", "--events", "--resume", "--result-file", "--no-breakdown", "--no-estimate", "--calibration"),
+    *("--soak-steps", "--start", "--max", "--validate", "--validate-backward"),
+)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that succeeds prints."""
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line about arguments that are refused."""
+    assert main(list(arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_explains_itself_within_80_columns(name: str, flag: str, capsys) -> None:
+    text = said(capsys, name, flag)
+    assert text.startswith("Usage: python -m engine")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "null" not in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("name", ["measure", "tune", "estimate", "fit", "validate"])
+def test_help_shows_the_rarely_used_options_only_when_all_are_wanted(name: str, capsys) -> None:
+    shown, everything = said(capsys, name, "--help"), said(capsys, name, "--help-all")
+    assert len(everything.splitlines()) > len(shown.splitlines())
+    assert max(map(len, everything.splitlines())) <= 80
+    for option in RARE:
+        assert f"{option} " not in shown
+
+
+def test_the_options_of_measure_are_in_four_groups_with_the_rare_ones_in_the_last(capsys) -> None:
+    text = said(capsys, "measure", "--help-all")
+    places = [text.index(group) for group in GROUPS]
+    assert places == sorted(places)
+    assert all(text.index(f"  {option} ") > places[-1] for option in RARE)
+
+
+def test_every_setting_of_a_run_is_an_option_with_its_default() -> None:
+    options = {param.name: param for param in MEASURE.params}
+    assert set(SETTINGS) - {"config_parameters"} <= set(options)
+    assert options["precision"].show_default == "default: fp32"
+    assert options["sequence_length"].show_default == "default: the model's own"
+    assert options["price_per_hour_usd"].opts == ["--price-per-hour"]
+
+
+def test_the_help_of_a_setting_is_a_fragment_and_says_no_json() -> None:
+    for name, each in SETTINGS.items():
+        assert each.summary, name
+        assert not each.summary.endswith("."), name
+        assert "null" not in each.description, name
+
+
+def test_help_is_plain_in_a_pipe_and_without_colour_where_that_is_wanted() -> None:
+    quiet = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-m", "engine", "measure", "--help"], cwd=ROOT, env=quiet, capture_output=True, check=True
+    )
+    assert b"\x1b" not in done.stdout
+
+
+def test_help_imports_neither_torch_nor_the_modules_of_other_commands() -> None:
+    code = (
+        "import sys; from engine.cli.main import main; main(['--help']); "
+        "sys.exit(bool({'torch', 'engine.cli.tune', 'engine.cli.estimate'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_the_bare_program_says_what_it_is_and_how_to_get_help(capsys) -> None:
+    assert main([]) == 2
+    printed = capsys.readouterr()
+    assert printed.err == OVERVIEW
+    assert len(OVERVIEW.splitlines()) <= 12
+    assert max(map(len, OVERVIEW.splitlines())) <= 80
+    assert "tune -- python train.py" in OVERVIEW
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tun", "train.py"], "Did you mean 'tune'?"),
+        (["brt-tiny"], "'bert-tiny'"),
+        (["measure", "brt-tiny"], "model: 'brt-tiny' is not offered; did you mean bert-tiny"),
+        (["bert", "--memory-limt", "1GiB"], "No such option '--memory-limt'. Did you mean '--memory-limit'?"),
+        (["--memory-limt", "1GiB"], "Did you mean '--memory-limit'?"),
+        (["bert", "--precision", "bf61"], "--precision: 'bf61' is not offered; did you mean bf16"),
+        (["estimate", "bert", "--gpu", "rtx4090"], "--gpu: 'rtx4090' is not in the catalogue; did you mean rtx-4090"),
+        (["fit", "bert", "--as", "slrum"], "'slrum' is not offered; did you mean slurm? Offered: slurm, k8s"),
+        (["list", "model"], "did you mean models?"),
+        (["nonsense"], "See `python -m engine --help` and `python -m engine list models`."),
+        (["bert", "--colour", "red"], "See `python -m engine measure --help`."),
+    ],
+)
+def test_a_misspelt_word_is_refused_in_one_line_with_what_was_meant_or_how_to_list(arguments, words, capsys) -> None:
+    line = refused(capsys, *arguments)
+    assert words in line
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["bert", "--reserve", "5"], "error: --reserve: 5.0 is out of range; from 0 to 0.5"),
+        (["bert", "--fits", "9", "--max", "4"], "error: --fits: must not be above --max (4)"),
+        (["bert", "--time-budget", "0"], "error: --time-budget: 0.0 is out of range; from 1 to 604,800"),
+        (
+            ["bert", "--device", "tpu"],
+            "error: --device: 'tpu' is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu",
+        ),
+        (["bert", "tpu"], "error: device: 'tpu' is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu"),
+        (["bert", "--lora-rank", "0"], "error: --lora-rank: 0 is out of range; from 1 to 1,024"),
+        (
+            ["tune", "--reserve", "5", "--", "true", "{batch_size}"],
+            "error: --reserve: 5.0 is out of range; from 0 to 0.5",
+        ),
+        (
+            ["validate", "bert", "--gradient-tolerance", "2"],
+            "error: --gradient-tolerance: 2.0 is out of range; from 0 to 1",
+        ),
+    ],
+)
+def test_an_error_names_the_option_that_was_typed(arguments, line, capsys) -> None:
+    assert refused(capsys, *arguments) == line
+
+
+def test_an_error_about_json_names_its_field(capsys) -> None:
+    line = refused(capsys, "--spec", '{"model": "bert", "reserve_fraction": 5}')
+    assert line == "error: reserve_fraction: 5 is out of range; from 0 to 0.5"
+
+
+def test_the_error_of_events_names_the_field_as_the_portal_knows_it(capsys) -> None:
+    assert main(["bert", "--reserve", "5", "--events"]) == 2
+    event = json.loads(capsys.readouterr().out)
+    assert (event["event"], event["error"]["field"]) == ("error", "reserve_fraction")
+
+
+@pytest.mark.parametrize("option", ["--colour", "brt"])
+def test_wrong_arguments_are_an_event_too_where_events_are_read(option: str, capsys) -> None:
+    assert main([option, "--events"]) == 2
+    assert json.loads(capsys.readouterr().out)["event"] == "error"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bert", "--json", "--events"),
+        ("--validate", "bert", "--validate-backward"),
+        ("tune", "--json", "--events", "--", "true", "{batch_size}"),
+        ("advise", "--json", "--code", "torch", "x.json"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(arguments: tuple[str, ...], capsys) -> None:
+    assert main(list(arguments)) == 2
+    assert "cannot be given together" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["bert"], ["bert", "cpu", "--json"], ["config"], ["--spec", "{}"], ["--validate"], ["--fits=3", "bert"]],
+)
+def test_the_verb_measure_may_be_left_out(arguments: list[str]) -> None:
+    assert with_verb(arguments) == ["measure", *arguments]
+    assert with_verb(["measure", *arguments]) == ["measure", *arguments]
+
+
+def test_the_options_of_every_form_come_through() -> None:
+    given = ["bert", "cpu", "--validate", "--precision=bf16", "--resume", "-", "--fits", "3", "--max", "4", "--ema"]
+    params = parsed(MEASURE, *given)
+    assert (params["model"], params["device"], params["validate"], params["resume"]) == ("bert", "cpu", "", "-")
+    assert (params["precision"], params["check_batch_size"], params["max_batch_size"]) == ("bf16", 3, 4)
+    assert (params["ema"], params["pretrained"], params["no_estimate"]) == (True, None, None)
+    assert parsed(MEASURE, "--validate-backward", "bert")["validate_backward"] == "bert"
+
+
+COMMAND = ("python", "train.py", "--json", "--help", "--", "--batch", "{batch_size}", "-x=", "")
+
+
+@pytest.mark.parametrize("before", [("--",), ()])
+def test_the_command_to_tune_stays_as_it_is(before: tuple[str, ...]) -> None:
+    params = parsed(TUNE, "--device", "cpu", *before, *COMMAND)
+    assert params["command"] == COMMAND
+    assert params["device"] == "cpu"
+    assert not params["json"]
+
+
+def test_the_lists_have_a_short_form(capsys) -> None:
+    for what in ("models", "gpus"):
+        assert said(capsys, "list", what, "--json") == said(capsys, what, "--json")
+        table = said(capsys, "list", what)
+        assert table == said(capsys, what)
+        assert max(map(len, table.splitlines())) <= 80
+
+
+def test_a_file_that_is_no_result_is_refused_as_one(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "x.json"
+    for content in ("{}", "[]", '{"a": 1}', '{"spec": {}}', "3", '{"boundary": {}}'):
+        path.write_text(content)
+        assert "no result" in refused(capsys, "advise", str(path))
+
+
+def parsed(command: Command, *arguments: str) -> dict[str, object]:
+    """The values of a command's parameters."""
+    return command.make_context("memorymark", list(arguments)).params
