@@ -1,42 +1,58 @@
-"""`python -m engine calibrate [cuda:0] [--json]`: measure the constants of the card at hand (a GPU is needed)."""
+"""`python -m engine calibrate [cuda:0] [--json]`: measure the constants of the GPU at hand."""
 
 from __future__ import annotations
 
-import json
-import sys
+import math
+from types import SimpleNamespace
 
-from ..errors import EngineError, SpecError
 from ..estimate.calibration import Calibration
 from ..machine.device_lock import held_for_command
-from ..units import format_bytes
+from ..program import PROGRAM
+from ..text.units import format_bytes
+from .command import WHERE, Command, Text, argument
+from .options import json_option, wait_option
+from .printing.output import print_json
+from .printing.terminal import say
 
 
-def main(arguments: list[str]) -> int:
-    """Measure one card and print its constants; the exit status."""
-    names = [argument for argument in arguments if argument != "--json"]
-    try:
-        if len(names) > 1 or any(name.startswith("-") for name in names):
-            raise SpecError("calibrate", "takes a device (cuda:0) and --json, nothing else")
-        from ..estimate import measure_calibration
-        from ..measurement.device import facts_of  # imports torch
+def _calibrate(options: SimpleNamespace) -> int:
+    from ..estimate import measure_calibration
+    from ..measurement.device import facts_of  # imports torch
 
-        name = names[0] if names else "cuda:0"
-        with held_for_command(facts_of(name)):
-            calibration = measure_calibration.measure(name)
-    except EngineError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_status
-    sys.stdout.write(json.dumps(calibration.to_dict()) + "\n" if "--json" in arguments else _as_text(calibration))
+    name = options.device or "cuda:0"
+    with held_for_command(facts_of(name), wait_seconds=math.inf if options.wait_for_device else 0.0):
+        calibration = measure_calibration.measure(name)
+    if options.json:
+        print_json(calibration.to_dict())
+    else:
+        say(_as_text(calibration))
     return 0
 
 
 def _as_text(calibration: Calibration) -> str:
     rows = {
-        "card": f"{calibration.device_name} ({calibration.gpu_id or 'not in the catalogue'})",
+        "GPU": f"{calibration.device_name} ({calibration.gpu_id or 'not in the catalogue'})",
         "memory": f"{calibration.total_bytes} B ({format_bytes(calibration.total_bytes)})",
         "context": format_bytes(calibration.context_bytes),
         "cuBLAS workspace": f"{calibration.cublas_workspace_bytes} B forward, "
         f"{calibration.autograd_workspace_bytes} B backward",
         "torch, driver": f"{calibration.torch}, {calibration.driver or 'not known'}",
     }
-    return "".join(f"{name:<17} {text}\n" for name, text in rows.items())
+    return "\n".join(f"{name:<17} {text}" for name, text in rows.items())
+
+
+COMMAND = Command(
+    "calibrate",
+    _calibrate,
+    params=[
+        argument("device", type=Text("id"), panel=WHERE, help="cuda:0, cuda:1, ... (default: cuda:0)"),
+        wait_option(),
+        json_option("Print the constants as JSON, for --calibration"),
+    ],
+    help=f"""Measure the constants of a GPU of this machine, for its estimates.
+
+\b
+{PROGRAM} calibrate cuda:0 --json > a100.json
+{PROGRAM} estimate bert --gpu a100-80gb --calibration a100.json
+""",
+)

@@ -2,140 +2,110 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 import sys
-import time
+from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
-from .. import __version__
-from ..errors import EngineError, SpecError
+import rich_click as click
+
+from ..documents.kind import KindName
+from ..errors import SpecError
 from ..estimate.calibration import Calibration
-from ..machine.device_lock import held_for_command, inherited_lock
-from ..program import PROGRAM, with_program
-from ..report.protocol import MEASUREMENT
-from ..result import RunResult
+from ..program import PROGRAM
 from ..resume import EarlierAttempt
-from ..runner import Emit, Hold, measure
+from ..runner import measure
 from ..spec import RunSpec
-from ..spec_checks import memory_limit_bytes
 from ..validation import spec as validation
 from ..worker.counted import counted
-from .console import Console, check_answer, details, filled_lines, summary
+from .command import ADVANCED, Command, flag, option
 from .exit_status import exit_status
-from .options import add_config, add_output_options, add_search_options, add_settings, settings_given, spec_of
-from .output import info_event, print_failure, print_json
-from .refused import change_lines_after
-from .reporting import Reported, Reporting, add_report_options
+from .options import (
+    FILE,
+    config_options,
+    device_arguments,
+    device_hold,
+    json_of,
+    model_argument,
+    output_options,
+    setting_options,
+    settings_given,
+    spec_of,
+    spec_option,
+)
+from .printing.console import Console
+from .printing.output import info_event, print_json
+from .printing.result_text import say_check, say_result
+from .reporting import Reporting, report_options
 
 VALIDATED_MODELS = ("bert", "gpt2", "resnet")
+HELP = f"""Find the largest and the fastest batch size of a model, by real training steps.
+
+\b
+{PROGRAM} measure bert                 on the best device
+{PROGRAM} bert                         the same, in short
+{PROGRAM} measure bert cuda:1 --json   the result as JSON
+{PROGRAM} measure bert --fits 32       does batch 32 train?
+"""
+EXIT_STATUSES = (
+    "Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit, 4 device not available or busy, "
+    "5 time budget spent, 6 pretrained weights not available."
+)
 
 
-def measure_command(arguments: list[str], *, description: str) -> int:
-    """Measure or validate; returns the exit status."""
-    started = time.monotonic()
-    options = _parser(description).parse_args(arguments)
-    try:
-        if options.validate is not None or options.validate_backward is not None:
-            return _validate(options)
-        return _measure(options)
-    except EngineError as error:
-        return print_failure(error, started=started, events=options.events)
+def _measure_or_validate(options: SimpleNamespace) -> int:
+    if options.validate is not None or options.validate_backward is not None:
+        return _validate(options)
+    return _measure(options)
 
 
-def _measure(options: argparse.Namespace) -> int:
+def _measure(options: SimpleNamespace) -> int:
     reporting = Reporting.of(options)
-    spec = spec_of(_given(options), options.spec)
-    if options.events or options.json:
-        emit = print_json if options.events else Console(sys.stderr)
+    spec = spec_of(settings_given(options), options.spec)
+    is_for_people = not (options.events or options.json)
+    if is_for_people:
+        _refuse_tools_options(options)
+    stream = sys.stdout if is_for_people else sys.stderr
+    with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         earlier = _earlier(options)
-        with reporting.run(MEASUREMENT, spec, emit) as run:
-            result = _measured(spec, options, run, earlier=earlier)
+        with reporting.run(KindName.MEASUREMENT, spec, emit) as run:
+            result = measure(
+                spec,
+                run.emit,
+                earlier=earlier,
+                keep=lambda result: run.keep(exit_status(result), result),
+                estimates=not options.no_estimate,
+                explains=not options.no_breakdown,
+                calibration=None if options.calibration is None else Calibration.read(options.calibration),
+                hold=device_hold(run.emit, waits=options.wait_for_device),
+                started_as=run.started_as,
+            )
             if options.json:
                 print_json(result.to_dict())
-    else:
-        _refuse_tools_options(options)
-        emit = Console(sys.stdout)
-        spec = counted(spec, lambda text: emit(info_event(text)))
-        with reporting.run(MEASUREMENT, spec, emit) as run:
-            result = _measured(spec, options, run)
-            _print_for_people(spec, result)
+            elif is_for_people and spec.check_batch_size is None:
+                say_result(result)
+            elif is_for_people:
+                say_check(result)
     return exit_status(result)
 
 
-def _measured(
-    spec: RunSpec, options: argparse.Namespace, run: Reported, earlier: EarlierAttempt | None = None
-) -> RunResult:
-    return measure(
-        spec,
-        run.emit,
-        earlier=earlier,
-        keep=lambda result: run.keep(exit_status(result), result),
-        estimates=options.estimates,
-        explains=options.explains,
-        calibration=_calibration(options),
-        hold=_hold(options, run.emit),
-        started_as=run.started_as,
-    )
-
-
-def _print_for_people(spec: RunSpec, result: RunResult) -> None:
-    if spec.check_batch_size is None:
-        print(f"\n{details(result)}\n\n{summary(result)}")
-    else:
-        filled = filled_lines(result.memory_breakdown)
-        print("\n".join([check_answer(result), *filled, *change_lines_after(result)]))
-
-
-def _hold(options: argparse.Namespace, emit: Emit) -> Hold | None:
-    """Take the lock of the device for this command; None where a portal's worker holds it for this process."""
-    if inherited_lock() is not None:
-        return None
-    wait_seconds = math.inf if options.wait_for_device else 0.0
-    return partial(
-        held_for_command, wait_seconds=wait_seconds, on_wait=lambda busy: emit(info_event(f"waiting: {busy}"))
-    )
-
-
-def _refuse_tools_options(options: argparse.Namespace) -> None:
+def _refuse_tools_options(options: SimpleNamespace) -> None:
     for name in ("resume", "result_file"):
         if getattr(options, name) is not None:
             raise SpecError(name, "requires --events or --json")
 
 
-def _earlier(options: argparse.Namespace) -> EarlierAttempt | None:
+def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
     """Read an earlier attempt from standard input, if --resume is given."""
     if options.resume is None:
         return None
     if options.resume != "-":
         raise SpecError("resume", "must be -: the probes are read from standard input")
-    try:
-        return EarlierAttempt.from_dict(json.load(sys.stdin))
-    except (ValueError, RecursionError) as exc:  # no JSON, or no UTF-8
-        raise SpecError("resume", f"is not valid JSON: {exc}") from exc
+    return EarlierAttempt.from_dict(json_of("resume", sys.stdin))
 
 
-def _calibration(options: argparse.Namespace) -> Calibration | None:
-    return None if options.calibration is None else Calibration.read(options.calibration)
-
-
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings named on the command line."""
-    if options.device_name and options.device and options.device_name != options.device:
-        raise SpecError("device", f"given twice: {options.device_name} and {options.device}")
-    given = settings_given(options)
-    if options.device_name:
-        given["device"] = options.device_name
-    if options.memory_limit is not None:
-        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
-    return given
-
-
-def _validate(options: argparse.Namespace) -> int:
+def _validate(options: SimpleNamespace) -> int:
     from . import validate
 
     is_backward = options.validate_backward is not None
@@ -143,34 +113,39 @@ def _validate(options: argparse.Namespace) -> int:
         raise SpecError("validate", f"prints rows; `{PROGRAM} validate` takes --json, --events and --spec")
     _refuse_tools_options(options)
     model = (options.validate_backward if is_backward else options.validate) or options.model
-    given = {name: value for name, value in _given(options).items() if name in validation.SETTINGS}
+    given = {name: value for name, value in settings_given(options).items() if name in validation.SETTINGS}
     check = validation.BACKWARD if is_backward else validation.COMPILE
     models = (given["model"],) if "config" in given else (model,) if model else VALIDATED_MODELS
-    specs = [validation.ValidationSpec(**{**given, "model": m}, check=check) for m in models]
+    specs = [validation.ValidationSpec.from_dict({**given, "model": m, "check": check}) for m in models]
     return validate.validate_each(specs, options)
 
 
-def _parser(description: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM, description=with_program(description), formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = parser.add_argument
-    add("--version", action="version", version=f"MemoryMark {__version__}")
-    add("model", nargs="?", help=f"one of `{PROGRAM} models`: bert, gpt2, resnet, ...")
-    add("device_name", nargs="?", metavar="device", help="auto, cuda, cuda:N, xpu, mps or cpu")
-    add("--device", help="the same, as an option")
-    add_settings(parser)
-    add_config(parser)
-    add_search_options(parser)
-    add("--fits", type=int, metavar="N", dest="check_batch_size", help="only run N: exit 0 if it trains, 3 if not")
-    add("--spec", metavar="JSON", help="the whole RunSpec as JSON instead of options")
-    add_output_options(parser)
-    add("--resume", metavar="-", help="read an interrupted attempt's probes from standard input")
-    add("--no-estimate", action="store_false", dest="estimates", help="search without an estimate to start from")
-    add("--no-breakdown", action="store_false", dest="explains", help="do not find out what filled the memory")
-    add("--calibration", type=Path, metavar="FILE", help="output of `calibrate --json`, for the estimate")
-    add_report_options(parser)
-    checks = parser.add_mutually_exclusive_group()
-    checks.add_argument("--validate", nargs="?", const="", metavar="MODEL")
-    checks.add_argument("--validate-backward", nargs="?", const="", metavar="MODEL")
-    return parser
+_hidden = partial(option, panel=ADVANCED, hidden=True)
+
+
+def _params() -> list[click.Parameter]:
+    return [
+        model_argument(),
+        *config_options(),
+        *device_arguments(),
+        *setting_options(RunSpec),
+        *output_options(),
+        *report_options(),
+        spec_option(),
+        _hidden("--resume", metavar="-", help="Read the probes of an interrupted attempt from standard input"),
+        flag("--no-estimate", panel=ADVANCED, hidden=True, help="Search without an estimate to start from"),
+        flag("--no-breakdown", panel=ADVANCED, hidden=True, help="Do not find out what filled the memory"),
+        _hidden("--calibration", type=FILE, metavar="FILE", help="Output of `calibrate --json`, for the estimate"),
+        _hidden("--validate", is_flag=False, flag_value="", metavar="[MODEL]", help="`validate --check compile`"),
+        _hidden("--validate-backward", is_flag=False, flag_value="", metavar="[MODEL]", help="`validate`"),
+    ]
+
+
+COMMAND = Command(
+    "measure",
+    _measure_or_validate,
+    params=_params(),
+    help=HELP,
+    epilog=EXIT_STATUSES,
+    exclusive=(("json", "events"), ("validate", "validate_backward")),
+)

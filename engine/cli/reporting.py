@@ -1,36 +1,39 @@
-"""`--report-to` of every command that measures: its options, and what reports its run."""
+"""Implements `--report-to` of every command that measures: its options, and the reporting of its run."""
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
+import rich_click as click
+from rich_click import RichOption
+
 from .. import __version__
+from ..execution import Emit
 from ..program import PROGRAM
 from ..provenance.parse import Facts
 from ..provenance.read import run_facts
 from ..report.address import address_of
 from ..report.files import folder_of
 from ..report.reporter import Reporter
-from ..result_file import Document, write_result
-
-Emit = Callable[[dict[str, Any]], None]
+from ..results.result_file import Document, write_result
+from .command import ADVANCED, OUTPUT, option
 
 
 class Spec(Protocol):
-    """What is measured."""
+    """The spec of what is measured."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A run with its key: where its events go, and its result."""
+    """A run with its key, the receiver of its events, and its result."""
 
     started_as: Facts
     emit: Emit
@@ -38,42 +41,62 @@ class Reported:
     result_file: Path | None = None
 
     def keep(self, exit_status: int, result: Document) -> None:
-        """Write the result to each file that it belongs in."""
+        """Write the result to each of its files."""
         if self.reporter is not None:
             self.reporter.keep(exit_status, result)
         if self.result_file is not None:
             write_result(self.result_file, exit_status, result)
 
 
-def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a run that is reported."""
-    add = parser.add_argument
-    to = "report the run to this portal while it goes on; the token is read from MEMORYMARK_TOKEN"
-    add("--report-to", metavar="URL", help=f"{to} (default: MEMORYMARK_REPORT_TO)")
-    add("--runs-dir", type=Path, metavar="FOLDER", help="where a reported run is stored (default: memorymark-runs)")
+def report_options() -> list[RichOption]:
+    """Return the options of a run that is reported."""
+    to = "Report the run to this portal; MEMORYMARK_TOKEN holds the token"
+    return [
+        option("--report-to", panel=OUTPUT, metavar="URL", help=to, default_text="$MEMORYMARK_REPORT_TO"),
+        option(
+            "--runs-dir",
+            type=click.Path(path_type=Path),
+            panel=ADVANCED,
+            metavar="FOLDER",
+            help="Where a reported run is stored",
+            default_text="memorymark-runs",
+            hidden=True,
+        ),
+    ]
 
 
 class Reporting:
-    """Where the runs of one command are reported to, if anywhere. Reads the token: a later process inherits none."""
+    """The portal that receives the runs of one command, if any. Takes the token, so no later process inherits it."""
 
-    def __init__(self, report_to: str | None, *, runs_dir: Path | None = None, result_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        report_to: str | None,
+        *,
+        runs_dir: Path | None = None,
+        result_file: Path | None = None,
+        sends_output: bool = False,
+    ) -> None:
+        self._sends_output = sends_output
         self._address = address_of(report_to, os.environ)
         self._folder = folder_of(runs_dir, os.environ)
         self._result_file = result_file
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> Reporting:
+    def of(cls, options: SimpleNamespace) -> Reporting:
         """Read the options of a command."""
-        return cls(options.report_to, runs_dir=options.runs_dir, result_file=options.result_file)
+        sends_output = getattr(options, "report_output", False)
+        return cls(
+            options.report_to, runs_dir=options.runs_dir, result_file=options.result_file, sends_output=sends_output
+        )
 
     @property
     def notice(self) -> str:
-        """Say where runs go, for a program that may not know what its environment says; empty where nowhere."""
+        """The notice of where runs are reported, because the environment may decide that; empty if nowhere."""
         return "" if self._address is None else f"reported to {self._address.url}; its files are in {self._folder}"
 
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
-        """Report the run of this context. Its events still go to `emit`, after they are stored."""
+        """Report the run of this context. Its events are stored, then passed to `emit`."""
         facts = run_facts()
         if self._address is None:
             yield Reported(facts, emit, result_file=self._result_file)
@@ -81,7 +104,10 @@ class Reporting:
         own = {"run_key": facts["run_key"], "host": facts["host"], "engine_version": __version__}
         announcement = {**own, "kind": kind, "spec": spec.to_dict()}
         sync = f"{PROGRAM} sync"
-        with Reporter(self._address, self._folder, announcement, sync_command=sync) as reporter:
+        sends_output = self._sends_output
+        with Reporter(
+            self._address, self._folder, announcement, sync_command=sync, sends_output=sends_output
+        ) as reporter:
 
             def both(event: dict[str, Any]) -> None:
                 reporter.emit(event)

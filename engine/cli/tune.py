@@ -2,79 +2,75 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
-import time
+from contextlib import nullcontext
+from types import SimpleNamespace
 
+import rich_click as click
+
+from ..documents.kind import KindName
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM
-from ..report.protocol import COMMAND
-from ..spec_checks import memory_limit_bytes
+from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import TuneResult, tune
 from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, function_command
 from ..tune.training import Throughput, describe_loader
-from .console import Console, details, summary
+from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
-from .options import add_output_options, add_search_options
-from .output import info_event, print_failure, print_json
-from .reporting import Reporting, add_report_options
+from .options import output_options, setting_options, spec_option
+from .printing.console import Console
+from .printing.output import info_event, print_json
+from .printing.result_text import say_result
+from .reporting import Reporting, report_options
 
-DESCRIPTION = f"""Find the exact largest batch size that a training command trains, by starting it a few times.
+HELP = f"""Find the exact largest batch size that your own training trains.
 
-  {PROGRAM} tune -- python train.py --lr 3e-4 --batch-size {BATCH_SIZE}
-  {PROGRAM} tune --batch hf -- torchrun --nproc-per-node 2 run_clm.py config.yaml
-  {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
-  {PROGRAM} tune --function package.module:make_step
+The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
+inside, and is ended. {OUT} in the command is a fresh folder of each start.
 
-Each start trains a few optimizer steps, is watched from inside, and is ended. The script stays as it is. {OUT} in the
-command is a fresh folder of each start. Exit status: as a measurement has them, and 9 when the command cannot be tuned.
+\b
+{PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}
+{PROGRAM} tune --batch hf -- torchrun run_clm.py config.yaml
+{PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
+{PROGRAM} tune --function package.module:make_step
 """
 
 
-def main(arguments: list[str]) -> int:
-    """Tune the command behind `--`; the exit status."""
-    started = time.monotonic()
-    own, command = _split(arguments)
-    options = _parser().parse_args(own)
+def _tune_or_say_why_not(options: SimpleNamespace) -> int:
     try:
-        return _tune(options, command)
+        return _tune(options, list(options.command))
     except EngineError as error:
-        if options.json and not options.events:
+        if options.json:
             print_json({"error": error.to_dict()})
-        return print_failure(error, started=started, events=options.events)
+        raise
 
 
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    if "--" not in arguments:
-        return arguments, []
-    at = arguments.index("--")
-    return arguments[:at], arguments[at + 1 :]
-
-
-def _tune(options: argparse.Namespace, command: list[str]) -> int:
+def _tune(options: SimpleNamespace, command: list[str]) -> int:
     spec = _spec(options, command)
     spec.check_program()
     reporting = Reporting.of(options)
-    emit = print_json if options.events else Console(sys.stderr if options.json else sys.stdout)
-
-    wait_seconds = math.inf if options.wait_for_device else 0.0
-    with reporting.run(COMMAND, spec, emit) as run:
+    stream = sys.stderr if options.json else sys.stdout
+    console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
+    work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
+    with console as emit, reporting.run(KindName.COMMAND, spec, emit) as run:
 
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))
 
-        def keep(result: TuneResult) -> None:
-            run.keep(exit_status(result.result), result)
-
-        with devices_held(spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=on_wait):
-            result = tune(spec, run.emit, keep=keep, started_as=run.started_as)
+        with devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait):
+            result = tune(
+                spec,
+                run.emit,
+                keep=lambda result: run.keep(exit_status(result.result), result),
+                started_as=run.started_as,
+            )
         if options.json:
             print_json(result.to_dict())
         elif not options.events:
-            print("\n".join(["", details(result.result), *training_lines(result), "", summary(result.result)]))
+            say_result(result.result, training_lines(result))
     return exit_status(result.result)
 
 
@@ -96,13 +92,13 @@ def _throughput_line(each: Throughput) -> str:
     return ", ".join(parts)
 
 
-def _spec(options: argparse.Namespace, command: list[str]) -> TuneSpec:
-    names = [*(TuneSpec.__dataclass_fields__.keys() - {"command", "memory_limit_bytes"}), "function", "python"]
+def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec:
+    names = [*(TuneSpec.__dataclass_fields__.keys() - {"command"}), "function", "python"]
     given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if options.spec is not None:
         return _spec_of(options.spec, [*given, *command])
-    if options.memory_limit is not None:
-        given["memory_limit_bytes"] = memory_limit_bytes(options.memory_limit)
+    if "memory_limit_bytes" in given:
+        given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
     function, python = given.pop("function", None), given.pop("python", None)
     if function is None and python is not None:
         raise SpecError("python", "is for --function; a command begins with its own program")
@@ -124,26 +120,37 @@ def _spec_of(document: str, others: list[str]) -> TuneSpec:
         raise SpecError("spec", f"is not a JSON object: {exc}") from exc
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} tune",
-        usage=f"{PROGRAM} tune [options] (-- COMMAND WITH {BATCH_SIZE} | --function TARGET)",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    ways = "; ".join(f"{way}: {text}" for way, text in BATCH_WAYS.items())
-    add("--batch", help=f"how the batch size gets into the command. {ways}")
-    add("--function", metavar="TARGET", help="package.module:function to tune in place of a command; see make_step")
-    add("--python", metavar="PROGRAM", help="the Python that runs the function; left out, the one that runs this")
-    whole = "train the largest rows of the data, then let the script evaluate and save: what a whole run needs"
-    add("--whole-run", action="store_true", default=None, help=whole)
-    speed = "start today's size and the recommended one in turns: how many times as fast it is (12 starts or more)"
-    add("--compare-speed", action="store_true", default=None, help=speed)
-    add("--spec", metavar="JSON", help="the whole TuneSpec as JSON instead of options and command")
-    add("--device", help="auto, cuda, cuda:N or cpu: what the command may see")
-    add("--current-batch-size", type=int, metavar="N", help="what you train with today, and the first size (16)")
-    add_search_options(parser)
-    add_output_options(parser)
-    add_report_options(parser)
-    return parser
+def _params() -> list[click.Parameter]:
+    ways = f"How the batch size gets in: {', '.join(BATCH_WAYS)}"
+    return [
+        argument("command", nargs=-1, type=click.UNPROCESSED, panel=TRAIN, help="The command that starts your script"),
+        option("--batch", panel=TRAIN, metavar="WAY", help=ways, default_text="template"),
+        option("--function", panel=TRAIN, metavar="TARGET", help="package.module:function, in place of a command"),
+        option("--python", panel=TRAIN, metavar="PROGRAM", help="Python that runs the function"),
+        flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
+        option(
+            "--compare-speed/--no-compare-speed",
+            panel=TRAIN,
+            default=None,
+            help="Compare speeds, by 12 to 24 more starts; without them no size is recommended",
+            default_text="yes",
+        ),
+        *setting_options(TuneSpec),
+        option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
+        *output_options(),
+        *report_options(),
+        flag("--report-output", panel=OUTPUT, help="With an error, also report the last lines of the script's output"),
+        spec_option(),
+    ]
+
+
+COMMAND = Command(
+    "tune",
+    _tune_or_say_why_not,
+    params=_params(),
+    help=HELP,
+    epilog="Exit status: as `measure`, and 9 where the command cannot be tuned.",
+    exclusive=(("json", "events"),),
+    options_metavar="[OPTIONS] --",
+    context_settings={"allow_interspersed_args": False},  # what follows the command's first word is the command's own
+)

@@ -69,7 +69,7 @@ def test_run_that_is_cancelled_in_the_portal_ends_as_interrupted(portal: Loopbac
     status, _, said = run(tmp_path, "bert-tiny", "cpu", "--memory-limit", "256MiB", url=portal.url)
     assert status == 130
     assert "cancelled in the portal\n" in said
-    assert "interrupted: no result is stored\n" in said
+    assert "No result is stored.\n" in said
     assert portal.results == {}
 
 
