@@ -10,14 +10,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from engine.cli.frontier import frontier_lines, frontiers
 from engine.cli.main import main
+from engine.cli.printing.estimate_table import table
 from engine.errors import SpecError
-from engine.estimate import answers, gpus, known_errors
+from engine.estimate import gpus, known_errors
+from engine.estimate.estimator import Estimator
 from engine.estimate.predict import Replays
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.engine.estimate.synthetic_models import model
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,7 +41,7 @@ def traces(monkeypatch):
             self._replays[conditions] = Replays(model(), self._spec.expandable_segments)
         return self._replays[conditions]
 
-    monkeypatch.setattr(answers.Answers, "_replays_for", replays_for)
+    monkeypatch.setattr(Estimator, "_replays_for", replays_for)
     return traced
 
 
@@ -84,9 +87,17 @@ def test_the_table_says_that_nothing_was_measured(traces, capsys):
     assert "Known error" in text
 
 
+def test_a_size_at_which_the_search_stops_is_no_finding(traces, capsys):
+    text = run(capsys, "bert-tiny", "--gpu", "a10", "--max", "32").out
+    row = next(line for line in text.splitlines() if line.startswith("NVIDIA A10 "))
+    assert row.split("GiB")[1].split()[:2] == ["32+", "32+"]
+    assert "32+: 32 or more, the largest that was tried (--max)." in text
+    assert "that was tried" not in run(capsys, "bert-tiny", "--gpu", "a10").out
+
+
 def test_why_an_estimate_is_approximate_stands_in_its_document_and_its_table(monkeypatch, capsys):
     made = replace(model(), method="approximate_fake_cpu", approximate_because="this is a test")
-    monkeypatch.setattr(answers.Answers, "_replays_for", lambda self, gpu: Replays(made))
+    monkeypatch.setattr(Estimator, "_replays_for", lambda self, gpu: Replays(made))
     assert json.loads(run(capsys, "bert-tiny", "--gpu", "a10", "--json").out)["approximate_because"] == "this is a test"
     assert (
         "APPROXIMATE, the CPU's own steps were traced, because this is a test"
@@ -97,7 +108,7 @@ def test_why_an_estimate_is_approximate_stands_in_its_document_and_its_table(mon
 def test_no_card_can_be_found_while_it_estimates(traces, capsys, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     seen = []
-    monkeypatch.setattr(answers.Answers, "_estimate", lambda *_, **__: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    monkeypatch.setattr(Estimator, "_estimate", lambda *_, **__: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     with pytest.raises(AttributeError):  # it made no estimate
         run(capsys, "bert-tiny", "--gpu", "a10")
     assert seen == [""]
@@ -134,8 +145,8 @@ def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
 @pytest.mark.parametrize(
     ("arguments", "field", "expected"),
     [
-        (["bert-tiny"], "gpu", "give a card"),
-        (["bert-tiny", "--gpu", "a10", "--memory", "24GiB"], "gpu", "give a card"),
+        (["bert-tiny"], "gpu", "give a GPU"),
+        (["bert-tiny", "--gpu", "a10", "--memory", "24GiB"], "gpu", "give a GPU"),
         (["bert-tiny", "--gpu", "a1O"], "gpu", "a10"),
         (["bert-tiny", "--memory", "a lot"], "memory", "not a size"),
         (["bert-tiny", "--memory", "3B"], "memory", "no GPU's memory"),
@@ -197,7 +208,7 @@ def test_what_to_change_is_part_of_the_json_document(traces, capsys):
 def test_what_to_change_is_refused_for_several_cards(traces, capsys):
     refused = run(capsys, "bert-tiny", "--gpu", "all", "--what-to-change")
     assert refused.status == SpecError.exit_status
-    assert "what_to_change" in refused.err
+    assert "--what-to-change" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -206,7 +217,7 @@ def test_what_to_change_is_refused_for_several_cards(traces, capsys):
         (["--frontier", "64,x"], "is no list of sizes such as 128,256,512"),
         (["--frontier", "64"], "give 2 to 16 different sizes"),
         (["--frontier", "64,128", "--batch-size", "4"], "takes no --batch-size and no --what-to-change"),
-        (["--frontier", "64,4096"], "frontier: sequence_length: "),
+        (["--frontier", "64,4096"], "--frontier: --sequence-length: "),
     ],
 )
 def test_frontier_that_cannot_be_estimated_names_what_is_allowed(capsys, options, message):
@@ -220,7 +231,7 @@ def test_frontier_is_part_of_the_result_that_the_portal_reads(traces, capsys):
     result = events[-1]["result"]
     assert len(result["estimates"]) == 1
     assert [row["input_size"] for row in result["frontier"]["rows"]] == [64, 128]
-    assert result["frontier"]["text"].startswith("At most ")
+    assert result["frontier"]["text"].startswith("Budget: ")
     stages = [event["stage"] for event in events if event["event"] == "stage"]
     assert stages == ["size 1 of 2: 64", "size 2 of 2: 128"]
 
@@ -229,3 +240,30 @@ def test_frontier_in_events_is_for_one_card(traces, capsys):
     refused = run(capsys, "bert-tiny", "--gpu", "all", "--frontier", "64,128", "--events")
     assert refused.status == SpecError.exit_status
     assert "frontier: is for one card" in refused.err
+
+
+def test_all_gpus_fit_80_columns_of_a_terminal_and_no_value_is_cut_in_a_pipe(traces, capsys):
+    made = [from_json(Estimate, each) for each in json.loads(run(capsys, "bert-tiny", "--gpu", "all", "--json").out)]
+    narrow, piped = (table(made, width=width).splitlines() for width in (80, None))
+    assert max(map(len, narrow)) <= 80
+    rows = [next(line for line in piped if line.startswith(f"{each.gpu.name}  ")) for each in made]
+    assert {row.split()[-1] for row in rows} <= {"MiB", "GiB"}
+    assert not any(mark in line for line in piped for mark in "│┃━─…")
+
+
+def test_the_answer_of_an_estimate_stands_above_its_table(traces, capsys):
+    one, several = (run(capsys, "bert-tiny", "--gpu", names).out.splitlines() for names in ("a10", "a10,l4"))
+    assert one[1].startswith("ESTIMATE for NVIDIA A10: largest batch ")
+    assert several[1].startswith("ESTIMATE: batch 16 fits with the margin on 2 of 2 GPUs. ")
+    assert several[1].endswith("with the least memory: NVIDIA L4.")
+
+
+def test_a_frontier_fits_80_columns_by_leaving_out_the_smallest_batch_sizes(traces):
+    spec = RunSpec("bert-tiny")
+    [found] = frontiers(spec, [gpus.find("b200")], (64, 128, 256), emit=lambda _: None)
+    narrow, piped = frontier_lines(found, 80), frontier_lines(found, None)
+    assert max(map(len, narrow)) <= 80
+    sizes = [cell.batch_size for cell in found.rows[0].cells]
+    assert all(f"at {size}" in piped[3] for size in sizes)
+    assert f"at {sizes[-1]}" in "\n".join(narrow)
+    assert any(line.startswith("Batch sizes below") for line in narrow)

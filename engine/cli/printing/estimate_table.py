@@ -1,0 +1,99 @@
+"""The table that `estimate` prints for people, under the heading ESTIMATE: at most 80 columns, a row for each GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...describe.estimate import METHODS, describe_estimate, describe_known_error, describe_margin
+from ...estimate.types import Estimate, EstimateAt, describe_size
+from ...program import PROGRAM
+from ...spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from ...text.units import format_bytes
+from .terminal import table_lines, wrapped
+
+
+def table(estimates: Sequence[Estimate], batch_size: int | None = None, width: int | None = None) -> str:
+    """Return a table with one row per GPU, with the memory at `batch_size`, or at today's size."""
+    first = estimates[0]
+    shown = batch_size or first.spec.current_batch_size
+    headings = ("GPU", "memory", "largest", "safe", f"batch {shown}")
+    rows = table_lines(headings, [_row(made, shown) for made in estimates], width, right=range(1, len(headings)))
+    spec = first.spec
+    unit = "tokens" if spec.workload.is_text else "pixels a side"
+    how = [spec.precision, f"optimizer {spec.optimizer}", f"{spec.mode} mode"]
+    rarer = (name for name in TRAINING_SETTINGS if name not in ("precision", "optimizer", "mode"))
+    how += [SETTINGS[name].describe(getattr(spec, name)) for name in rarer if getattr(spec, name) != DEFAULTS[name]]
+    title = f"ESTIMATE, nothing was measured: {spec.workload.name}, {spec.input_size} {unit}, {', '.join(how)}"
+    lines = [*_at_batch(estimates, shown), *_notes(estimates)]
+    return "\n".join(["", *wrapped([title], width), "", *rows, "", *wrapped(lines, width)])
+
+
+def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
+    """Return the answer in a sentence: how far one GPU reaches, or on how many of several a batch size fits."""
+    if len(estimates) == 1:
+        return f"ESTIMATE for {estimates[0].gpu.name}: {describe_estimate(estimates[0])}."
+    shown = batch_size or estimates[0].spec.current_batch_size
+    fitting = [made for made in estimates if (made.safe_batch_size or 0) >= shown]
+    if not fitting:
+        return f"ESTIMATE: batch {shown:,} fits with the margin on none of {len(estimates)} GPUs."
+    smallest = min(fitting, key=lambda made: made.gpu.total_bytes).gpu.name
+    of_all = f"{len(fitting)} of {len(estimates)} GPUs"
+    return f"ESTIMATE: batch {shown:,} fits with the margin on {of_all}. The one with the least memory: {smallest}."
+
+
+def _row(made: Estimate, batch_size: int) -> tuple[str, ...]:
+    at = _memory_at(made, batch_size)
+    used_bytes = at.device_used_bytes or at.peak_allocated_bytes
+    sizes = (made.largest_batch_size, made.safe_batch_size)
+    return (
+        made.gpu.name,
+        format_bytes(made.gpu.total_bytes),
+        *(describe_size(size, made.limits, made.largest_batch_size) for size in sizes),
+        f"{format_bytes(used_bytes)}{'' if at.fits else ' x'}",
+    )
+
+
+def _memory_at(made: Estimate, batch_size: int) -> EstimateAt:
+    at = made.at_batch_size(batch_size)
+    assert at is not None  # it was requested
+    return at
+
+
+def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
+    """Return what the column of the batch size holds, of a single GPU with the moment of its peak."""
+    all_at = [_memory_at(made, batch_size) for made in estimates]
+    crosses = ["x: does not fit."] if any(not at.fits for at in all_at) else []
+    if len(all_at) > 1:
+        return [f"Batch {batch_size}: what the device uses. What is allocated and reserved: --json.", *crosses]
+    (at,) = all_at
+    parts = (
+        (at.peak_allocated_bytes, "allocated"),
+        (at.peak_reserved_bytes, "reserved"),
+        (at.device_used_bytes, "used"),
+    )
+    figures = ", ".join(f"{format_bytes(size)} {name}" for size, name in parts if size is not None)
+    phase = (at.phase or "the batch").replace("_", " ")
+    peak = f"peak in {phase}{f' ({at.operator})' if at.operator else ''}"
+    return [f"Batch {batch_size}: {figures}; {peak}.", *crosses]
+
+
+def _notes(estimates: Sequence[Estimate]) -> list[str]:
+    first = estimates[0]
+    versions = ", ".join(f"{name} {version}" for name, version in first.versions.items() if version)
+    because = first.approximate_because
+    method = f"APPROXIMATE, the CPU's own steps were traced, because {because}" if because else METHODS[first.method]
+    calibrated = "calibrated" if all(made.gpu.calibrated for made in estimates) else "not calibrated: context nominal"
+    trained = first.spec.model if first.spec.config is None else f"--config FILE --task {first.spec.task}"
+    return [
+        *stop_note(estimates),
+        f"Safety margin: {describe_margin(first.margin_fraction)}.",
+        f"Known error: {describe_known_error(first.known_error)}.",
+        f"Method: {method}; {calibrated}; {versions}.",
+        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it there: {PROGRAM} {trained}",
+    ]
+
+
+def stop_note(estimates: Sequence[Estimate]) -> list[str]:
+    """Explain the +, where a search ended at its own maximum."""
+    size = next((made.largest_batch_size for made in estimates if made.limits == "max_batch_size"), None)
+    return [f"{size}+: {size:,} or more, the largest that was tried (--max)."] if size else []
