@@ -1,72 +1,85 @@
-"""`python -m engine check result.json --baseline main.json`: stop a pipeline where a training got worse.
-
-    python -m engine bert --json > result.json
-    python -m engine check result.json --baseline main.json --fail-below 5%
-    python -m engine check result.json --baseline https://lab/api/v1/runs/812/ --junit check.xml
-    python -m engine check result.json --baseline https://lab/      the newest trusted run of this workload and device
-    python -m engine check result.json --max-memory 24GiB --min-batch 16
-
-A speed is called worse only where its interval allows that; batch size and memory are exact. --max-memory is of the
-batch size you train with today, or of the recommended one where that was not measured. The token of a portal is read
-from MEMORYMARK_TOKEN alone. In GitHub Actions the table is added to the job's summary.
-
-Exit status: 0 no regression, 7 a regression, 2 the two cannot be compared, or bad arguments.
-"""
+"""`python -m engine check result.json --baseline main.json`: stop a pipeline where a training got worse."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
+import rich_click as click
+
+from ..documents.measured import Measured
 from ..errors import EngineError, SpecError
 from ..gate.baseline import find_baseline
-from ..gate.changes import changes
-from ..gate.compare import FAIL_BELOW, Demands, Measured, compare
+from ..gate.changes import Difference, changes
+from ..gate.compare import FAIL_BELOW, Demands, Row, compare
+from ..gate.origin import ResultOrigin
 from ..gate.report import is_regression, junit, lines, markdown
-from ..result_file import read_document
-from ..units import parse_bytes
+from ..program import PROGRAM
+from ..results.result_file import read_document
+from ..text.printable import printable
+from ..text.units import parse_bytes
+from .command import OUTPUT, Command, Text, argument, flag, option
 from .exit_status import EXIT_REGRESSION
-from .options import command_parser
+from .options import FILE
+from .printing.terminal import say
 
-SUMMARY = "GITHUB_STEP_SUMMARY"
+COMPARED, ALLOWED = "What to compare", "What is allowed"
+HELP = f"""Stop a pipeline where a training got worse.
+
+A portal's address stands for its newest trusted run of this workload and device. A speed is called worse only where
+its interval allows that; batch size and memory are exact. The token of a portal is read from MEMORYMARK_TOKEN.
+
+\b
+{PROGRAM} bert --json > result.json
+{PROGRAM} check result.json --baseline main.json --fail-below 5%
+{PROGRAM} check result.json --baseline https://lab/api/v1/runs/812/
+{PROGRAM} check result.json --baseline https://lab/
+{PROGRAM} check result.json --max-memory 24GiB --min-batch 16
+"""
 
 
-def main(arguments: list[str]) -> int:
-    """Compare a result with a baseline; the exit status."""
-    options = _parser().parse_args(arguments)
-    try:
-        return _check(options)
-    except EngineError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_status
-    except OSError as error:
-        sys.stderr.write(f"error: {error.filename} cannot be written: {error.strerror}\n")
-        return EngineError.exit_status
-
-
-def _check(options: argparse.Namespace) -> int:
+def _check(options: SimpleNamespace) -> int:
     if options.baseline is None and options.max_memory is None and options.min_batch is None:
         raise SpecError("baseline", "give a baseline, --max-memory or --min-batch: else there is nothing to check")
-    now = Measured.of(read_document(options.result, "result"), "result")
-    baseline, source = find_baseline(options.baseline, now) if options.baseline is not None else (None, None)
+    document = read_document(options.result, "result")
+    now, origins = Measured.of(document, "result"), [ResultOrigin.of(document, "result", options.result)]
+    if options.trusted_only:
+        origins[0].check_trusted(is_from_portal=False)
+    baseline = None
+    if options.baseline is not None:
+        found = find_baseline(options.baseline, now, trusted_only=options.trusted_only)
+        baseline = found.measured
+        origins.append(found.origin)
     rows = compare(now, baseline, Demands(options.fail_below, options.max_memory, options.min_batch))
     is_worse = is_regression(rows)
     suspects = changes(now, baseline) if is_worse and baseline is not None else None
-    against = f" against {source}" if source else ""
-    title = f"MemoryMark: {now.spec.get('model')} on {now.device.name}{against}"
-    if options.markdown == "-":
-        print(markdown(title, rows, suspects))
-    else:
-        print("\n".join([title, *lines(rows, suspects)]))
-    summary = options.markdown or os.environ.get(SUMMARY)
+    against = f" against {origins[-1].place}" if baseline is not None else ""
+    title = printable(f"MemoryMark: {now.spec.get('model')} on {now.device.name}{against}")
+    try:
+        _write(options, title, rows, suspects, [origin.doubt for origin in origins if origin.doubt])
+    except OSError as error:
+        raise EngineError(f"{error.filename} cannot be written: {error.strerror}") from error
+    return EXIT_REGRESSION if is_worse else 0
+
+
+def _write(
+    options: SimpleNamespace,
+    title: str,
+    rows: Sequence[Row],
+    suspects: Sequence[Difference] | None,
+    doubts: Sequence[str],
+) -> None:
+    """Print the comparison, and write it where the options and the CI job request it."""
+    table = markdown(title, rows, suspects, doubts)
+    say(table if options.markdown == "-" else "\n".join([title, *lines(rows, suspects, doubts)]))
+    summary = options.markdown or os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and summary != "-":
         with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(markdown(title, rows, suspects) + "\n")
+            file.write(f"{table}\n")
     if options.junit is not None:
-        options.junit.write_bytes(junit(title, rows, suspects))
-    return EXIT_REGRESSION if is_worse else 0
+        options.junit.write_bytes(junit(title, rows, suspects, doubts))
 
 
 def _share(text: str) -> float:
@@ -76,32 +89,57 @@ def _share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share such as 5% or 0.05")
+        raise click.BadParameter(f"{text!r} is no share such as 5% or 0.05")
     return number
 
 
 def _size(text: str) -> int:
+    """Read a size such as 24GiB, in bytes."""
     try:
         return parse_bytes(text)
     except ValueError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
+        raise click.BadParameter(str(exc)) from exc
 
 
-def _batch_size(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no batch size")
-    return int(text)
+def _params() -> list[click.Parameter]:
+    return [
+        argument("result", required=True, type=Text("file"), panel=COMPARED, help="JSON of a result, or -"),
+        option("--baseline", panel=COMPARED, metavar="URL|FILE", help="Result, API address of a run, or portal"),
+        flag("--trusted-only", panel=COMPARED, help="Refuse a reported run that its portal does not trust"),
+        option(
+            "--fail-below",
+            type=_share,
+            default=str(FAIL_BELOW),
+            panel=ALLOWED,
+            metavar="SHARE",
+            help="How much worse than the baseline a figure may be",
+            default_text=f"{FAIL_BELOW:.0%}",
+        ),
+        option(
+            "--max-memory",
+            type=_size,
+            panel=ALLOWED,
+            metavar="SIZE",
+            help="Memory for today's batch size, such as 24GiB",
+        ),
+        option(
+            "--min-batch", type=click.IntRange(1), panel=ALLOWED, metavar="N", help="Batch size that must still train"
+        ),
+        option("--junit", type=FILE, panel=OUTPUT, metavar="FILE", help="Write JUnit XML"),
+        option(
+            "--markdown",
+            panel=OUTPUT,
+            metavar="FILE",
+            help="Add a Markdown table to this file, or print it for -",
+            default_text="$GITHUB_STEP_SUMMARY",
+        ),
+    ]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser("check", __doc__)
-    add = parser.add_argument
-    add("result", help="a file with the JSON of a result, or - for standard input")
-    add("--baseline", metavar="URL|FILE", help="a result, a run's address in the API, or a portal")
-    help_text = "how much worse than the baseline a figure may be (5%%)"
-    add("--fail-below", type=_share, default=FAIL_BELOW, metavar="SHARE", help=help_text)
-    add("--max-memory", type=_size, metavar="SIZE", help="what today's batch size may take, such as 24GiB")
-    add("--min-batch", type=_batch_size, metavar="N", help="what the largest batch size must reach")
-    add("--junit", type=Path, metavar="FILE", help="write JUnit XML")
-    add("--markdown", metavar="FILE", help=f"add a Markdown table to a file, or print it for - (${SUMMARY})")
-    return parser
+COMMAND = Command(
+    "check",
+    _check,
+    params=_params(),
+    help=HELP,
+    epilog="Exit status: 0 no regression, 7 a regression, 2 not comparable, refused, or bad arguments.",
+)

@@ -1,7 +1,7 @@
 """PURE: the lines that request a card from a scheduler, for `fit --as slurm` and `fit --as k8s`.
 
-Names of cards differ from cluster to cluster. The default is what the scheduler's own detection makes of the name that
-the driver gives: Slurm with AutoDetect=nvml writes it in lower case with underscores, and the GPU feature discovery of
+Names of cards differ between clusters. The default is the name that the scheduler's own detection derives from the
+driver's name: Slurm with AutoDetect=nvml writes it in lower case with underscores, and the GPU feature discovery of
 Kubernetes with hyphens. Each request says how to check it.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..estimate.mig import Slice
-from ..units import GIB, format_bytes
+from ..estimate.mig import MigSlice
+from ..text.units import GIB, format_bytes
 
 SLURM, KUBERNETES = "slurm", "k8s"
 NVIDIA = "nvidia"
@@ -20,8 +20,8 @@ NVIDIA = "nvidia"
 class CardChoice:
     """The recommended card with what is known of the training on it.
 
-    `driver_names` are what the driver calls such a card, `basis` says in a sentence how the answer is known, and
-    `type_name` is what the cluster calls the card in Slurm, where the person said so.
+    `driver_names` are the driver's names of such a card, `basis` is a sentence about how the answer is known, and
+    `type_name` is the card's name in the Slurm cluster, if the user gave it.
     """
 
     name: str
@@ -31,20 +31,22 @@ class CardChoice:
     basis: str
     host_bytes: int
     is_host_assumed: bool = True
-    slice: Slice | None = None
+    slice: MigSlice | None = None
     type_name: str | None = None
 
 
 def request_lines(choice: CardChoice, scheduler: str) -> list[str]:
-    """Return the lines to paste, with comments that say what they rest on and what to check."""
+    """Return the lines to paste, with comments about their basis and what to check."""
     return (_slurm if scheduler == SLURM else _kubernetes)(choice)
 
 
 def _slurm(choice: CardChoice) -> list[str]:
     lines = [f"# {choice.basis}"]
-    name = choice.type_name or _slurm_type(choice)
+    name = choice.type_name
+    if name is None and choice.vendor == NVIDIA and choice.driver_names:
+        name = choice.driver_names[0].lower().replace(" ", "_")  # as Slurm's detection writes it
     if name is None:
-        lines += ["# The cluster's name for this card is not known: any card is requested. Check: sinfo -o %G"]
+        lines += ["# The cluster's name for this GPU is not known: any GPU is requested. Check: sinfo -o %G"]
     elif choice.type_name is None:
         lines += ["# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G"]
     lines += _assumed_host_memory(choice, "--mem")
@@ -64,11 +66,9 @@ def _kubernetes(choice: CardChoice) -> list[str]:
     if product:
         lines += ["# Check the label: kubectl get nodes -L nvidia.com/gpu.product"]
         if others := [name.replace(" ", "-") for name in choice.driver_names[1:]]:
-            lines += [f"# Other names of this card: {', '.join(others)}"]
+            lines += [f"# Other names of this GPU: {', '.join(others)}"]
     else:
-        lines += [
-            "# The label of this card is not known: any card is requested. Check: kubectl get nodes --show-labels"
-        ]
+        lines += ["# The label of this GPU is not known: any GPU is requested. Check: kubectl get nodes --show-labels"]
     lines += _assumed_host_memory(choice, "memory")
     if choice.slice is not None:
         lines += [
@@ -90,21 +90,14 @@ def _kubernetes(choice: CardChoice) -> list[str]:
     ]
 
 
-def _slurm_type(choice: CardChoice) -> str | None:
-    """Write the driver's name as Slurm's detection does; None where there is none, or another detection."""
-    if choice.vendor != NVIDIA or not choice.driver_names:
-        return None
-    return choice.driver_names[0].lower().replace(" ", "_")
-
-
-def _describe_slice(part: Slice) -> str:
+def _describe_slice(part: MigSlice) -> str:
     return f"A MIG slice {part.profile} is enough: it has at least {format_bytes(part.usable_bytes)}."
 
 
 def _assumed_host_memory(choice: CardChoice, option: str) -> list[str]:
     if not choice.is_host_assumed:
         return []
-    return [f"# {option} is an assumption: as much host memory as the card has. --host-memory SIZE changes it."]
+    return [f"# {option} is an assumption: as much host memory as the GPU has. --host-memory SIZE changes it."]
 
 
 def _gib(size_bytes: int) -> int:

@@ -38,7 +38,7 @@ def test_both_papers_are_named(capsys, result):
     _, output, _ = printed(capsys, result)
     assert "McCandlish et al. 2018" in output
     assert "Shallue et al. 2018" in output
-    assert "does not mean that the training needs fewer samples" in output
+    assert "A larger batch may need more samples" in output
 
 
 def test_code_is_printed_alone_so_that_it_can_be_piped_to_a_file(capsys, result):
@@ -58,7 +58,7 @@ def test_estimate_of_several_cards_needs_the_name_of_one(capsys, tmp_path):
     estimates = tmp_path / "estimates.json"
     estimates.write_text(json.dumps([estimate_of(RunSpec("bert"), gpus()[name]) for name in ("a10", "t4")]))
     status, _, error = printed(capsys, str(estimates))
-    assert (status, error) == (2, "error: gpu: name one card of this estimate: a10, t4\n")
+    assert (status, error) == (2, "error: --gpu: name one card of this estimate: a10, t4\n")
     assert printed(capsys, str(estimates), "--gpu", "t4")[0] == 0
 
 

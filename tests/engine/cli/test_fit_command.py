@@ -11,9 +11,9 @@ import pytest
 from engine.cli.cluster_request import CardChoice, request_lines
 from engine.cli.main import main
 from engine.estimate.gpus import gpus
-from engine.estimate.mig import Slice, slices, smallest_slice
-from engine.result import DeviceFacts
-from engine.units import GIB
+from engine.estimate.mig import MigSlice, slices, smallest_slice
+from engine.results.result import DeviceFacts
+from engine.text.units import GIB
 from tests.engine.cli.test_estimate_command import traces  # noqa: F401  (a fixture)
 from tests.factories import make_result
 
@@ -24,7 +24,7 @@ A100 = CardChoice(
     total_bytes=80 * GIB,
     basis="ESTIMATE, nothing was measured: bert with 64 samples.",
     host_bytes=80 * GIB,
-    slice=Slice("1g.10gb", 9 * GIB),
+    slice=MigSlice("1g.10gb", 9 * GIB),
 )
 
 
@@ -32,7 +32,7 @@ def test_slurm_gets_the_card_the_host_memory_and_what_to_check():
     assert request_lines(A100, "slurm") == [
         "# ESTIMATE, nothing was measured: bert with 64 samples.",
         "# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G",
-        "# --mem is an assumption: as much host memory as the card has. --host-memory SIZE changes it.",
+        "# --mem is an assumption: as much host memory as the GPU has. --host-memory SIZE changes it.",
         "#SBATCH --gres=gpu:nvidia_a100-sxm4-80gb:1",
         "#SBATCH --mem=80G",
         "# A MIG slice 1g.10gb is enough: it has at least 9.0 GiB. Instead of the line with --gres:",
@@ -49,8 +49,8 @@ def test_kubernetes_gets_resources_and_the_label_of_the_feature_discovery():
     assert request_lines(A100, "k8s") == [
         "# ESTIMATE, nothing was measured: bert with 64 samples.",
         "# Check the label: kubectl get nodes -L nvidia.com/gpu.product",
-        "# Other names of this card: A100-SXM4-80GB",
-        "# memory is an assumption: as much host memory as the card has. --host-memory SIZE changes it.",
+        "# Other names of this GPU: A100-SXM4-80GB",
+        "# memory is an assumption: as much host memory as the GPU has. --host-memory SIZE changes it.",
         "# A MIG slice 1g.10gb is enough: it has at least 9.0 GiB. Instead of nvidia.com/gpu, with the MIG strategy "
         "“mixed”:",
         "#   nvidia.com/mig-1g.10gb: 1",
@@ -86,25 +86,25 @@ def test_only_cards_of_the_catalogue_have_slices_and_each_is_smaller_than_the_ca
     assert smallest_slice("a100-80gb", 60 * GIB) is None
 
 
-def test_the_card_with_the_least_memory_is_recommended(traces, capsys):  # noqa: F811
+def test_the_card_with_the_least_memory_is_the_first_choice(traces, capsys):  # noqa: F811
     assert main(["fit", "bert", "--batch-size", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("ESTIMATE, nothing was measured: cards that train bert with 1 samples")
+    assert "ESTIMATE, nothing was measured: GPUs that train bert with 1 samples" in out
     smallest = min(gpus().values(), key=lambda card: card.total_bytes)
-    assert f"Recommended: {smallest.name}, the least memory" in out
+    assert out.startswith(f"First choice by estimate: {smallest.name}, the least memory")
 
 
 def test_the_request_of_an_estimate_says_its_margin(traces, capsys):  # noqa: F811
     assert main(["fit", "bert", "--batch-size", "1", "--gpu", "t4", "--as", "slurm", "--gpu-type-names", "t4=t4"]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first.startswith("# ESTIMATE, nothing was measured: bert with 1 samples would take ")
-    assert first.endswith("% more.")
+    assert first.startswith("# ESTIMATE, nothing was measured: bert with batch 1 needs ")
+    assert first.endswith("%).")
     assert lines[-2:] == ["#SBATCH --gres=gpu:t4:1", "#SBATCH --mem=15G"]
 
 
 def test_where_no_card_fits_the_status_is_3(traces, capsys):  # noqa: F811
     assert main(["fit", "bert", "--batch-size", "60000", "--gpu", "t4"]) == 3
-    assert "no card of 1 trains batch 60,000" in capsys.readouterr().err
+    assert "no GPU of 1 trains batch 60,000" in capsys.readouterr().err
 
 
 def test_a_stored_result_requests_its_own_card_by_what_was_measured(tmp_path: Path, capsys):
@@ -133,4 +133,4 @@ def test_a_stored_result_requests_its_own_card_by_what_was_measured(tmp_path: Pa
 )
 def test_a_wrong_option_is_named(traces, capsys, arguments, field):  # noqa: F811
     assert main(["fit", *arguments]) == 2
-    assert f"error: {field}" in capsys.readouterr().err
+    assert f"error: --{field.replace('_', '-')}" in capsys.readouterr().err
