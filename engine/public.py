@@ -1,6 +1,6 @@
-"""What a program of somebody else uses: `import memorymark` gives these names, in a checkout `import engine.public`.
+"""The public Python API: `import memorymark` gives these names, in a checkout `import engine.public`.
 
-Whatever is not named here may change with any version.
+Everything else may change with any version.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ import sys
 from typing import TypeVar
 
 from . import __version__
-from .cli.console import Console
 from .cli.exit_status import exit_status
-from .cli.output import info_event
+from .cli.printing.console import Console
+from .cli.printing.output import info_event
 from .cli.reporting import Reporting
+from .documents.kind import KindName
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
+from .execution import Emit
 from .report.address import token_put_back
-from .report.protocol import COMMAND
-from .result import Boundary, Point, Probe, RunResult
+from .results.result import Boundary, Point, Probe, RunResult
 from .runner import measure
+from .settings.spec_checks import memory_limit_bytes
 from .spec import DEFAULTS, RunSpec
-from .spec_checks import memory_limit_bytes
-from .tune.forked import MakeStep
+from .text.units import format_bytes, parse_bytes
 from .tune.function import tunable, tune_function
-from .tune.run import Emit, TuneResult
-from .units import format_bytes, parse_bytes
+from .tune.run import TuneResult
+from .tune.start.fork import MakeStep
 
 __all__ = [
     "Boundary",
@@ -51,8 +52,8 @@ Loader = TypeVar("Loader")
 
 
 def steps(loader: Loader) -> Loader:
-    """Return the loader; where `tune --batch steps` runs the script, one that draws the batch size to be tried."""
-    hook = sys.modules.get("memorymark_batch")  # of the MemoryMark that runs the script, where one does
+    """Return the loader; where `tune --batch steps` runs the script, one that yields the batch size to be tried."""
+    hook = sys.modules.get("memorymark_batch")  # loaded only where `tune` runs the script
     tried: Loader = loader if hook is None else hook.loader_to_try(loader)
     return tried
 
@@ -67,20 +68,22 @@ def tune(
     time_budget_seconds: float = DEFAULTS["time_budget_seconds"],
     soak_steps: int | None = None,
     reserve_fraction: float = DEFAULTS["reserve_fraction"],
-    compare_speed: bool = False,
+    compare_speed: bool = True,
     warm: bool = False,
     report_to: str | None = None,
+    report_output: bool = False,
     emit: Emit | None = None,
 ) -> TuneResult:
     """Find the exact largest batch size of a training that a function makes.
 
     `make_step(batch_size)` makes model, optimizer and data, and returns what runs one optimizer step. It may be given
     as text, `package.module:function`. `warm` imports the module of the function once instead of at each start; it must
-    use no card while it is imported. `compare_speed` starts today's size and the recommended one in turns, to say how
-    many times as fast the second one is. `emit` is called with each event; left out, they are printed as lines.
+    use no card while it is imported. `compare_speed` starts today's size and up to three others in turns; without it no
+    size is recommended. `emit` is called with each event; left out, they are printed as lines.
 
     `report_to` is the address of a portal that shows the run while it goes on; left out, MEMORYMARK_REPORT_TO names it,
     as for the commands, and "" reports nowhere. The token is read from MEMORYMARK_TOKEN. The first event says so.
+    What the function printed before an error is sent with `report_output` alone.
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """
@@ -97,10 +100,10 @@ def tune(
     emit = Console(sys.stdout) if emit is None else emit
     function = tunable(make_step, limits, is_warm=warm)
     with token_put_back(os.environ):
-        reporting = Reporting(report_to)
+        reporting = Reporting(report_to, sends_output=report_output)
         if reporting.notice:
             emit(info_event(reporting.notice))
-        with reporting.run(COMMAND, function.spec, emit) as run:
+        with reporting.run(KindName.COMMAND, function.spec, emit) as run:
             return tune_function(
                 function,
                 run.emit,
