@@ -1,9 +1,12 @@
 """One lock file per device of this machine, held by the process that uses the device. Does not load torch.
 
-The command line takes it and so do the portal's workers, whose engines inherit it (`INHERITED`). The folder is the
-machine's, not one portal's: two programs on one device compete for memory and disturb each other's timings, on a CPU
-as on a card. The file names the holder. The lock is free only when every process that shares it is dead, so its
-holder knows that no process of an earlier run is left.
+The command line takes it and so do the portal's workers, whose engines inherit it (`INHERITED`). All programs of a
+machine share one folder of locks: two programs on one device compete for memory and disturb each other's timings, on a
+CPU as on a card. The lock is free only when every process that shares it is dead, so its holder knows that no process
+of an earlier run is left.
+
+Every user of the machine may write the file, as they may use the device. Its content only describes the holder to
+people: the kernel knows who holds the lock, and whether they are dead.
 """
 
 from __future__ import annotations
@@ -21,22 +24,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
-from ..errors import DeviceBusy
+from ..errors import DeviceBusy, DeviceUnavailable
 from ..program import PROGRAM
-from ..result import DeviceFacts
+from ..results.result import DeviceFacts
+from ..text.masking import masked
+from .device_holder import READ_BYTES, SINCE_FORMAT, WORK_LENGTH, described
 
 logger = logging.getLogger(__name__)
 
 FOLDER, HOST = "MEMORYMARK_LOCK_DIR", "MEMORYMARK_HOST"
 INHERITED = "MEMORYMARK_DEVICE_LOCK"
-"""The environment variable with the lock's descriptor, for a process whose parent holds the lock."""
+"""Environment variable with the lock's descriptor, for a process whose parent holds the lock."""
 
 _RETRY_SECONDS = 0.05
-_DEATH_SECONDS = 1.0  # what a killed process may take to release it
-_WORK_LENGTH = 200
+_DEATH_SECONDS = 1.0  # time that a killed process may take to release the lock
 _PROC = Path("/proc")
+_TAKER = re.compile(r"^lock:.*\bFLOCK\s+\w+\s+\w+\s+(-?\d+)\s", re.MULTILINE)
+"""Finds who took a lock in the ``fdinfo`` of a descriptor: ``lock: 1: FLOCK  ADVISORY  WRITE 4711 fe:00:21 0 EOF``."""
 
 
 def default_folder() -> Path:
@@ -45,7 +50,7 @@ def default_folder() -> Path:
 
 
 def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder: Path | None = None) -> Path:
-    """Return the lock of a device. By UUID, which is the card's own; a device without one is known by its host."""
+    """Return the lock of a device: by its UUID, or by host and name where it has none."""
     folder = folder or Path(os.environ.get(FOLDER) or default_folder())
     host = host or os.environ.get(HOST) or socket.gethostname()
     return folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', uuid or f'{host}-{device}')}.lock"
@@ -57,7 +62,7 @@ def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
 
 
 def inherited_lock() -> int | None:
-    """Return the descriptor of the lock that the starter of this process holds for it; None where there is none."""
+    """Return the descriptor of the lock that the parent holds for this process; None where there is none."""
     with suppress(KeyError, ValueError, OSError):
         descriptor = int(os.environ[INHERITED])
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -97,19 +102,17 @@ def held_for_command(
     """Hold the device for this command line, or for `work`; or use the lock that its parent holds for it."""
     if (inherited := inherited_lock()) is not None:
         return nullcontext(inherited)
-    path, work = lock_path(device=facts.device, uuid=facts.uuid), work or " ".join([PROGRAM, *sys.argv[1:]])
+    path, work = lock_path(device=facts.device, uuid=facts.uuid), work or " ".join([PROGRAM, *masked(sys.argv[1:])])
     return held(path, facts.device, work=work, wait_seconds=wait_seconds, on_wait=on_wait)
 
 
 def sign(descriptor: int, work: str) -> None:
-    """Write the holder and its work into the lock. The start time distinguishes a reused process id."""
+    """Write the holder and its work into the lock, for people who wait for it."""
     holder = {
         "pid": os.getpid(),
-        "started": _started(os.getpid()),
-        "namespace": _namespace(),
         "host": socket.gethostname(),
-        "since": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
-        "work": work[:_WORK_LENGTH],
+        "since": time.strftime(SINCE_FORMAT, time.gmtime()),
+        "work": work[:WORK_LENGTH],
     }
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(holder).encode(), 0)
@@ -132,12 +135,12 @@ def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -
             if _is_still(path, descriptor):
                 return descriptor
         except BlockingIOError as exc:
-            holder = _holder(descriptor)
-            # each gets its time to die, once: the kernel may hold one for ever, in a driver call
-            if orphans := set(_kill_orphans(path, holder)) - killed:
+            holder = described(os.pread(descriptor, READ_BYTES, 0))
+            # each gets time to die only once: in a driver call the kernel may hold one for ever
+            if orphans := set(_kill_orphans(path)) - killed:
                 killed |= orphans
                 until = max(until, time.monotonic() + _DEATH_SECONDS)
-            busy = f"{name} is busy: {_describe_holder(holder)} works on it"
+            busy = f"{name} is busy: {holder} works on it"
             if time.monotonic() >= until:
                 os.close(descriptor)
                 raise DeviceBusy(busy) from exc
@@ -149,19 +152,25 @@ def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -
 
 
 def _open(path: Path) -> int:
-    """Open the lock's file. It and its folder are for everybody on this machine, as the device is."""
+    """Open the lock's file. Every user of this machine may use it and its folder, as they may use the device.
+
+    Raises DeviceUnavailable where something other than a file is in its place.
+    """
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(PermissionError):
             path.parent.chmod(0o1777)
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        return os.open(path, flags)  # without O_CREAT: Linux refuses it for a stranger's file in a sticky folder
+        descriptor = os.open(path, flags)  # no O_CREAT: Linux refuses it for another user's file in a sticky folder
     except FileNotFoundError:
         descriptor = os.open(path, flags | os.O_CREAT, 0o666)
         with suppress(PermissionError):
             os.fchmod(descriptor, 0o666)
-        return descriptor
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DeviceUnavailable(f"the lock {path} is no regular file: remove it")
+    return descriptor
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
@@ -172,40 +181,37 @@ def _is_still(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _holder(descriptor: int) -> dict[str, Any]:
-    """Return what the holder wrote; empty where it has just taken the lock, or wrote something else."""
-    try:
-        holder = json.loads(os.pread(descriptor, 2_000, 0))
-    except ValueError:
-        return {}
-    return holder if isinstance(holder, dict) else {}
+def _kill_orphans(path: Path) -> list[int]:
+    """Kill the processes that inherited the lock if the one that took it is dead; return their ids."""
+    sharing = _sharing(path)
+    started = [int(moment) for pid in sharing if (moment := _started(pid)) is not None]
+    if not started or any(taker in sharing for taker in sharing.values()):
+        return []
+    is_orphaned = all(_is_dead(taker, min(started)) for taker in sharing.values())
+    return _kill_others(path, "its holder died") if is_orphaned else []
 
 
-def _describe_holder(holder: dict[str, Any]) -> str:
-    """Write ``process 4711 on node7 (run 12, since 2026-03-01 10:00:00 UTC)``."""
-    if "pid" not in holder:
-        return "another process"
-    where = f" on {holder['host']}" if holder.get("host") else ""
-    since = f"since {holder['since']}" if holder.get("since") else ""
-    details = ", ".join(text for text in (holder.get("work"), since) if text)
-    return f"process {holder['pid']}{where}{f' ({details})' if details else ''}"
+def _is_dead(taker: int, first_started: int) -> bool:
+    """Whether the process that took a lock is dead; `first_started` is when the first one to inherit it started.
 
-
-def _kill_orphans(path: Path, holder: dict[str, Any]) -> list[int]:
-    """If the process that took the lock is dead, kill those that inherited it; returns their ids.
-
-    A holder in a container has another numbering of processes, so its id cannot be checked here.
+    The kernel reports 0 for a process that this one cannot see: in a container, one that is dead. A process that
+    started later than those that inherited from it only has the same number as the dead one.
     """
+    if taker <= 0:
+        return True
+    if (started := _started(taker)) is not None:
+        return int(started) > first_started
     try:
-        is_alive = _started(int(holder["pid"])) == holder["started"]
-    except (KeyError, TypeError, ValueError):
-        return []  # just taken and not signed yet
-    is_elsewhere = holder.get("namespace", _namespace()) != _namespace()
-    return [] if is_alive or is_elsewhere else _kill_others(path, "its holder died")
+        os.kill(taker, 0)
+    except PermissionError:
+        return False  # it belongs to another user, on a host that hides those
+    except ProcessLookupError:
+        return True
+    return True  # a zombie: it ended, and its parent has not waited for it yet
 
 
 def _kill_others(path: Path, since: str) -> list[int]:
-    others = [pid for pid in _holders(path) if pid != os.getpid()]
+    others = [pid for pid in _sharing(path) if pid != os.getpid()]
     for pid in others:
         logger.warning("process %s holds %s after %s: killing it", pid, path.name, since)
         with suppress(ProcessLookupError, PermissionError):
@@ -222,21 +228,17 @@ def _started(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def _namespace() -> str | None:
-    """Return the process id namespace of this process; None where the system has only one."""
-    try:
-        return os.readlink(_PROC / "self" / "ns" / "pid")
-    except OSError:
-        return None
+def _sharing(path: Path) -> dict[int, int]:
+    """Return the processes that share the lock, each with the one that took it, as the kernel reports them.
 
-
-def _holders(path: Path) -> list[int]:
-    """List the processes that share the lock itself, of those this one may look into; not those that wait for it."""
-    found = []
+    Only processes that this one may inspect; those that wait for the lock do not share it.
+    """
+    found = {}
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):
             wanted = path.stat()
             mine = [link.name for link in (entry / "fd").iterdir() if os.path.samestat(link.stat(), wanted)]
-            if any("FLOCK" in (entry / "fdinfo" / name).read_text() for name in mine):
-                found.append(int(entry.name))
+            takers = [taker for name in mine if (taker := _TAKER.search((entry / "fdinfo" / name).read_text()))]
+            if takers:
+                found[int(entry.name)] = int(takers[0][1])
     return found

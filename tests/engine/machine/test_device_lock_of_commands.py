@@ -9,16 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import DeviceBusy
+from engine.errors import DeviceBusy, DeviceUnavailable
 from engine.machine import device_lock
 from engine.machine.device_lock import INHERITED, held, held_for_command, inherited_by_child, lock_path
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 from engine.runner import measure
 from engine.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 CPU = DeviceFacts("cpu", "cpu", "Test CPU", 2**30)
+HOLDER_BEGINS = (
+    "import os, subprocess, sys\nfrom pathlib import Path\nfrom engine.machine.device_lock import held\n"
+    "with held(Path(sys.argv[1]), 'cpu') as lock:"
+)
+HOLDER = f"{HOLDER_BEGINS}\n    print('held', flush=True)\n    input()\nprint('released')"
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 QUICK = ("bert-tiny", "cpu", "--sequence-length", "8", "--max", "1", "--no-estimate")
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="who holds a lock is read from /proc")
 
 
 @pytest.fixture(autouse=True)
@@ -69,18 +77,50 @@ def test_a_lock_that_was_not_really_inherited_is_taken(monkeypatch, value):
         pass
 
 
-def test_a_holder_in_a_container_whose_number_says_nothing_here_is_not_taken_for_dead(monkeypatch):
-    killed = []
-    monkeypatch.setattr(device_lock, "_kill_others", lambda path, since: killed.append(path) or [])
-    with held(path_of_cpu(), "cpu") as descriptor:
-        signed = json.loads(os.pread(descriptor, 2_000, 0))
-        for namespace in ("pid:[1]", signed["namespace"]):
-            os.ftruncate(descriptor, 0)
-            dead = {**signed, "pid": 999_999_999, "namespace": namespace}
-            os.pwrite(descriptor, json.dumps(dead).encode(), 0)
-            with pytest.raises(DeviceBusy), held(path_of_cpu(), "cpu"):
-                pass
-            assert bool(killed) == (namespace == signed["namespace"])
+def overwrite(content: bytes) -> None:
+    """Write into the lock as any user of the machine may."""
+    path_of_cpu().write_bytes(content)
+
+
+@linux
+@pytest.mark.parametrize("claims", [{"pid": 999_999_999, "started": "1"}, {"pid": 1, "started": "1"}])
+def test_what_somebody_wrote_into_the_lock_kills_no_honest_holder(claims):
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path_of_cpu())], cwd=ROOT, **PIPES) as holder:
+        assert holder.stdout.readline() == "held\n"
+        signed = json.loads(path_of_cpu().read_bytes())
+        overwrite(json.dumps({**signed, **claims}).encode())
+        with pytest.raises(DeviceBusy), held(path_of_cpu(), "cpu", wait_seconds=0.2):
+            pass
+        assert holder.communicate("\n")[0] == "released\n"
+
+
+@linux
+def test_what_somebody_wrote_into_the_lock_saves_no_process_of_a_dead_holder():
+    leaves = (
+        f"{HOLDER_BEGINS}\n    left = subprocess.Popen(['sleep', '60'], pass_fds=[lock], stdout=subprocess.DEVNULL)\n"
+        "    print(left.pid, flush=True)\n    os._exit(0)"
+    )
+    left = [sys.executable, "-c", leaves, str(path_of_cpu())]
+    orphan = int(subprocess.run(left, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+    signed = json.loads(path_of_cpu().read_bytes())
+    overwrite(json.dumps({**signed, "pid": os.getpid(), "started": device_lock._started(os.getpid())}).encode())
+    with held(path_of_cpu(), "cpu", wait_seconds=5):
+        assert device_lock._started(orphan) is None
+
+
+def test_what_is_no_file_is_no_lock():
+    os.mkfifo(path_of_cpu())
+    with pytest.raises(DeviceUnavailable, match="no regular file: remove it"), held(path_of_cpu(), "cpu"):
+        pass
+
+
+def test_what_the_lock_says_of_its_holder_is_one_short_line_without_control_characters():
+    with held(path_of_cpu(), "cpu"):
+        overwrite(json.dumps({"pid": "\x1b[2J" * 99, "host": "node\n7", "work": ["\x1b]0;x\x07"] * 20}).encode())
+        with pytest.raises(DeviceBusy) as busy, held(path_of_cpu(), "cpu"):
+            pass
+    assert str(busy.value).isprintable()
+    assert len(str(busy.value)) < 1_000
 
 
 @pytest.mark.slow
