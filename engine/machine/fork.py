@@ -1,4 +1,4 @@
-"""Runs work in a forked process that must not run in this one, because it may crash or have side effects.
+"""Runs work in a forked process, which must not run in this one because it may crash or have side effects.
 
 Loads no torch. Linux and other systems that fork; `os.fork` is missing on Windows.
 """
@@ -20,13 +20,13 @@ class ForkFailed(Exception):
     """The forked process raised something, crashed, or took too long; the text says which."""
 
     status: int | None = None
-    """Its exit status, negative for a signal; None where it ended in order."""
+    """Its exit status, negative for a signal; None where it ended normally."""
 
 
 def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
-    """Compute what `work` returns (JSON-ready) in a forked process that then ends.
+    """Return the JSON value that `work` returns, computed in a forked process that then ends.
 
-    An EngineError of `work` is raised here as well; whatever else goes wrong is a ForkFailed.
+    Raises the EngineError that `work` raises, and ForkFailed for any other failure.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -38,7 +38,8 @@ def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
         answer_text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if status != 0:
-        failure = ForkFailed(_how_it_ended(status, seconds))
+        ended = f"it was ended by {signal.Signals(-status).name}" if status < 0 else f"it ended with status {status}"
+        failure = ForkFailed(f"it took more than {seconds} s" if status == -signal.SIGALRM else ended)
         failure.status = status
         raise failure
     answer = json.loads(answer_text)
@@ -50,28 +51,19 @@ def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
 
 
 def _answer(work: Callable[[], Any], writing: int, seconds: int) -> None:
-    """Live the forked process's whole life. Never returns: exit handlers belong to the process it came from."""
+    """Run `work` in the forked process and write its result. Never returns: exit handlers belong to the parent."""
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(seconds)
+        try:
+            answer = {"result": work()}
+        except EngineError as exc:
+            answer = {"engine_error": exc.to_dict()}
+        except Exception as exc:  # noqa: BLE001 - raised again where the answer is read
+            answer = {"error": f"{type(exc).__name__}: {str(exc).strip()[:MESSAGE_LENGTH]}"}
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(json.dumps(_result_of(work)).encode())
+            pipe.write(json.dumps(answer).encode())
         status = 0
     finally:
         os._exit(status)
-
-
-def _result_of(work: Callable[[], Any]) -> dict[str, Any]:
-    try:
-        return {"result": work()}
-    except EngineError as exc:
-        return {"engine_error": exc.to_dict()}
-    except Exception as exc:  # noqa: BLE001 - raised again where the answer is read
-        return {"error": f"{type(exc).__name__}: {str(exc).strip()[:MESSAGE_LENGTH]}"}
-
-
-def _how_it_ended(status: int, seconds: int) -> str:
-    if status == -signal.SIGALRM:
-        return f"it took more than {seconds} s"
-    return f"it was ended by {signal.Signals(-status).name}" if status < 0 else f"it ended with status {status}"

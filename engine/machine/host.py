@@ -6,21 +6,26 @@ import importlib
 import os
 from pathlib import Path
 
-from ..units import MIB
+from ..text.units import MIB
 
 HOST_RESERVE_BYTES = 512 * MIB
 
 
-def cpu_model() -> str | None:
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a file of the kernel; none where it is missing."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return path.read_text().splitlines()
     except OSError:
-        return None
+        return []
+
+
+def cpu_model() -> str | None:
+    lines = lines_of(Path("/proc/cpuinfo"))
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
 def memory_bytes() -> int:
-    """Physical memory, or the control group's limit where that is lower."""
+    """Return the physical memory, or the control group's limit where that is lower."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
@@ -32,8 +37,8 @@ def memory_bytes() -> int:
 def guard_memory() -> None:
     """Limit this process to the memory that the host has available, so that a probe cannot exhaust it.
 
-    The guard is far above any budget: heap fragmentation makes a process hold two or three times the bytes of
-    its tensors, and a guard near the budget would refuse sizes that fit.
+    The guard is far above any budget: because of heap fragmentation a process holds two or three times the bytes of its
+    tensors, and a guard near the budget would refuse sizes that fit.
     """
     try:
         resource = importlib.import_module("resource")
@@ -42,7 +47,7 @@ def guard_memory() -> None:
         )
         resource.setrlimit(resource.RLIMIT_DATA, (guard, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     except (ImportError, OSError, ValueError, AttributeError):
-        return  # not Linux, or not allowed: the budget still decides, only the guard is missing
+        return  # not Linux, or not allowed: the budget still works without the guard
 
 
 def bytes_below_guard() -> int | None:
@@ -62,12 +67,9 @@ def _kib_field(path: str, key: str) -> int:
 
 
 def oom_kills() -> int:
-    """Return how many processes the kernel has killed for memory since it started; 0 where it does not say.
+    """Return how many processes the kernel has killed for memory since it started; 0 where it does not report it.
 
-    The evidence that turns a SIGKILL into an out-of-memory: without it a killed worker is a failure.
+    It is the evidence that a SIGKILL was an out-of-memory: without it a killed worker is a failure.
     """
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
+    lines = lines_of(Path("/proc/vmstat"))
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

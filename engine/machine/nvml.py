@@ -15,10 +15,10 @@ from contextlib import suppress
 from typing import Any
 
 from ..provenance.parse import mig_profile
-from ..result import DeviceFacts
+from ..results.result import DeviceFacts
 
 SEEN_ALONE = "cuda:0"
-"""The name of any card or instance in a process whose CUDA_VISIBLE_DEVICES is that uuid alone."""
+"""The name of a card or instance in a process whose CUDA_VISIBLE_DEVICES is only its uuid."""
 
 
 def mig_uuid(visible_devices: str | None) -> str | None:
@@ -28,16 +28,14 @@ def mig_uuid(visible_devices: str | None) -> str | None:
 
 
 def keep_driver_loaded(nvml: Any) -> None:
-    """Hold NVML open while this process lives: without persistence mode an unused card takes seconds to open."""
+    """Keep NVML open while this process lives: without persistence mode an unused card takes seconds to open."""
     with suppress(nvml.NVMLError):
         nvml.nvmlInit()
 
 
 def full_uuid(nvml: Any, uuid: str) -> str:
     """Add the driver's prefix to a uuid that CUDA reports: of a card or of a MIG instance."""
-    if is_known(nvml, f"MIG-{uuid}"):
-        return f"MIG-{uuid}"
-    return f"GPU-{uuid}"
+    return f"MIG-{uuid}" if is_known(nvml, f"MIG-{uuid}") else f"GPU-{uuid}"
 
 
 def is_known(nvml: Any, uuid: str) -> bool:
@@ -53,9 +51,9 @@ def _handle(nvml: Any, uuid: str | None) -> Any:
 
 
 def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
-    """Driver version and what other processes hold, as fields of DeviceFacts; empty where NVML has no answer.
+    """Return driver version and memory of other processes, as fields of DeviceFacts; empty where NVML has no answer.
 
-    To be read before this process has a context on the device. Programs that draw (a desktop, a browser) count as
+    It must be read before this process has a context on the device. Programs that draw (a desktop, a browser) count as
     well as those that compute; in containers the driver may hide both, but not the memory in use.
     """
     if (handle := _handle(nvml, uuid)) is None:
@@ -66,7 +64,7 @@ def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
         for process in _answer(nvml, f"nvmlDeviceGet{kind}RunningProcesses", handle) or ()
     ]
     others = {p.pid: {"pid": p.pid, "used_bytes": p.usedGpuMemory} for p in listed if p.pid != os.getpid()}
-    held = [p["used_bytes"] for p in others.values()]  # None where the driver does not report it, in containers
+    held = [p["used_bytes"] for p in others.values()]  # None in containers, where the driver does not report it
     memory = _answer(nvml, "nvmlDeviceGetMemoryInfo", handle, getattr(nvml, "nvmlMemory_v2", None))
     used_bytes = (None if None in held else sum(held)) if memory is None else int(memory.used)
     return {
@@ -82,27 +80,20 @@ def settings(nvml: Any, uuid: str | None) -> dict[str, Any]:
     power = _answer(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
     ecc = _answer(nvml, "nvmlDeviceGetEccMode", handle)
     persistence = _answer(nvml, "nvmlDeviceGetPersistenceMode", handle)
+    name = _answer(nvml, "nvmlDeviceGetName", handle) if (uuid or "").startswith("MIG-") else None
     return {
         "gpu_power_limit_watts": None if power is None else power / 1000,
         "gpu_ecc": None if ecc is None else bool(ecc[0]),
         "gpu_persistence_mode": None if persistence is None else bool(persistence),
-        "gpu_mig_profile": _mig_profile(nvml, handle, uuid),
+        "gpu_mig_profile": None if name is None else mig_profile(str(name)),
     }
-
-
-def _mig_profile(nvml: Any, handle: Any, uuid: str | None) -> str | None:
-    """``1g.10gb`` of ``NVIDIA H100 80GB HBM3 MIG 1g.10gb``; None for a whole card."""
-    if not (uuid or "").startswith("MIG-"):
-        return None
-    name = _answer(nvml, "nvmlDeviceGetName", handle)
-    return None if name is None else mig_profile(str(name))
 
 
 def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:
     """Return the current state of the card, as far as the driver reports it; None where it reports nothing.
 
-    `throttle_reasons` are the reasons for which clocks are below what they could be, such as "sw_power_cap". An
-    instance of a card has no clocks of its own, so nothing is read of it.
+    `throttle_reasons` are the reasons why clocks are lowered, such as "sw_power_cap". A MIG instance has no separate
+    clocks, so nothing is read for it.
     """
     if (handle := _handle(nvml, uuid)) is None:
         return None
@@ -121,7 +112,7 @@ def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:
 
 
 def throttle_reasons(active: int) -> list[str]:
-    """Name the bits of NVML's mask of reasons. Idle and settings by hand are no throttling."""
+    """Name the bits of NVML's mask of reasons. Idling and manual settings are no throttling."""
     return [name for bit, name in _THROTTLE_REASONS.items() if active & bit]
 
 
@@ -145,10 +136,10 @@ def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
 
 
 def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[DeviceFacts] | None:
-    """Every device of a host with MIG: the instances of cards that are cut up, and the other cards whole.
+    """Return every device of a host with MIG: the instances of divided cards, and the other cards whole.
 
-    None where no card is cut up: torch can list those. All are called `cuda:0`, as they are when seen alone;
-    the uuid distinguishes them. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out what it does not name.
+    None where no card is divided: torch can list those. All are called `cuda:0`, which is their name when they are the
+    only visible one; the uuid distinguishes them. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out all others.
     """
     cards = list(_cards(nvml))
     if not any(_has_mig_enabled(nvml, card) for _, card in cards):
@@ -166,8 +157,8 @@ def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[Devic
 def visible_uuids(nvml: Any, visible_devices: str | None, order: str | None) -> tuple[str, ...]:
     """Return the uuids of the cards and instances that a process sees; empty without NVIDIA's driver.
 
-    `order` is CUDA_DEVICE_ORDER. Without it CUDA counts the fastest card first, the driver by the bus: where the cards
-    differ, a number may mean any of them, and all are returned.
+    `order` is CUDA_DEVICE_ORDER. Without it CUDA numbers the fastest card first, the driver goes by the bus: where the
+    cards differ, a number may mean any of them, and all are returned.
     """
     listed: list[tuple[int, str, str]] = []
     for index, card in _cards(nvml):
@@ -182,7 +173,7 @@ def visible_uuids(nvml: Any, visible_devices: str | None, order: str | None) -> 
 
 
 def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
-    """Index and handle of every card that answers."""
+    """Yield the index and handle of every card that answers."""
     count = 0
     with suppress(nvml.NVMLError):  # no driver here
         nvml.nvmlInit()
@@ -193,7 +184,7 @@ def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _has_mig_enabled(nvml: Any, card: Any) -> bool:
-    """Whether MIG is in force. Cards and drivers without MIG answer with an error."""
+    """Whether MIG is enabled. Cards and drivers without MIG answer with an error."""
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(card)
     except nvml.NVMLError:
@@ -202,7 +193,7 @@ def _has_mig_enabled(nvml: Any, card: Any) -> bool:
 
 
 def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
-    """Yield the handles of what can be computed on: the card, or its instances."""
+    """Yield the handles of the devices that can compute: the card, or its instances."""
     if not _has_mig_enabled(nvml, card):
         yield card
         return
@@ -212,7 +203,7 @@ def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
 
 
 def _facts(nvml: Any, card: Any, handle: Any) -> DeviceFacts:
-    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(card)  # an instance has none of its own
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(card)  # NVML has none for an instance
     uuid = nvml.nvmlDeviceGetUUID(handle)
     return DeviceFacts(
         device=SEEN_ALONE,
@@ -230,6 +221,6 @@ def _split_names(visible_devices: str) -> list[str]:
 
 
 def _is_named(names_given: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a word is one of the names, or the beginning of a uuid, as CUDA allows."""
+    """Whether a given name is one of the names, or the beginning of a uuid, as CUDA allows."""
     beginnings = tuple(word for word in names_given if word.startswith(("GPU-", "MIG-")))
     return any(name in names_given or name.startswith(beginnings) for name in names)

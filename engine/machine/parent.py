@@ -9,14 +9,14 @@ import signal
 import sys
 from pathlib import Path
 
-OOM_SCORE_ADJ = 500  # of 1,000
+OOM_SCORE_ADJ = 500  # on the kernel's scale up to 1,000, where the highest is killed first
 PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int | None = None) -> None:
-    """Ask Linux to kill this process when the one that started it is gone, whatever it is doing.
+    """Ask Linux to kill this process when its parent ends, whatever it is doing.
 
-    `parent` is the id of that one: where it ended before this was asked, this process ends here.
+    `parent` is the parent's id: if it has already ended before this call, this process ends here.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -25,7 +25,7 @@ def die_with_parent(parent: int | None = None) -> None:
 
 
 def prefer_as_oom_victim() -> None:
-    """Ask the kernel to end this process, and those forked from it, before others when the host's memory is out."""
+    """Ask the kernel to kill this process, and its forks, before others when the host runs out of memory."""
     score = Path("/proc/self/oom_score_adj")
     with contextlib.suppress(OSError, ValueError):  # not Linux: the kernel chooses by itself
         if int(score.read_text()) < OOM_SCORE_ADJ:

@@ -1,7 +1,7 @@
-"""Temporary folders that do not outlive their process for long, however it ends. Does not load torch.
+"""Makes temporary folders that are removed soon after their process ends, even if it is killed. Does not load torch.
 
-A process that is killed removes nothing. So each folder is locked by the process that made it, and the
-process that makes the next one on this machine removes those that no process holds any more.
+A killed process removes nothing. So each folder is locked by the process that made it, and the process that makes the
+next one on this machine removes those that no process holds any more.
 """
 
 from __future__ import annotations
@@ -15,17 +15,22 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows, where a folder cannot be locked: one that is left stays
+except ImportError:  # Windows, where a folder cannot be locked: a leftover one stays
     fcntl = None  # type: ignore[assignment]
 
 PREFIX = "memorymark-scratch-"
+# any user may put a pipe or a link with such a name there: do not wait for the one, nor follow the other
+_OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
     """Make an empty folder for the time of the context. Removes those of processes that were killed."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        _remove_if_free(left)
+        with suppress(OSError):  # already removed, or owned by another user
+            if fcntl is not None and (free := _lock(str(left))) is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(free)
     path, descriptor = _locked_folder()
     try:
         yield path
@@ -40,26 +45,23 @@ def _locked_folder() -> tuple[str, int | None]:
         path = tempfile.mkdtemp(prefix=PREFIX)
         if fcntl is None:
             return path, None
-        with suppress(FileNotFoundError):  # another process may find it before it is locked, and remove it
+        with suppress(FileNotFoundError):  # another process may remove it before it is locked
             if (descriptor := _lock(path)) is not None:
                 if os.path.exists(path):
                     return path, descriptor
                 os.close(descriptor)
 
 
-def _remove_if_free(path: Path) -> None:
-    if fcntl is None:
-        return
-    with suppress(OSError):  # gone meanwhile, or of another user
-        if (descriptor := _lock(str(path))) is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(descriptor)
-
-
 def _lock(path: str) -> int | None:
-    """Return a descriptor of the folder that holds its lock; None where another process holds it."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Lock the folder and return its descriptor; None where another process holds the lock, or another user owns it.
+
+    Raises OSError for anything but a folder.
+    """
+    descriptor = os.open(path, _OPEN)
     try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            os.close(descriptor)
+            return None
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)

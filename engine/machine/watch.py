@@ -1,4 +1,4 @@
-"""Load of the machine by other work while this process is timed: share of the cores, paging, load. Linux only.
+"""Observes other work on the machine while this process is timed: cores used, paging, load. Linux only.
 
 `/proc/stat` counts all work on a core, also in other containers; this process's own time is subtracted. Cores that
 this process may not run on are left out. Where a file is missing, the figure is None: unknown.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_IDLE = (3, 4)  # idle and iowait, of the columns user nice system idle iowait irq softirq steal
+from .host import lines_of
+
+_IDLE = (3, 4)  # idle and iowait among the columns user nice system idle iowait irq softirq steal
 _COLUMNS = 8
 _PAGING = ("pswpin", "pswpout")
 
@@ -26,14 +29,17 @@ class _Reading:
 
 
 class MachineWatch:
-    """Observes the machine from its creation until it is read."""
+    """Observes the machine from its creation until it is read.
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
-        self.proc = proc
+    `own_seconds` returns the core time of the timed work: that of this process, or `tree_seconds` with its descendants.
+    """
+
+    def __init__(self, proc: Path = Path("/proc"), own_seconds: Callable[[], float] = time.process_time) -> None:
+        self.proc, self.own_seconds = proc, own_seconds
         self.before = self._look()
 
     def read(self) -> dict[str, Any]:
-        """Return what happened since: `others_cores` is how many cores other work used on average."""
+        """Return what happened since the start: `others_cores` is how many cores other work used on average."""
         now = self._look()
         seconds = now.at - self.before.at
         others = None
@@ -44,11 +50,15 @@ class MachineWatch:
         return {"others_cores": others, "pages_swapped": paged, "load_average": _load_average()}
 
     def _look(self) -> _Reading:
-        return _Reading(time.monotonic(), time.process_time(), self._busy_seconds(), self._paged())
+        at, own_seconds, busy_seconds = time.monotonic(), self.own_seconds(), self._busy_seconds()
+        counts = dict(line.split() for line in lines_of(self.proc / "vmstat"))
+        # pages swapped in and out since the machine started
+        paged = sum(int(counts[name]) for name in _PAGING) if counts.keys() >= set(_PAGING) else None
+        return _Reading(at, own_seconds, busy_seconds, paged)
 
     def _busy_seconds(self) -> float | None:
-        """Seconds that the cores this process may use were busy, all together."""
-        lines = _lines(self.proc / "stat")
+        """Return the seconds that the cores this process may use were busy, added up."""
+        lines = lines_of(self.proc / "stat")
         own = {f"cpu{number}" for number in usable_cores()}
         columns = [line.split() for line in lines if line.split(" ", 1)[0] in own]
         if not columns:
@@ -56,10 +66,28 @@ class MachineWatch:
         ticks = sum(int(n) for row in columns for i, n in enumerate(row[1 : 1 + _COLUMNS]) if i not in _IDLE)
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    def _paged(self) -> int | None:
-        """Pages swapped in and out since the machine started."""
-        counts = dict(line.split() for line in _lines(self.proc / "vmstat"))
-        return sum(int(counts[name]) for name in _PAGING) if counts.keys() >= set(_PAGING) else None
+
+def tree_seconds(proc: Path = Path("/proc")) -> float:
+    """Return the core time of this process and all its descendants, including those that have ended."""
+    stats = {int(f.name): _stat(f) for f in proc.iterdir() if f.name.isdigit()}
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _) in stats.items():
+        children.setdefault(parent, []).append(pid)
+    waiting, ticks = [os.getpid()], 0
+    while waiting:
+        pid = waiting.pop()
+        ticks += stats.get(pid, (0, 0))[1]
+        waiting += children.get(pid, [])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(folder: Path) -> tuple[int, int]:
+    """Return the parent of a process, and the ticks used by it and its ended children; zeros if it is gone."""
+    try:
+        columns = (folder / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0, 0
+    return int(columns[1]), sum(map(int, columns[11:15]))  # ppid; utime, stime, cutime, cstime
 
 
 def usable_cores() -> set[int]:
@@ -67,13 +95,6 @@ def usable_cores() -> set[int]:
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
 
 
 def _load_average() -> float | None:

@@ -19,7 +19,7 @@ from engine.machine.nvml import (
     visible_uuids,
 )
 from engine.measurement import device
-from engine.units import GIB
+from engine.text.units import GIB
 
 
 class NVMLError(Exception):

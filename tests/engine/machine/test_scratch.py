@@ -1,5 +1,6 @@
 """A temporary folder is removed, by its own process or by the next one that makes one."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.machine.scratch import scratch_folder
+from engine.machine.scratch import PREFIX, scratch_folder
 
 ROOT = Path(__file__).parents[3]
 HOLDER = (
     "import time\nfrom engine.machine.scratch import scratch_folder\n"
     "with scratch_folder() as path:\n    print(path, flush=True)\n    time.sleep(600)"
 )
+MAKER = "from engine.machine.scratch import scratch_folder\nwith scratch_folder():\n    pass"
 
 
 @pytest.fixture(autouse=True)
@@ -49,3 +51,29 @@ def test_a_folder_that_is_no_scratch_is_left_alone(tmp_path: Path) -> None:
     with scratch_folder():
         pass
     assert (tmp_path / "memorymark-locks").exists()
+
+
+def test_what_others_laid_into_the_temporary_folder_under_such_a_name_neither_hangs_nor_is_followed(
+    tmp_path: Path,
+) -> None:
+    others = tmp_path / "of somebody else"
+    (others / "notes").mkdir(parents=True)
+    os.mkfifo(tmp_path / f"{PREFIX}fifo")
+    (tmp_path / f"{PREFIX}file").touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(others)
+    made = subprocess.run([sys.executable, "-c", MAKER], cwd=ROOT, timeout=30, check=False)  # would hang for ever
+    assert made.returncode == 0
+    assert (others / "notes").is_dir()
+    assert {each.name for each in tmp_path.iterdir()} == {
+        others.name,
+        *(f"{PREFIX}{x}" for x in ("fifo", "file", "link")),
+    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder somebody else's")
+def test_a_free_folder_of_another_user_is_left_to_them(tmp_path: Path) -> None:
+    theirs = tmp_path / f"{PREFIX}theirs"
+    theirs.mkdir()
+    os.chown(theirs, 12_345, 12_345)
+    with scratch_folder():
+        assert theirs.exists()
