@@ -1,0 +1,132 @@
+"""Secrets of a command line are hidden by the name of their option and by their own form; ordinary values are not."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from engine.errors import SpecError
+from engine.text.masking import HIDDEN, NAMES_VARIABLE, masked, masked_text, secret_names
+
+ORDINARY = [
+    line for line in Path(__file__).with_name("ordinary_commands.txt").read_text().splitlines() if line[:1] != "#"
+]
+X = "hunter2hunter2"
+HEX40 = "0123456789abcdef0123456789abcdef01234567"
+RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (f"--wandb-key {X}", "--wandb-key ***"),
+        (f"--hf_key {X}", "--hf_key ***"),
+        (f"--hf_key={X}", "--hf_key=***"),
+        (f"--key {X}", "--key ***"),
+        (f"--access-key {X}", "--access-key ***"),
+        (f"--wandbKey {X}", "--wandbKey ***"),
+        (f"--pwd {X}", "--pwd ***"),
+        (f"--pass {X}", "--pass ***"),
+        (f"--db-pass={X}", "--db-pass=***"),
+        (f"--password {X}", "--password ***"),
+        ("--password 123456", "--password ***"),
+        (f"--passphrase {X}", "--passphrase ***"),
+        (f"--auth {X}", "--auth ***"),
+        (f"--login u:{X}", "--login ***"),
+        (f"--token {X}", "--token ***"),
+        (f"--hftoken {X}", "--hftoken ***"),
+        (f"--use_auth_token {X} --fp16", "--use_auth_token *** --fp16"),
+        ("--use_auth_token --fp16", "--use_auth_token --fp16"),
+        (f"--api-key {X}", "--api-key ***"),
+        (f"--credential {X}", "--credential ***"),
+        (f"-secret {X}", "-secret ***"),
+        (f"WANDB_API_KEY={X} python", "WANDB_API_KEY=*** python"),
+        (f"PGPASSWORD={X} python", "PGPASSWORD=*** python"),
+        (f"AWS_SECRET_ACCESS_KEY={X}", "AWS_SECRET_ACCESS_KEY=***"),
+        (f"+trainer.logger.api_key={X}", "+trainer.logger.api_key=***"),
+        (f"mysql -u root -p {X} db", "mysql -u root -p *** db"),
+        (f"mysql -uroot -p{X} db", "mysql -uroot -p*** db"),
+        (f"sshpass -p {X} ssh node", "sshpass -p *** ssh node"),
+        (f"docker login -u me -p {X}", "docker login -u me -p ***"),
+        (f"redis-cli -a {X}", "redis-cli -a ***"),
+        (f"curl -u me:{X} https://x.example", "curl -u *** https://x.example"),
+        (f"wandb login {X}", "wandb login ***"),
+        (f"--db postgres://u:{X}@h/d", "--db postgres://u:***@h/d"),
+        (f"--db=mysql+pymysql://u:{X}@h:3306/d?x=1", "--db=mysql+pymysql://u:***@h:3306/d?x=1"),
+        (f"--db postgres://u:p@ss@{X}@h/d", "--db postgres://u:***@h/d"),
+        ("https://ghp_0123456789abcdefABCDEF0123456789abcd@github.com/a/b", "https://***@github.com/a/b"),
+        (f"--url https://h/x?a=1\\&sig={X}\\&b=2", "--url 'https://h/x?a=1&sig=***&b=2'"),
+        ("--hook https://hooks.slack.com/services/T0/B0/abcdef", "--hook https://hooks.slack.com/services/***"),
+        ("--model hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "--model ***"),
+        ("x ghp_0123456789abcdefABCDEF0123456789abcd", "x ***"),
+        ("x github_pat_11ABCDEFG0abcdefghijkl_0123456789abcdefghij", "x ***"),
+        ("x glpat-abcdefghij0123456789", "x ***"),
+        ("x sk-ant-api03-abcdefghijklmnop0123456789", "x ***"),
+        ("x AKIAIOSFODNN7EXAMPLE", "x ***"),
+        ("x xoxb-123456789012-abcdefghijkl", "x ***"),
+        ("x AIzaSyA1234567890abcdefghijklmnopqrstuv", "x ***"),
+        ("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", "x ***"),
+        ("x mm_w_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG", "x ***"),
+        (f"x {HEX40}", "x ***"),
+        (f"--wandb {HEX40}", "--wandb ***"),
+        (f"x {RANDOM}", "x ***"),
+        (f"--weights=/x/{RANDOM}/y", "--weights=/x/***/y"),
+        (f"sh -c 'export WANDB_API_KEY={X}; python t.py --hf-token {X} --lr 1'",
+         "sh -c 'export WANDB_API_KEY=***; python t.py --hf-token *** --lr 1'"),
+        (f"""--config '{{"wandb_key": "{X}", "lr": 1}}'""", """--config '{"wandb_key": "***", "lr": 1}'"""),
+        (f"curl -H 'Authorization: Bearer {X}'", "curl -H 'Authorization: ***'"),
+        ("--key {batch_size} --token={batch_size}", "--key '{batch_size}' '--token={batch_size}'"),
+    ],
+)  # fmt: skip
+def test_a_secret_is_hidden(command: str, shown: str) -> None:
+    found = masked(shlex.split(command))
+    assert shlex.join(found).replace(f"'{HIDDEN}'", HIDDEN).replace("'", "") == shown.replace("'", "").replace("'", "")
+    assert masked(found) == found, "hidden once more, it would be another command"
+
+
+@pytest.mark.parametrize("command", ORDINARY)
+def test_an_ordinary_command_stays_as_it_is(command: str) -> None:
+    assert masked(shlex.split(command)) == shlex.split(command)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"db password is {X}", "db password is ***"),
+        (f"password: {X}, host: db", "password: ***, host: db"),
+        (f"connecting to postgres://u:{X}@h/d failed", "connecting to postgres://u:***@h/d failed"),
+        (f"wandb: logging in with {HEX40}", "wandb: logging in with ***"),
+        (f"WANDB_API_KEY={X}", "WANDB_API_KEY=***"),
+        ("ValueError: unknown key: lr", "ValueError: unknown key: lr"),
+        ("KeyError: 'input_ids'", "KeyError: 'input_ids'"),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB", "CUDA out of memory. Tried to allocate 2.00 GiB"),
+        ("Token indices sequence length is longer than 512", "Token indices sequence length is longer than 512"),
+        ("pad_token: None, tokens: 128, auth failed", "pad_token: None, tokens: 128, auth failed"),
+        (f"at commit {HEX40}", f"at commit {HEX40}"),
+        ("torch.nn.modules.module.ModuleAttributeError", "torch.nn.modules.module.ModuleAttributeError"),
+    ],
+)
+def test_a_line_of_output_is_shown_without_secrets(text: str, shown: str) -> None:
+    assert masked_text(text) == shown
+
+
+def test_an_administrator_adds_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", "--lab-pin", "abcd", "--vault=abcd", "LAB_PIN=abcd"]
+    assert masked(command) == command
+    monkeypatch.setenv(NAMES_VARIABLE, "pin, vault")
+    assert masked(command) == ["train", "--lab-pin", HIDDEN, f"--vault={HIDDEN}", f"LAB_PIN={HIDDEN}"]
+
+
+def test_a_name_that_no_option_has_is_refused() -> None:
+    assert secret_names({NAMES_VARIABLE: " pin,,Vault "}) == ("pin", "vault")
+    for text in ("a b", "--pin", "p*n", "x" * 41):
+        with pytest.raises(SpecError, match=NAMES_VARIABLE):
+            secret_names({NAMES_VARIABLE: text})
+
+
+def test_a_long_command_takes_no_time() -> None:
+    hostile = ["a" * 20_000, "=" * 20_000, "-" * 20_000, "a:" * 10_000, "a@" * 10_000, "http://" * 3_000, "a.-" * 7_000]
+    masked(hostile)
+    masked_text("\n".join(hostile))
