@@ -1,7 +1,7 @@
-"""What a reported run keeps in its folder: `RUN_KEY.events.jsonl` and `RUN_KEY.json`, for their owner alone.
+"""The files of a reported run in its folder, readable only by their owner: `RUN_KEY.events.jsonl`, `RUN_KEY.json`.
 
 The first line of the events is the announcement of the run; each other line is an event, complete once it ends with a
-line feed. They are read from the file when they are sent, so that a portal that is away costs no memory.
+line feed. They are read from the file when they are sent, so an unreachable portal costs no memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .protocol import BATCH_BYTES_MOST, RUN_KEY
+from ..execution import event_of
+from .protocol import BATCH_BYTES_MOST, PROBES_MOST, RUN_KEY, json_object
 
 FOLDER, FOLDER_VARIABLE = "memorymark-runs", "MEMORYMARK_RUNS_DIR"
 EVENTS_SUFFIX, RESULT_SUFFIX, PARTIAL_SUFFIX = ".events.jsonl", ".json", ".partial"
@@ -21,7 +22,7 @@ _MEMBERS = frozenset({"run_key", "kind", "host", "spec", "engine_version"})
 
 
 def folder_of(given: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the folder in which runs are stored: the one that was named, or one below the current folder."""
+    """Return the folder in which runs are stored: the given one, or one below the current folder."""
     return given or Path(environ.get(FOLDER_VARIABLE, "").strip() or FOLDER)
 
 
@@ -37,7 +38,7 @@ class EventWriter:
         self._append(announcement)
 
     def write(self, event: Mapping[str, Any]) -> None:
-        """Append an event. Raises OSError where the disk does not take it; what follows is then left out as well."""
+        """Append an event. Raises OSError where it cannot be written; then all later events are left out as well."""
         if self._is_broken:
             return
         try:
@@ -56,7 +57,7 @@ class EventWriter:
 
 
 class EventReader:
-    """Reads the events of a file by their numbers, from 0 on; a line that is not complete is not there yet.
+    """Reads the events of a file by their numbers, from 0 on, without an incomplete last line.
 
     Raises ValueError for a file that does not begin with the announcement of a run.
     """
@@ -64,20 +65,27 @@ class EventReader:
     def __init__(self, path: Path) -> None:
         self._file: BinaryIO = path.open("rb")
         self._number = -1
-        try:
-            self.announcement = self._read_announcement()
-        except ValueError:
+        self.announcement = json_object(self._next() or b"")
+        if self.announcement.keys() != _MEMBERS or not RUN_KEY.fullmatch(str(self.announcement["run_key"])):
             self.close()
-            raise
+            raise ValueError("its first line announces no run")
 
     def lines(self, first: int, most: int, bytes_most: int = BATCH_BYTES_MOST) -> list[bytes]:
-        """Return the lines of at most so many events from `first` on, as far as they go into one call."""
-        self._go_to(first)
+        """Return the lines of at most `most` events from `first` on, as far as they fit into one call."""
+        if first < self._number:
+            self._file.seek(0)
+            self._number = -1
+        while self._number < first and self._next() is not None:
+            pass
         lines: list[bytes] = []
+        probes_left = PROBES_MOST
         while len(lines) < most and (line := self._next()) is not None:
-            line = line if len(line) < bytes_most else _left_out(len(line))
+            if len(line) >= bytes_most:
+                text = f"an event of {len(line)} bytes is left out here: more than a call may have"
+                line = json.dumps(event_of("log", level="warning", message=text)).encode()
             bytes_most -= len(line) + 1
-            if lines and bytes_most < 0:
+            probes_left -= _is_event(line, "probe")
+            if lines and (bytes_most < 0 or probes_left < 0):
                 break
             lines.append(line)
         return lines
@@ -90,27 +98,13 @@ class EventReader:
 
     def is_failed(self) -> bool:
         """Whether an error ended the run."""
-        return any(is_error(line) for line in self.lines(max(self.count() - 1, 0), 1))
+        return any(_is_event(line, "error") for line in self.lines(max(self.count() - 1, 0), 1))
 
     def close(self) -> None:
         self._file.close()
 
-    def _read_announcement(self) -> dict[str, Any]:
-        line = self._next()
-        content = _object(line or b"")
-        if line is None or content.keys() != _MEMBERS or not RUN_KEY.fullmatch(str(content["run_key"])):
-            raise ValueError("its first line announces no run")
-        return content
-
-    def _go_to(self, number: int) -> None:
-        if number < self._number:
-            self._file.seek(0)
-            self._number = -1
-        while self._number < number and self._next() is not None:
-            pass
-
     def _next(self) -> bytes | None:
-        """Return the next complete line; None at the end, which may move on."""
+        """Return the next complete line; None at the end of the file, which may still grow."""
         start = self._file.tell()
         line = self._file.readline()
         if not line.endswith(b"\n"):
@@ -121,22 +115,9 @@ class EventReader:
 
 
 def events_body(first: int, lines: list[bytes]) -> bytes:
-    """Return the body of a call that brings these events."""
+    """Return the body of a call that sends these events."""
     return b'{"first": %d, "events": [%s]}' % (first, b", ".join(lines))
 
 
-def is_error(line: bytes) -> bool:
-    return _object(line).get("event") == "error"
-
-
-def _left_out(size: int) -> bytes:
-    text = f"an event of {size} bytes is left out here: more than a call may have"
-    return json.dumps({"event": "log", "seconds": 0.0, "level": "warning", "message": text}).encode()
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+def _is_event(line: bytes, name: str) -> bool:
+    return json_object(line).get("event") == name

@@ -1,11 +1,12 @@
 """PURE: what is sent next, what an answer of the portal means, and when to try again.
 
-Every call may be repeated: the portal counts the events of a run and skips those it has, and knows a result by the
-SHA-256 of its bytes. So whatever fails, the sender continues where the portal says that it stands.
+Every call may be repeated: the portal counts the events of a run and skips those it has, and identifies a result by the
+SHA-256 of its bytes. So after any failure the sender continues at the event that the portal expects next.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -15,28 +16,29 @@ from signal import SIGTERM
 from typing import Any
 
 from ..errors import EngineError
+from ..text.printable import printable
 
 RUN_KEY = re.compile(r"[0-9a-f]{32}")
-MEASUREMENT, COMMAND, VALIDATION = "measurement", "command", "validation"
-"""The kinds of runs that are reported."""
-EVENTS_MOST = 500
+EVENTS_MOST, PROBES_MOST = 500, 50
 BATCH_BYTES_MOST = 900_000
-"""The portal takes 500 events and 1 MB in a call."""
+"""The most events, probes and bytes that are sent in one call; the portal accepts 1 MB."""
+RESULT_BYTES_MOST = 4 * 1024 * 1024
+"""The most bytes of a result that the portal accepts."""
 DIGESTS_MOST = 500
-"""The portal says in a call of so many documents whether it has them."""
+"""The most documents that one call may ask the portal for."""
 HEARTBEAT_SECONDS, HEARTBEAT_LEAST, HEARTBEAT_MOST = 15.0, 1.0, 300.0
 LIVE_SECONDS = 2.0
 BACK_OFF_MOST, RETRY_AFTER_MOST = 60.0, 300.0
 QUIET_PHASES = frozenset({"timing", "memory", "compiling"})
-"""Phases in which seconds are measured: then only as often as a heartbeat is due."""
+"""Phases in which speeds are measured: in these the sender only calls when a heartbeat is due."""
 STOPPED = "stopped"
-"""Code of the error that ends a run which was stopped where it ran: a portal calls it interrupted, not failed."""
+"""Error code of a run that was stopped on its machine: a portal calls it interrupted, not failed."""
 _TRY_AGAIN = frozenset({0, 408, 425, 429})
-_TEXT_MOST, _VALUE_MOST, _FIELDS_MOST = 300, 60, 3
+_VALUE_MOST, _FIELDS_MOST = 60, 3
 
 
 def error_of(ended_by: BaseException) -> dict[str, Any]:
-    """Return the error that ends a run in the portal: why it failed, or that somebody stopped it where it ran."""
+    """Return the error that ends a run in the portal: why it failed, or that it was stopped on its machine."""
     match ended_by:
         case EngineError():
             return ended_by.to_dict()
@@ -56,8 +58,8 @@ def _error(code: str, message: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back: the status, 0 where nothing did, with the reason for that; the JSON object of the body."""
+class PortalAnswer:
+    """The answer to a call: the status (0 without an answer, with the reason), and the JSON object of the body."""
 
     status: int
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -65,12 +67,21 @@ class Answer:
     retry_after_seconds: float | None = None
 
 
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """Return the JSON object that a text is; an empty one where it is none."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 class Meaning(StrEnum):
-    """What an answer requires of the sender."""
+    """What the sender has to do after an answer."""
 
     ACCEPTED = "accepted"
     ELSEWHERE = "elsewhere"
-    """The portal stands at another event, which it names."""
+    """The portal expects another event, which it names."""
     UNKNOWN = "unknown"
     """The portal knows no such run."""
     TOO_LARGE = "too_large"
@@ -78,8 +89,8 @@ class Meaning(StrEnum):
     REFUSED = "refused"
 
 
-def meaning_of(answer: Answer) -> Meaning:
-    """Return what an answer means. An answer that no portal gives counts as a portal that is away."""
+def meaning_of(answer: PortalAnswer) -> Meaning:
+    """Return what an answer means. One that no portal gives counts as an unreachable portal."""
     status = answer.status
     if status in (200, 201):
         return Meaning.ACCEPTED if answer.body else Meaning.LATER
@@ -90,27 +101,29 @@ def meaning_of(answer: Answer) -> Meaning:
     return {404: Meaning.UNKNOWN, 413: Meaning.TOO_LARGE}.get(status, Meaning.REFUSED)
 
 
-def describe(answer: Answer) -> str:
-    """Say in a line why something was not taken: ``refused with 403: This token may only read``."""
+def describe(answer: PortalAnswer) -> str:
+    """Describe in a line why a call was not accepted: ``refused with 403: This token may only read``."""
     if answer.status == 0:
         return f"not reachable: {printable(answer.reason)}"
     if 200 <= answer.status < 300:
         return f"answered with {answer.status}, but not as a portal does"
     detail = printable(str(answer.body.get("detail") or answer.body.get("title") or answer.reason or ""))
     verb = "refused with" if meaning_of(answer) is not Meaning.LATER else "answered with"
-    claims = _claims(answer.body.get("errors"))
+    claims = _claims(answer.body)
     return f"{verb} {answer.status}" + (f": {claims or detail}" if claims or detail else "")
 
 
-def _claims(errors: Any) -> str:
-    """Write ``boundary.largest_batch_size: claimed 64, recomputed 32`` for each contradicted field."""
+def _claims(body: Mapping[str, Any]) -> str:
+    """Write ``boundary.largest_batch_size: claimed 64, recomputed 32`` for the first contradicted fields."""
+    errors = body.get("errors")
     found = [each for each in errors if isinstance(each, Mapping)] if isinstance(errors, list) else []
     claims = [
         f"{each['field']}: claimed {_value(each['claimed'])}, recomputed {_value(each['recomputed'])}"
         for each in found
         if {"field", "claimed", "recomputed"} <= each.keys()
     ]
-    more = f" and {len(claims) - _FIELDS_MOST} more" if len(claims) > _FIELDS_MOST else ""
+    count = max(_number(body.get("contradicted_fields")) or 0, len(claims))  # the portal lists some of them
+    more = f" and {count - _FIELDS_MOST} more" if claims and count > _FIELDS_MOST else ""
     return "; ".join(printable(each) for each in claims[:_FIELDS_MOST]) + more
 
 
@@ -119,27 +132,22 @@ def _value(value: Any) -> str:
     return text if len(text) <= _VALUE_MOST else f"{text[:_VALUE_MOST]}..."
 
 
-def printable(text: str) -> str:
-    """Make text of another machine harmless for a terminal, in one short line."""
-    return "".join(each if each.isprintable() else " " for each in text)[:_TEXT_MOST].strip()
-
-
 @dataclass(frozen=True, slots=True)
-class Open:
+class Announce:
     """Announce the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Send at most so many events, from number `first` on; none is a heartbeat."""
+    """Send at most `most` events, from number `first` on; without any it is a heartbeat."""
 
     first: int
     most: int
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
-    """How far the events of one run have come, and when the portal is tried again."""
+class EventChannel:
+    """How many events of one run have been sent, and when the portal is tried again."""
 
     is_open: bool = False
     next: int = 0
@@ -155,16 +163,16 @@ class Channel:
 
 
 def next_call(
-    channel: Channel, *, now: float, written: int, is_quiet: bool = False, hurry: bool = False
-) -> Open | Events | None:
+    channel: EventChannel, *, now: float, written: int, is_quiet: bool = False, hurry: bool = False
+) -> Announce | Events | None:
     """Return what to send now; None where nothing is due.
 
-    `hurry`: at the end of a run all that is left is due at once, and no heartbeat.
+    `hurry`: at the end of a run all remaining events are due at once, and no heartbeat.
     """
     if channel.is_refused or (now < channel.not_before and not hurry):
         return None
     if not channel.is_open:
-        return Open()
+        return Announce()
     since = now - channel.called_at
     pause = channel.heartbeat_seconds if is_quiet else min(LIVE_SECONDS, channel.heartbeat_seconds)
     if channel.next < written and (hurry or since >= pause):
@@ -173,14 +181,14 @@ def next_call(
 
 
 def after(
-    channel: Channel, call: Open | Events, answer: Answer, *, sent: int, now: float, jitter: float = 1.0
-) -> Channel:
-    """Return where the channel stands after an answer. `sent` events were in the call."""
+    channel: EventChannel, call: Announce | Events, answer: PortalAnswer, *, sent: int, now: float, jitter: float = 1.0
+) -> EventChannel:
+    """Return the channel after an answer to a call with `sent` events."""
     stands_at = _number(answer.body.get("next"))
     match meaning_of(answer), call:
-        case Meaning.ACCEPTED, Open() if stands_at is not None:
+        case Meaning.ACCEPTED, Announce() if stands_at is not None:
             url, heartbeat = answer.body.get("url"), answer.body.get("heartbeat_seconds")
-            opened = replace(channel, is_open=True, url=url if isinstance(url, str) else None)
+            opened = replace(channel, is_open=True, url=printable(url) if isinstance(url, str) else None)
             return replace(_answered(opened, stands_at, now), heartbeat_seconds=_heartbeat(heartbeat))
         case Meaning.ACCEPTED, Events(first=first) if stands_at is not None and (stands_at > first or not sent):
             is_cancelled = answer.body.get("cancel_requested") is True
@@ -196,18 +204,18 @@ def after(
     return replace(channel, is_refused=True, reason=describe(answer), called_at=now)
 
 
-def _answered(channel: Channel, stands_at: int, now: float) -> Channel:
+def _answered(channel: EventChannel, stands_at: int, now: float) -> EventChannel:
     return replace(channel, next=stands_at, called_at=now, not_before=-math.inf, failures=0, reason=None)
 
 
-def _failed(channel: Channel, answer: Answer, now: float, jitter: float) -> Channel:
+def _failed(channel: EventChannel, answer: PortalAnswer, now: float, jitter: float) -> EventChannel:
     failures = channel.failures + 1
     wait = back_off_seconds(failures, answer.retry_after_seconds, jitter)
     return replace(channel, failures=failures, not_before=now + wait, called_at=now, reason=describe(answer))
 
 
 def back_off_seconds(failures: int, retry_after_seconds: float | None = None, jitter: float = 1.0) -> float:
-    """Return how long to wait after so many failures in a row; `jitter` (0.5 to 1) spreads many senders."""
+    """Return how long to wait after `failures` in a row; `jitter` (0.5 to 1) spreads many senders."""
     if retry_after_seconds is not None:
         return min(max(retry_after_seconds, 0.0), RETRY_AFTER_MOST)
     return float(min(2.0 ** min(failures - 1, 10), BACK_OFF_MOST) * jitter)
@@ -221,7 +229,7 @@ class Known:
     next: int
 
 
-def known_results(answer: Answer) -> dict[str, Known]:
+def known_results(answer: PortalAnswer) -> dict[str, Known]:
     """Return the results that the portal has, by their SHA-256."""
     found = answer.body.get("known")
     places = found.items() if isinstance(found, Mapping) else ()

@@ -57,6 +57,8 @@ class LoopbackPortal:
         if content["first"] > len(received):
             return 409, {"next": len(received)}
         assert len(content["events"]) <= 500
+        if sum(event["event"] == "probe" for event in content["events"]) > 50:
+            return 413, {"detail": "at most 50 probes"}
         received += content["events"][len(received) - content["first"] :]
         return 200, {"next": len(received), "cancel_requested": self.cancels}
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from engine.report.protocol import (
     BACK_OFF_MOST,
     EVENTS_MOST,
-    Answer,
-    Channel,
+    Announce,
+    EventChannel,
     Events,
     Meaning,
-    Open,
+    PortalAnswer,
     after,
     back_off_seconds,
     describe,
@@ -30,37 +30,37 @@ class Server:
     def __init__(self) -> None:
         self.stored: list[int] | None = None
 
-    def take(self, call: Open | Events, events: list[int]) -> Answer:
-        if isinstance(call, Open):
+    def take(self, call: Announce | Events, events: list[int]) -> PortalAnswer:
+        if isinstance(call, Announce):
             self.stored = [] if self.stored is None else self.stored
-            return Answer(201, {"next": len(self.stored), "heartbeat_seconds": 15})
+            return PortalAnswer(201, {"next": len(self.stored), "heartbeat_seconds": 15})
         if self.stored is None:
-            return Answer(404)
+            return PortalAnswer(404)
         if call.first > len(self.stored):
-            return Answer(409, {"next": len(self.stored)})
+            return PortalAnswer(409, {"next": len(self.stored)})
         self.stored += events[len(self.stored) - call.first :]
-        return Answer(200, {"next": len(self.stored), "cancel_requested": False})
+        return PortalAnswer(200, {"next": len(self.stored), "cancel_requested": False})
 
 
-def spoil(fault: str, server: Server, call: Open | Events, events: list[int]) -> Answer:
+def spoil(fault: str, server: Server, call: Announce | Events, events: list[int]) -> PortalAnswer:
     if fault == "lost_request":
-        return Answer(0, reason="connection refused")
+        return PortalAnswer(0, reason="connection refused")
     if fault == "busy":
-        return Answer(503)
+        return PortalAnswer(503)
     if fault == "too_large" and len(events) > 1:
-        return Answer(413)
+        return PortalAnswer(413)
     if fault == "forgotten":  # the portal's database was restored
         server.stored = None
     if fault == "cut" and server.stored:
         del server.stored[len(server.stored) // 2 :]
     answer = server.take(call, events)
-    return {"lost_answer": Answer(0, reason="timed out"), "garbage": Answer(200)}.get(fault, answer)
+    return {"lost_answer": PortalAnswer(0, reason="timed out"), "garbage": PortalAnswer(200)}.get(fault, answer)
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(FAULTS), max_size=40), st.integers(0, 1_300), st.integers(1, 700))
 def test_whatever_fails_each_event_arrives_once_and_in_order(faults: list[str], count: int, pace: int) -> None:
-    server, channel, now, written = Server(), Channel(), 0.0, 0
+    server, channel, now, written = Server(), EventChannel(), 0.0, 0
     for _second in range(5_000):
         written = min(count, written + pace)
         now += 1.0
@@ -88,41 +88,41 @@ def test_back_off_grows_and_stays_below_a_minute(failures: int, jitter: float) -
     st.dictionaries(st.sampled_from(("next", "detail", "errors", "heartbeat_seconds")), st.none() | st.integers()),
 )
 def test_no_answer_is_beyond_the_sender(status: int, body: dict[str, object]) -> None:
-    for call in (Open(), Events(3, 500)):
-        channel = after(Channel(is_open=True, next=3), call, Answer(status, body), sent=5, now=0.0)
+    for call in (Announce(), Events(3, 500)):
+        channel = after(EventChannel(is_open=True, next=3), call, PortalAnswer(status, body), sent=5, now=0.0)
         assert channel.next >= 0
         assert channel.is_refused or channel.failures or channel.is_open
 
 
 @pytest.mark.parametrize("status", [301, 302, 308, 400, 401, 403, 405, 422])
 def test_refusal_ends_the_live_report_without_another_try(status: int) -> None:
-    channel = after(Channel(), Open(), Answer(status, {"detail": "No."}), sent=0, now=0.0)
+    channel = after(EventChannel(), Announce(), PortalAnswer(status, {"detail": "No."}), sent=0, now=0.0)
     assert channel.reason == f"refused with {status}: No."
     assert next_call(channel, now=1e9, written=5) is None
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 500, 502, 503, 504])
 def test_portal_that_is_away_is_tried_again(status: int) -> None:
-    channel = after(Channel(), Open(), Answer(status), sent=0, now=0.0)
+    channel = after(EventChannel(), Announce(), PortalAnswer(status), sent=0, now=0.0)
     assert next_call(channel, now=0.5, written=5) is None
-    assert next_call(channel, now=61.0, written=5) == Open()
+    assert next_call(channel, now=61.0, written=5) == Announce()
 
 
 def test_portal_says_itself_when_to_come_back() -> None:
-    channel = after(Channel(), Open(), Answer(429, retry_after_seconds=120), sent=0, now=0.0)
+    channel = after(EventChannel(), Announce(), PortalAnswer(429, retry_after_seconds=120), sent=0, now=0.0)
     assert next_call(channel, now=119.0, written=0) is None
-    assert next_call(channel, now=120.0, written=0) == Open()
+    assert next_call(channel, now=120.0, written=0) == Announce()
 
 
 def test_events_wait_for_the_heartbeat_while_seconds_are_measured() -> None:
-    channel = Channel(is_open=True, called_at=0.0, heartbeat_seconds=15.0)
+    channel = EventChannel(is_open=True, called_at=0.0, heartbeat_seconds=15.0)
     assert next_call(channel, now=2.0, written=3) == Events(0, EVENTS_MOST)
     assert next_call(channel, now=14.0, written=3, is_quiet=True) is None
     assert next_call(channel, now=15.0, written=3, is_quiet=True) == Events(0, EVENTS_MOST)
 
 
 def test_heartbeat_is_sent_when_nothing_happens() -> None:
-    channel = Channel(is_open=True, next=3, called_at=0.0, heartbeat_seconds=15.0)
+    channel = EventChannel(is_open=True, next=3, called_at=0.0, heartbeat_seconds=15.0)
     assert next_call(channel, now=14.0, written=3) is None
     assert next_call(channel, now=15.0, written=3) == Events(3, 0)
     assert next_call(channel, now=99.0, written=3, hurry=True) is None
@@ -130,13 +130,13 @@ def test_heartbeat_is_sent_when_nothing_happens() -> None:
 
 def test_interval_that_no_portal_means_is_not_followed() -> None:
     for given_interval, taken in ((0, 1.0), (1e9, 300.0), ("soon", 15.0), (float("nan"), 15.0), (True, 15.0)):
-        answer = Answer(201, {"next": 0, "heartbeat_seconds": given_interval})
-        assert after(Channel(), Open(), answer, sent=0, now=0.0).heartbeat_seconds == taken
+        answer = PortalAnswer(201, {"next": 0, "heartbeat_seconds": given_interval})
+        assert after(EventChannel(), Announce(), answer, sent=0, now=0.0).heartbeat_seconds == taken
 
 
 def test_contradicted_document_names_its_fields_with_both_values() -> None:
     errors = [{"field": "boundary.largest_batch_size", "claimed": 64, "recomputed": 32, "detail": "..."}]
-    answer = Answer(422, {"detail": "The document claims more.", "errors": errors})
+    answer = PortalAnswer(422, {"detail": "The document claims more.", "errors": errors})
     assert meaning_of(answer) is Meaning.REFUSED
     assert describe(answer) == "refused with 422: boundary.largest_batch_size: claimed 64, recomputed 32"
 
@@ -144,11 +144,17 @@ def test_contradicted_document_names_its_fields_with_both_values() -> None:
 def test_many_contradictions_are_a_line_that_can_be_read() -> None:
     point = dict.fromkeys((f"figure_{number}" for number in range(20)), 1.5)
     errors = [{"field": f"points[{number}]", "claimed": point, "recomputed": None} for number in range(30)]
-    said = describe(Answer(422, {"errors": errors}))
+    said = describe(PortalAnswer(422, {"errors": errors}))
     assert said.endswith("and 27 more")
     assert len(said) < 400
 
 
+def test_contradictions_that_the_portal_does_not_list_are_counted() -> None:
+    errors = [{"field": f"kinds.{number}", "claimed": 1, "recomputed": None} for number in range(10)]
+    line = describe(PortalAnswer(422, {"errors": errors, "contradicted_fields": 300}))
+    assert line.endswith("kinds.2: claimed 1, recomputed None and 297 more")
+
+
 def test_text_of_the_portal_cannot_steer_a_terminal() -> None:
-    assert describe(Answer(403, {"detail": "\x1b[2Jcleared\r\n"})) == "refused with 403: [2Jcleared"
-    assert len(describe(Answer(403, {"detail": "x" * 10_000}))) < 400
+    assert describe(PortalAnswer(403, {"detail": "\x1b[2Jcleared\r\n"})) == "refused with 403: [2Jcleared"
+    assert len(describe(PortalAnswer(403, {"detail": "x" * 10_000}))) < 400
