@@ -1,7 +1,7 @@
-"""Reports one run while it goes on, from a thread of its own. Nothing that it meets changes the run.
+"""Reports one run while it goes on, from a separate thread. No failure of it changes the run.
 
-The run only appends its events to a file. The thread looks at it once a second, and sends what is new every two; while
-seconds are measured only with the heartbeat, so that it stays idle meanwhile.
+The run only appends its events to a file. The thread reads it once a second, and sends new events every two seconds;
+while speeds are measured only with the heartbeat, so that it is idle meanwhile.
 """
 
 from __future__ import annotations
@@ -19,61 +19,84 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EngineError
-from ..result_file import Document, write_result
+from ..execution import event_of
+from ..results.result_file import Document, write_content
+from ..text.printable import printable
 from .address import TOKEN_VARIABLE, Address
 from .files import EVENTS_SUFFIX, PRIVATE_FILE, RESULT_SUFFIX, EventReader, EventWriter, events_body
 from .http import Portal
 from .protocol import (
     QUIET_PHASES,
+    RESULT_BYTES_MOST,
     STOPPED,
-    Answer,
-    Channel,
+    Announce,
+    EventChannel,
     Events,
     Meaning,
-    Open,
+    PortalAnswer,
     after,
     describe,
     error_of,
     meaning_of,
     next_call,
 )
+from .script_output import without_output
 
 LOOK_SECONDS = 1.0
 CANCELLED = "cancelled in the portal"
 END_SECONDS, STOPPED_SECONDS = 10.0, 3.0
 _TRIES_AT_END, _PAUSE_AT_END_SECONDS = 3, 0.5
+_LINE_MOST = 1_000
 
 
-def send(portal: Portal, call: Open | Events, reader: EventReader) -> tuple[Answer, int]:
-    """Carry out a call; the answer, and how many events were in it."""
-    if isinstance(call, Open):
+def send(portal: Portal, call: Announce | Events, reader: EventReader) -> tuple[PortalAnswer, int]:
+    """Carry out a call; return the answer, and how many events were sent."""
+    if isinstance(call, Announce):
         return portal.post("/api/v1/reports/", json.dumps(reader.announcement).encode()), 0
     lines = reader.lines(call.first, call.most)
     path = f"/api/v1/reports/{reader.announcement['run_key']}/events/"
     return portal.post(path, events_body(call.first, lines)), len(lines)
 
 
-def send_result(portal: Portal, content: bytes) -> Answer:
-    """Send a result file as it is; its digest makes it one document, however often it is sent."""
+def send_result(portal: Portal, content: bytes) -> PortalAnswer:
+    """Send a result file unchanged; its digest identifies the document, however often it is sent.
+
+    A file above the portal's limit is not sent: a server that refuses a body by its length closes the connection
+    halfway, like one that is unreachable.
+    """
+    if len(content) > RESULT_BYTES_MOST:
+        return PortalAnswer(413, {"detail": f"it has {len(content):,} bytes, a portal takes {RESULT_BYTES_MOST:,}"})
     return portal.post("/api/v1/results/", content, key=sha256(content).hexdigest())
 
 
-def send_query(portal: Portal, digests: Sequence[str]) -> Answer:
-    """Query which of these results the portal has, by their SHA-256."""
+def send_query(portal: Portal, digests: Sequence[str]) -> PortalAnswer:
+    """Query which of these results the portal has, identified by their SHA-256."""
     return portal.post("/api/v1/results/known/", json.dumps({"sha256": list(digests)}).encode())
 
 
 class Reporter:
-    """A run that is written to its folder, and sent from there."""
+    """A run that is written to its folder and sent from there: the content of the folder may be sent unchanged.
 
-    def __init__(self, address: Address, folder: Path, announcement: Mapping[str, Any], *, sync_command: str) -> None:
+    What a script printed is left out, unless `sends_output`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        folder: Path,
+        announcement: Mapping[str, Any],
+        *,
+        sync_command: str,
+        sends_output: bool = False,
+    ) -> None:
         self.folder, self._announcement, self._sync_command = folder, announcement, sync_command
+        self._sends_output = sends_output
         run_key = announcement["run_key"]
         self._events_path = folder / f"{run_key}{EVENTS_SUFFIX}"
         self._result_path = folder / f"{run_key}{RESULT_SUFFIX}"
         self._portal = Portal(address)
         self._reason = None if address.token else f"{TOKEN_VARIABLE} is not set"
-        self._channel = Channel()
+        self._channel = EventChannel()
         self._writer: EventWriter | None = None
         self._has_result = self._is_quiet = self._is_cancelled = False
         self._sent_url: str | None = None
@@ -93,7 +116,7 @@ class Reporter:
         return self
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Keep an event. Raises KeyboardInterrupt, as Ctrl-C does, once the run is cancelled in the portal."""
+        """Store an event. Raises KeyboardInterrupt, like Ctrl-C, once the run is cancelled in the portal."""
         if event["event"] == "phase":
             self._is_quiet = event["phase"] in QUIET_PHASES
         if event["event"] != "result":
@@ -104,9 +127,10 @@ class Reporter:
             raise KeyboardInterrupt
 
     def keep(self, exit_status: int, result: Document) -> None:
-        """Write the result to the folder, to be sent from there."""
+        """Write the result to the folder, from which it is sent."""
         try:
-            write_result(self._result_path, exit_status, result, mode=PRIVATE_FILE)
+            content = {"exit_status": exit_status, "result": self._to_send(result.to_dict())}
+            write_content(self._result_path, content, mode=PRIVATE_FILE)
         except OSError as exc:
             self._say(f"the result could not be stored in {self.folder}: {exc.strerror}")
         else:
@@ -121,7 +145,7 @@ class Reporter:
         if self._thread.ident is not None:
             try:
                 self._thread.join(self._end_by - time.monotonic())
-            except KeyboardInterrupt:  # the run has ended: only the rest of its report is given up
+            except KeyboardInterrupt:  # the run itself has ended: only the rest of its report is abandoned
                 self._reason = self._reason or "interrupted"
             if self._thread.is_alive():
                 self._reason = self._reason or self._channel.reason or "the portal is slow"
@@ -133,19 +157,21 @@ class Reporter:
         if self._writer is None:
             return
         try:
-            self._writer.write(event)
+            self._writer.write(self._to_send(event))
         except OSError as exc:
             self._say(f"events of the run are no longer stored: {exc.strerror}")
 
+    def _to_send(self, content: Any) -> Any:
+        return content if self._sends_output else without_output(content, self._announcement["host"])
+
     def _write_end(self, ended_by: BaseException) -> None:
-        """Write how the run ended, as the portal would otherwise wait for its silence."""
+        """Write how the run ended; without it the portal would wait for a timeout."""
         error = error_of(ended_by)
         if self._is_cancelled and error["code"] == STOPPED:
             error |= {"code": "cancelled", "message": CANCELLED}
         elif self._has_result and error["code"] == STOPPED:
             return  # stopped behind its end: its result says more
-        seconds = round(time.monotonic() - self._started, 3)
-        self._write({"event": "error", "seconds": seconds, "error": error})
+        self._write(event_of("error", time.monotonic() - self._started, error=error))
 
     def _say_outcome(self) -> None:
         assert self._writer is not None
@@ -157,11 +183,11 @@ class Reporter:
         self._say(f"kept in {self.folder}: `{self._sync_command} {self.folder}` sends it later ({reason})")
 
     def _say(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # nobody reads it: that is no reason to end the run otherwise
-            sys.stderr.write(f"{text}\n")
+        with suppress(OSError, ValueError):  # a closed output must not change how the run ends
+            sys.stderr.write(f"{printable(text, _LINE_MOST)}\n")
             sys.stderr.flush()
 
-    # in the thread of its own
+    # the methods below run in the thread
 
     def _send_all(self) -> None:
         reader = EventReader(self._events_path)
@@ -179,7 +205,7 @@ class Reporter:
         reader.close()
 
     def _send_next(self, reader: EventReader, *, hurry: bool) -> bool:
-        """Send what is due; whether something was."""
+        """Send what is due, and return whether something was."""
         assert self._writer is not None
         now, written = time.monotonic(), self._writer.written
         call = next_call(self._channel, now=now, written=written, is_quiet=self._is_quiet, hurry=hurry)
@@ -195,7 +221,7 @@ class Reporter:
         for _ in range(_TRIES_AT_END):
             answer = send_result(self._portal, content)
             if meaning_of(answer) is Meaning.ACCEPTED:
-                self._sent_url = str(answer.body.get("url") or self._portal.url)
+                self._sent_url = printable(answer.body.get("url") or self._portal.url)
                 return
             self._reason = describe(answer)
             if meaning_of(answer) is not Meaning.LATER or time.monotonic() > self._end_by:

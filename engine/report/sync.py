@@ -1,26 +1,28 @@
-"""Sends what a folder holds and the portal does not have. Any number of times: each document is there once."""
+"""Sends the runs of a folder that the portal does not have. May be repeated: each document is stored once."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from hashlib import file_digest
+from hashlib import sha256
 from pathlib import Path
 
 from ..errors import SpecError
-from ..result_file import result_in
+from ..results.result_file import result_in
+from ..text.printable import printable
 from .files import EVENTS_SUFFIX, PARTIAL_SUFFIX, RESULT_SUFFIX, EventReader
 from .http import Portal
 from .protocol import (
     DIGESTS_MOST,
-    Answer,
-    Channel,
+    EventChannel,
     Known,
     Meaning,
+    PortalAnswer,
     after,
     back_off_seconds,
     describe,
@@ -29,13 +31,14 @@ from .protocol import (
     next_call,
 )
 from .reporter import send, send_query, send_result
+from .script_output import MARK, without_output
 
 TRIES = 5
 _RESULT_BYTES_MOST = 64 * 1024 * 1024
 
 
-class State(StrEnum):
-    """What became of one document."""
+class SyncState(StrEnum):
+    """The outcome of sending one document."""
 
     SENT = "sent"
     KNOWN = "known"
@@ -45,64 +48,70 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a file, with its reason or its address."""
+class SyncOutcome:
+    """The outcome of a file, with its reason or its address."""
 
     path: Path
-    state: State
+    state: SyncState
     text: str = ""
 
 
 @dataclass
 class Sync:
-    """One pass over folders. A portal that stays away is not tried anew for each document."""
+    """One pass over folders. An unreachable portal is not tried again for each document."""
 
     portal: Portal
     is_away: str | None = None
 
-    def folders(self, folders: Sequence[Path]) -> Iterator[Outcome]:
-        """Send all that folders hold, of each the oldest first; one may also be a single file."""
-        files = [path for folder in folders for path in _files(folder)]
+    def folders(self, folders: Sequence[Path]) -> Iterator[SyncOutcome]:
+        """Send all files of the folders, the oldest of each first; a folder may also be a single file."""
+        files: list[Path] = []
+        for folder in folders:
+            inside = [folder] if folder.is_file() else [path for path in folder.iterdir() if path.is_file()]
+            files += sorted(inside, key=lambda path: (path.stat().st_mtime, path.name))
         results = {path for path in files if path.suffix == RESULT_SUFFIX}
         known = self._known(results)
         for path in files:
             if path.name.endswith(EVENTS_SUFFIX):
                 result = path.with_name(path.name.removesuffix(EVENTS_SUFFIX) + RESULT_SUFFIX)
                 outcome = self._events(path, known.get(result))
-                if result not in results or outcome.state is State.SKIPPED:
-                    yield outcome  # else its result is the document
+                if result not in results or outcome.state is SyncState.SKIPPED:
+                    yield outcome  # a run with a result is listed by that
         for path in files:
             if path in known:
-                yield Outcome(path, State.KNOWN, known[path].url)
+                yield SyncOutcome(path, SyncState.KNOWN, known[path].url)
             elif path.name.endswith(PARTIAL_SUFFIX):
-                yield Outcome(path, State.SKIPPED, "it is half-written")
+                yield SyncOutcome(path, SyncState.SKIPPED, "it is half-written")
             elif path.suffix == RESULT_SUFFIX:
                 yield self._result(path)
             elif not path.name.endswith(EVENTS_SUFFIX):
-                yield Outcome(path, State.SKIPPED, "it is no file of a run")
+                yield SyncOutcome(path, SyncState.SKIPPED, "it is no file of a run")
 
     def _known(self, paths: Collection[Path]) -> dict[Path, Known]:
-        """Find out which results the portal has, so that a `sync` that was ended goes on where it was."""
-        digests = {path: digest for path in paths if (digest := _digest(path)) is not None}
+        """Find out which results the portal has, so that a `sync` that was interrupted continues."""
+        digests = {}
+        for path in paths:
+            with suppress(OSError, ValueError):  # a file that `_result` refuses
+                digests[path] = sha256(_result_of(path)).hexdigest()
         queried, known = list(digests.values()), dict[str, Known]()
         for first in range(0, len(queried), DIGESTS_MOST):
             some = queried[first : first + DIGESTS_MOST]
             answer = self._answer(partial(send_query, self.portal, some))
             if answer is None or meaning_of(answer) is not Meaning.ACCEPTED:
-                break  # away; or a portal that cannot say: then each document is sent, and known by its answer
+                break  # unreachable, or an old portal: then each document is sent, and the answer shows if it is known
             known |= known_results(answer)
         return {path: known[digest] for path, digest in digests.items() if digest in known}
 
-    def _events(self, path: Path, known: Known | None) -> Outcome:
-        """Bring the events of a run that the portal does not have. `known`: it has the run's result."""
+    def _events(self, path: Path, known: Known | None) -> SyncOutcome:
+        """Send the events of a run that the portal does not have. `known`: the portal has the run's result."""
         try:
             reader = EventReader(path)
         except (OSError, ValueError) as exc:
-            return Outcome(path, State.SKIPPED, _why(exc))
+            return SyncOutcome(path, SyncState.SKIPPED, _why(exc))
         try:
-            written, channel = reader.count(), Channel()
+            written, channel = reader.count(), EventChannel()
             if known is not None and known.next >= written:
-                return Outcome(path, State.KNOWN, known.url)
+                return SyncOutcome(path, SyncState.KNOWN, known.url)
             known_from = None
             while not self.is_away and (call := next_call(channel, now=0.0, written=written, hurry=True)) is not None:
                 answer, sent = send(self.portal, call, reader)
@@ -111,30 +120,30 @@ class Sync:
                 if channel.failures:
                     self._pause(channel.failures, channel.not_before, channel.reason)
             if channel.is_refused:
-                return Outcome(path, State.REFUSED, channel.reason or "")
+                return SyncOutcome(path, SyncState.REFUSED, channel.reason or "")
             if self.is_away:
-                return Outcome(path, State.AWAY, self.is_away)
+                return SyncOutcome(path, SyncState.AWAY, self.is_away)
             end = "" if reader.is_failed() else ", without an end: it was stopped, or goes on"
-            state = State.KNOWN if known_from is not None and known_from >= written else State.SENT
-            return Outcome(path, state, f"{channel.url or 'its events'}{end}")
+            state = SyncState.KNOWN if known_from is not None and known_from >= written else SyncState.SENT
+            return SyncOutcome(path, state, f"{channel.url or 'its events'}{end}")
         finally:
             reader.close()
 
-    def _result(self, path: Path) -> Outcome:
+    def _result(self, path: Path) -> SyncOutcome:
         try:
             content = _result_of(path)
         except (OSError, ValueError) as exc:
-            return Outcome(path, State.SKIPPED, _why(exc))
+            return SyncOutcome(path, SyncState.SKIPPED, _why(exc))
         answer = self._answer(partial(send_result, self.portal, content))
         if answer is None:
-            return Outcome(path, State.AWAY, self.is_away or "")
+            return SyncOutcome(path, SyncState.AWAY, self.is_away or "")
         if meaning_of(answer) is not Meaning.ACCEPTED:
-            return Outcome(path, State.REFUSED, describe(answer))
-        state = State.SENT if answer.status == 201 else State.KNOWN
-        return Outcome(path, state, str(answer.body.get("url") or ""))
+            return SyncOutcome(path, SyncState.REFUSED, describe(answer))
+        state = SyncState.SENT if answer.status == 201 else SyncState.KNOWN
+        return SyncOutcome(path, state, printable(answer.body.get("url") or ""))
 
-    def _answer(self, call: Callable[[], Answer]) -> Answer | None:
-        """Call until the portal has an answer other than "later"; None once it counts as away."""
+    def _answer(self, call: Callable[[], PortalAnswer]) -> PortalAnswer | None:
+        """Call until the portal answers anything but "later"; None once it counts as unreachable."""
         failures = 0
         while not self.is_away:
             answer = call()
@@ -145,49 +154,36 @@ class Sync:
         return None
 
     def _pause(self, failures: int, seconds: float, reason: str | None) -> None:
-        """Wait before another try; after so many in a row the portal counts as away."""
+        """Wait before another try; after TRIES in a row the portal counts as unreachable."""
         if failures >= TRIES:
             self.is_away = reason or "no answer"
         else:
             time.sleep(seconds)
 
 
-def is_all_there(outcomes: Sequence[Outcome]) -> bool:
-    """Whether the portal has every document; what is no document does not count."""
-    return not any(outcome.state in (State.REFUSED, State.AWAY) for outcome in outcomes)
+def is_all_there(outcomes: Sequence[SyncOutcome]) -> bool:
+    """Whether the portal has every document; other files do not count."""
+    return not any(outcome.state in (SyncState.REFUSED, SyncState.AWAY) for outcome in outcomes)
 
 
 def _result_of(path: Path) -> bytes:
-    """Return the bytes of a result file. Raises ValueError for anything else."""
+    """Return the bytes of a result file without what a script printed. Raises ValueError."""
     if path.stat().st_size > _RESULT_BYTES_MOST:
         raise ValueError("it is larger than any result")
     content = path.read_bytes()
     try:
-        result = result_in(json.loads(content), "result")
+        document = json.loads(content)
+        result = result_in(document, "result")
     except (ValueError, RecursionError) as exc:
         raise ValueError("it is half-written, or no JSON") from exc
     except SpecError:
         result = {}
-    if not {"spec", "device", "environment"} <= result.keys():
+    environment = result.get("environment")
+    if not {"spec", "device"} <= result.keys() or not isinstance(environment, dict):
         raise ValueError("it is no result of a run")
-    return content
-
-
-def _digest(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None where it cannot be read, which `_result` says."""
-    try:
-        with path.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
-def _files(folder: Path) -> list[Path]:
-    return [folder] if folder.is_file() else sorted((p for p in folder.iterdir() if p.is_file()), key=_age)
-
-
-def _age(path: Path) -> tuple[float, str]:
-    return path.stat().st_mtime, path.name
+    if MARK.encode() not in content or path.name == f"{environment.get('run_key')}{RESULT_SUFFIX}":
+        return content  # the folder of a reported run holds only what may be sent
+    return json.dumps(without_output(document, printable(environment.get("host") or "its host"))).encode()
 
 
 def _why(exc: Exception) -> str:

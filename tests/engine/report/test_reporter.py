@@ -327,6 +327,19 @@ def test_event_too_large_for_a_call_is_named_in_its_place(portal: LoopbackPortal
     ]
 
 
+def test_probes_that_wait_for_a_portal_go_in_calls_of_as_many_as_it_takes(
+    portal: LoopbackPortal, tmp_path: Path
+) -> None:
+    """A portal takes 50 in a call; a run that is resumed begins with all that an earlier one measured."""
+    events = [{"event": "probe", "probe": {"batch_size": size}} if size % 3 else log(size) for size in range(400)]
+    portal.fault = lambda _path, number: (503, {}) if number < 3 else None
+    with reporting(portal.url, tmp_path) as run:
+        for event in events:
+            run.emit(event)
+        assert _comes(lambda: portal.events.get(KEY) == events)
+    assert 413 not in {status for _, status in portal.calls}
+
+
 def _comes(is_there: Any) -> bool:
     """Wait until something is there; False where it does not come."""
     for _ in range(1_000):
@@ -334,3 +347,13 @@ def _comes(is_there: Any) -> bool:
             return True
         threading.Event().wait(0.01)
     return False
+
+
+def test_the_token_may_be_in_a_file_which_the_variable_with_the_token_overrules(tmp_path: Path) -> None:
+    (path := tmp_path / "token").write_text(f"{TOKEN}\n")
+    environ = {"MEMORYMARK_TOKEN_FILE": str(path)}
+    assert address_of("https://lab/", environ) == Address("https://lab", TOKEN)
+    assert address_of("https://lab/", {**environ, "MEMORYMARK_TOKEN": "mm_w_a"}) == Address("https://lab", "mm_w_a")
+    for wrong in (tmp_path / "none", tmp_path):
+        with pytest.raises(SpecError, match="token: MEMORYMARK_TOKEN_FILE: .* cannot be read"):
+            address_of("https://lab/", {"MEMORYMARK_TOKEN_FILE": str(wrong)})

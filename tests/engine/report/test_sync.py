@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from engine.cli.main import main
 from engine.report import sync as sync_module
 from engine.report.files import EventWriter
+from engine.report.protocol import RESULT_BYTES_MOST
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 
 KEYS = ["a1" * 16, "b2" * 16, "c3" * 16]
@@ -44,12 +45,14 @@ def log(number: int) -> dict[str, Any]:
     return {"event": "log", "seconds": float(number), "level": "info", "message": f"line {number}"}
 
 
-def write_events(folder: Path, key: str, count: int = 3, *, failed: bool = False) -> Path:
+def write_events(
+    folder: Path, key: str, count: int = 3, *, events: Sequence[dict[str, Any]] = (), failed: bool = False
+) -> Path:
     path = folder / f"{key}.events.jsonl"
     announcement = {"run_key": key, "kind": "measurement", "host": "node7", "spec": {}, "engine_version": "1"}
     writer = EventWriter(path, announcement)
-    for number in range(count):
-        writer.write(log(number))
+    for event in events or [log(number) for number in range(count)]:
+        writer.write(event)
     if failed:
         writer.write({"event": "error", "seconds": 9.0, "error": {"code": "workload_failed", "message": "no"}})
     writer.close()
@@ -106,6 +109,16 @@ def test_late_events_of_a_result_that_is_there_are_sent(portal: LoopbackPortal, 
     assert portal.calls[calls:] == [("/api/v1/results/known/", 200)]
 
 
+def test_the_probes_of_a_run_that_was_never_sent_go_in_calls_of_as_many_as_a_portal_takes(
+    portal: LoopbackPortal, synced: Any, tmp_path: Path
+) -> None:
+    probes = [{"event": "probe", "probe": {"batch_size": size}} for size in range(1, 120)]
+    write_events(tmp_path, KEYS[0], events=probes)
+    assert synced(tmp_path)[0] == 0
+    assert portal.events[KEYS[0]] == probes
+    assert [status for _, status in portal.calls] == [201, 200, 200, 200]
+
+
 def test_a_portal_that_cannot_say_what_it_has_is_sent_all(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
     portal.can_say_what_it_has = False
     result = write_result(tmp_path, KEYS[0])
@@ -130,6 +143,19 @@ def test_refused_document_is_named_with_both_values(portal: LoopbackPortal, sync
     assert status == 8
     claim = "boundary.largest_batch_size: claimed 64, recomputed 32"
     assert lines == [f"sent: {good} ({portal.url}/runs/812/)", f"refused: {bad} (refused with 422: {claim})"]
+
+
+def test_a_result_that_no_portal_takes_is_refused_here_and_the_rest_is_sent(
+    portal: LoopbackPortal, synced: Any, tmp_path: Path
+) -> None:
+    """A portal refuses it by its length, unread, and hangs up amid the body: to its sender it would look away."""
+    large, small = write_result(tmp_path, KEYS[0]), write_result(tmp_path, KEYS[1])
+    large.write_bytes(large.read_bytes() + b" " * RESULT_BYTES_MOST)
+    status, lines = synced(tmp_path)
+    assert status == 8
+    assert any(line.startswith(f"refused: {large} (refused with 413: ") for line in lines)
+    assert any(line.startswith(f"sent: {small}") for line in lines)
+    assert [path for path, _ in portal.calls].count("/api/v1/results/") == 1
 
 
 def test_portal_that_is_away_is_said_for_each_document_and_waited_for_once(synced: Any, tmp_path: Path) -> None:
@@ -191,7 +217,7 @@ def test_result_of_a_run_without_a_report_is_sent_too(portal: LoopbackPortal, sy
     ("arguments", "token", "said"),
     [
         (("nowhere",), TOKEN, "error: folder: there is no nowhere"),
-        ((".", "--report-to", "lab"), TOKEN, "error: report_to: must be the address of a portal"),
+        ((".", "--report-to", "lab"), TOKEN, "error: --report-to: must be the address of a portal"),
         ((".",), "", "error: token: MEMORYMARK_TOKEN is not set"),
     ],
 )
