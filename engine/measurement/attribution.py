@@ -1,7 +1,7 @@
-"""Runs a batch size once more and tells what filled the memory when it was refused. Needs torch.
+"""Runs a batch size once more and reports what filled the memory when it was refused. Needs torch.
 
-For a process of its own: hooks and names in the profiler's trace cost time, so no figure of a probe comes from here.
-The events are those that the probe on a CPU counts, and the bytes are the same.
+It runs in a separate process: hooks and names in the profiler's trace cost time, so no figure of a probe comes from
+here. The events are those that the probe on a CPU counts, and the bytes are the same.
 
 Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB`; the lines after the certificate.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,12 +18,11 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from ..memory_breakdown import ACTIVATIONS, PARAMETERS, STATE, LiveBlock, MemoryBreakdown, Request, entries_of
-from ..phases import FORWARD, OPTIMIZER_STEP
-from ..progress import Progress, no_progress
-from ..result import Outcome
+from ..progress import FORWARD, OPTIMIZER_STEP, Progress, no_progress
+from ..results.memory_breakdown import ACTIVATIONS, PARAMETERS, STATE, LiveBlock, MemoryBreakdown, Request, entries_of
+from ..results.result import Outcome
 from .device import Device
-from .live_blocks import Found, TracedEvent, TracedStep, after, explain, place_of
+from .live_blocks import LiveMoment, TracedEvent, TracedStep, after, explain, place_of
 from .module_scopes import ModuleScopes, gradients_of, state_of, weights_of
 from .probe import Bench, outcome_of
 from .step import TrainingStep
@@ -35,17 +33,17 @@ _BACKWARD_NODE = "autograd::engine::evaluate_function: "
 
 
 def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress = no_progress) -> MemoryBreakdown | None:
-    """Train `batch_size` until it is refused, and return what was live then; else what was live at the peak.
+    """Train `batch_size` until it is refused, and return what was live then, or else at the peak.
 
-    None where the device reports no events, and for a compiled model, whose modules are gone. Any other error of a step
-    than an out-of-memory is raised.
+    None where the device reports no events, and for a compiled model, whose modules are gone. Raises every error of a
+    step but an out-of-memory.
     """
     if bench.spec.torch_compile:
         return None
     started = time.perf_counter()
     bench.device.start_from_clean()
     run = _AttributedRun(bench, TrainingStep(bench.spec, bench.built, bench.device.torch_device))
-    best: tuple[int, Found] | None = None
+    best: tuple[int, LiveMoment] | None = None
     for number in range(1, steps + 1):
         progress("attribution", number)
         found, is_over = run.step_once(batch_size)
@@ -59,7 +57,7 @@ def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress =
     return _breakdown(best[1], best[0], run, batch_size).taking(time.perf_counter() - started)
 
 
-def _breakdown(found: Found, number: int, run: _AttributedRun, batch_size: int) -> MemoryBreakdown:
+def _breakdown(found: LiveMoment, number: int, run: _AttributedRun, batch_size: int) -> MemoryBreakdown:
     is_refusal = found.moment == "refusal"
     return MemoryBreakdown(
         batch_size=batch_size,
@@ -75,7 +73,7 @@ def _breakdown(found: Found, number: int, run: _AttributedRun, batch_size: int) 
 
 
 class _Refusals:
-    """What the CUDA allocator says at the instant of a refusal: the last one counts, libraries catch earlier ones."""
+    """What the CUDA allocator reports at a refusal: the last one counts, because libraries catch earlier ones."""
 
     def __init__(self, device: Device) -> None:
         self.requested_bytes: int | None = None
@@ -92,7 +90,7 @@ class _Refusals:
 
 @dataclass
 class _AttributedRun:
-    """The steps of one batch size, with what the step before left to the next."""
+    """The steps of one batch size, with the blocks that each step leaves to the next."""
 
     bench: Bench
     step: TrainingStep
@@ -102,8 +100,8 @@ class _AttributedRun:
         self.refusals = _Refusals(self.bench.device)
         self.scopes = ModuleScopes(self.bench.built.model, lambda path: record_function(_MODULE + path))
 
-    def step_once(self, batch_size: int) -> tuple[Found | None, bool]:
-        """Run one step; what it holds at its moment, and whether no further one can be run. None: no events."""
+    def step_once(self, batch_size: int) -> tuple[LiveMoment | None, bool]:
+        """Run one step. Return what was live at its moment (None without events), and whether it must be the last."""
         step, device = self.step, self.bench.device
         step.clear_gradients()
         self.scopes.begin_step()
@@ -111,8 +109,8 @@ class _AttributedRun:
         refused = None
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
             try:
-                with self.scopes.followed(), saved_tensors_hooks(_saved, _as_it_is):
-                    step(batch_size, _phase)
+                with self.scopes.followed(), saved_tensors_hooks(_saved, lambda tensor: tensor):
+                    step(batch_size, lambda name: record_function(_PHASE + name))
             except Exception as exc:
                 if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
                     raise
@@ -122,15 +120,12 @@ class _AttributedRun:
             return None, True
         traced = self._with_ending(begun, events)
         if refused is not None and refusals:
-            traced = replace(traced, **self._refused(events, refusals[-1]))
+            last = refusals[-1]
+            request = Request(self.refusals.requested_bytes, place_of(last), last.phase, last.operator)
+            traced = replace(traced, refused=request, refused_at=sum(event.at_ns <= last.at_ns for event in events))
         found = explain(traced, None if device.has_caching_allocator else device.limit_bytes)
         self.left = after(traced)
         return found, refused is not None
-
-    def _refused(self, events: list[TracedEvent], refusal: TracedEvent) -> dict[str, Any]:
-        """Return the request that was refused, and how many events were before it."""
-        request = Request(self.refusals.requested_bytes, place_of(refusal), refusal.phase, refusal.operator)
-        return {"refused": request, "refused_at": sum(event.at_ns <= refusal.at_ns for event in events)}
 
     def _at_beginning(self) -> TracedStep:
         """Return what is live before a step: weights, state, and what the step before returned."""
@@ -144,11 +139,13 @@ class _AttributedRun:
             for storage in storages
         }
         known = sum(block.size_bytes for block in (*fixed, *carried.values()))
-        counted = _allocated_bytes(self.bench.device)
-        return TracedStep((), max(known, counted or 0), fixed, carried)
+        device = self.bench.device
+        module = getattr(device, "module", None)  # an accelerator, whose allocator counts libraries and rounding too
+        counted = 0 if module is None else int(module.memory_allocated(device.torch_device))
+        return TracedStep((), max(known, counted), fixed, carried)
 
     def _with_ending(self, begun: TracedStep, events: list[TracedEvent]) -> TracedStep:
-        """Add the events, and the addresses of what is there after the step."""
+        """Add the events, and the addresses of the tensors after the step."""
         had_state = any(block.kind == STATE for block in begun.fixed)
         state = [] if had_state else state_of(self.bench.built.model, self.step.state)
         return replace(
@@ -164,33 +161,19 @@ def _by_address(tensors: Iterable[tuple[str, Tensor]]) -> dict[int, str | None]:
     return {tensor.untyped_storage().data_ptr(): path for path, tensor in tensors}
 
 
-def _allocated_bytes(device: Device) -> int | None:
-    """Return the bytes that the device's own allocator counts now; None where it has no such count."""
-    module = getattr(device, "module", None)
-    return None if module is None else int(module.memory_allocated(device.torch_device))
-
-
-def _phase(name: str) -> AbstractContextManager[Any]:
-    return record_function(_PHASE + name)
-
-
 def _saved(tensor: Tensor) -> Tensor:
-    """Note in the trace that autograd keeps this tensor's block, and keep it as it would."""
+    """Note in the trace that autograd saves this tensor's block, and save it unchanged."""
     if tensor.layout is torch.strided:
         with record_function(f"{_SAVED}{tensor.untyped_storage().data_ptr()}"):
             pass
     return tensor
 
 
-def _as_it_is(tensor: Tensor) -> Tensor:
-    return tensor
-
-
 def _read(trace: profile, device_type: str, scopes: ModuleScopes) -> tuple[list[TracedEvent], list[TracedEvent]]:
     """Flatten the profiler's tree: the events in their order, each with module, operator and phase; and the refusals.
 
-    The operator is the outermost within its module: what the model's code calls. Autograd may work in a thread of its
-    own, with a tree of its own, so the phase is found by the time.
+    The operator is the outermost within its module: the one that the model's code calls. Autograd may work in another
+    thread, with its own tree, so the phase is found by the time.
     """
     assert trace.profiler is not None
     assert trace.profiler.kineto_results is not None
@@ -206,7 +189,7 @@ def _read(trace: profile, device_type: str, scopes: ModuleScopes) -> tuple[list[
             fields = node.extra_fields
             if fields.device.type == device_type:
                 events.append(TracedEvent(at_ns, fields.ptr, fields.alloc_size, None, module, operator))
-        elif name == _REFUSAL:  # the only event whose tag this torch does not name
+        elif name == _REFUSAL:  # this torch has no tag for this event
             refusals.append(TracedEvent(at_ns, 0, 0, None, module, operator))
         elif name.startswith(_SAVED):
             events.append(TracedEvent(at_ns, int(name.removeprefix(_SAVED)), 0))

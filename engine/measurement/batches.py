@@ -1,4 +1,4 @@
-"""Makes random batches: the inputs and targets of each task, in the shapes that a training has. Needs torch."""
+"""Makes random batches: the inputs and targets of each task, in the shapes of a real training. Needs torch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..training_spec import PACKED, PADDED
 Batch = dict[str, Tensor]
 
 _OBJECTS = 8
-"""In each image of a detection batch: COCO has 7 on average."""
+"""Objects in each image of a detection batch: COCO has 7 on average."""
 _LATENT_CHANNELS, _LATENT_SCALE, _TEXT_WIDTH = 4, 8, 768
-"""Of Stable Diffusion 1: the autoencoder's channels, by how much it shrinks a side, and the text encoder's width."""
+"""Stable Diffusion 1: channels of the autoencoder, the factor by which it shrinks a side, width of the text encoder."""
 _NOT_LEARNED = -100
-"""The label of tokens that are no target, in every loss of transformers."""
+"""The label of tokens that every loss in transformers ignores."""
 _SEQUENCES_IN_A_ROW = 4
-"""Of packed rows. Memory does not depend on it: the mask that keeps them apart is of the whole row."""
+"""Sequences in a packed row. Memory does not depend on it: the mask that separates them covers the whole row."""
 _MEL_BINS, _SOUND_FRAMES = 80, 3000
-"""Of Whisper: its spectrogram of 30 seconds, to which every recording is padded."""
+"""Whisper: its spectrogram of 30 seconds, to which every recording is padded."""
 
 
 def make_batch(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
@@ -35,10 +35,10 @@ def _classified_texts(spec: RunSpec, batch_size: int, device: torch.device) -> B
 
 
 def _continued_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Make texts in which every token but padding is learned; full ones are as when a corpus is cut into pieces.
+    """Make texts in which every token but padding is a target; full rows are like pieces of a long corpus.
 
-    The first of a padded batch has the whole length and the others half of it. Packed texts are separated by positions
-    that begin anew, as transformers' DataCollatorWithFlattening does.
+    The first row of a padded batch has the whole length, the others half of it. Packed texts are separated by positions
+    that restart at 0, as in transformers' DataCollatorWithFlattening.
     """
     tokens = _tokens(spec, (batch_size, spec.input_size), device)
     batch = {"input_ids": tokens, "labels": tokens.clone()}
@@ -70,7 +70,7 @@ def _segmented_images(spec: RunSpec, batch_size: int, device: torch.device) -> B
 
 
 def _images_with_objects(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Make boxes (n, objects, 4) by their corners, each between a quarter and a half of the image's side."""
+    """Make boxes (n, objects, 4) from their corners; their sides are a quarter to a half of the image's."""
     side = spec.input_size
     corners = torch.rand(batch_size, _OBJECTS, 2, device=device) * side / 2
     sizes = (1 + torch.rand(batch_size, _OBJECTS, 2, device=device)) * side / 4
@@ -92,7 +92,7 @@ def _images_with_texts(spec: RunSpec, batch_size: int, device: torch.device) -> 
 
 
 def _noised_images(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Make latent images, the noise in them, and texts as their encoder leaves them: both encoders are not trained."""
+    """Make latent images, the noise in them, and encoded texts: neither encoder is trained."""
     shape = (batch_size, _LATENT_CHANNELS, spec.input_size // _LATENT_SCALE, spec.input_size // _LATENT_SCALE)
     return {
         "sample": torch.randn(shape, device=device),
@@ -118,7 +118,7 @@ _BATCHES: dict[Task, Callable[[RunSpec, int, torch.device], Batch]] = {
 def _padded_texts(spec: RunSpec, batch_size: int, length: int, device: torch.device) -> Batch:
     """Make texts; the last token of the first one is padding, as in any real batch of unequal texts.
 
-    A mask of ones would be dropped by the model and take less memory than real training does.
+    The model would drop a mask of ones, and take less memory than in a real training.
     """
     tokens = _tokens(spec, (batch_size, length), device)
     mask = torch.ones_like(tokens)
@@ -131,7 +131,7 @@ def _padded_texts(spec: RunSpec, batch_size: int, length: int, device: torch.dev
 
 
 def _tokens(spec: RunSpec, shape: tuple[int, ...], device: torch.device) -> Tensor:
-    # without the last token of the vocabulary: it is GPT-2's padding
+    # the last token of the vocabulary is left out: it is GPT-2's padding
     return torch.randint(0, (spec.workload.vocabulary_size or 2) - 1, shape, device=device)
 
 

@@ -1,7 +1,7 @@
-"""Activation checkpointing: keep what enters a block, and compute the rest again in the backward pass. Needs torch.
+"""Activation checkpointing: store the input of a block, and compute the rest again in the backward pass. Needs torch.
 
-Models of transformers and diffusers bring their own. Others have none: there each repeated block of the network is
-checkpointed, a residual block of a convolutional network or an encoder block of a vision transformer.
+Models of transformers and diffusers implement it. For others each repeated block of the network is checkpointed: a
+residual block of a convolutional network or an encoder block of a vision transformer.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch.utils.checkpoint import checkpoint
 from ..errors import SpecError
 
 _NAMES = ("activation_checkpointing_enable", "gradient_checkpointing_enable", "enable_gradient_checkpointing")
-"""Named activation_checkpointing_enable since transformers 5.23; the last is diffusers', which is never reentrant."""
+"""Methods that enable it: the first since transformers 5.23, the last in diffusers, which is never reentrant."""
 _BLOCKS = {
     "BasicBlock",  # ResNet
     "Bottleneck",
-    "ResNetBottleNeckLayer",  # of transformers, which checkpoints none itself
+    "ResNetBottleNeckLayer",  # ResNet in transformers, which does not checkpoint it
     "CNBlock",  # ConvNeXt
     "MBConv",  # EfficientNet
     "InvertedResidual",  # MobileNet
@@ -29,7 +29,7 @@ _BLOCKS = {
 
 
 def enable_checkpointing(model: nn.Module) -> None:
-    """Have `model` checkpoint its blocks. Raises SpecError where nothing in it is known to be one."""
+    """Make `model` checkpoint its blocks. Raises SpecError where it has no known block."""
     enable: Any = next((getattr(model, name) for name in _NAMES if hasattr(model, name)), None)
     if enable is not None and getattr(model, "supports_gradient_checkpointing", True):
         enable(*([] if enable.__name__ == _NAMES[-1] else [{"use_reentrant": False}]))
@@ -38,5 +38,5 @@ def enable_checkpointing(model: nn.Module) -> None:
     if not blocks:
         raise SpecError("gradient_checkpointing", f"{type(model).__name__} of the installed version has none")
     for block in blocks:
-        # only forward is replaced: names of weights and whatever hooks the block has stay as they are
+        # only forward is replaced, so names of weights and hooks of the block do not change
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)

@@ -1,7 +1,7 @@
-"""torch.compile of a model, for one batch size at a time. Needs torch.
+"""Compiles a model with torch.compile, for one batch size at a time. Needs torch.
 
-Each size is compiled for its own shapes, as a training of that size would be. Without that torch would compile the
-second size it meets for any size, and figures would depend on what was measured before.
+Each size is compiled for its own shapes, as a training of that size would be. Otherwise torch would compile the second
+size with dynamic shapes, and figures would depend on what was measured before.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from torch import nn
 
 _MOST_GRAPHS = 64
-"""How many sizes one process may compile; torch would go on without compiling after 8."""
+"""The number of sizes that one process may compile; by default torch stops compiling after 8."""
 _MOST_COMPILING_STEPS = 4
-"""What is compiled after them is reported."""
+"""Number of first steps that may compile; a graph compiled later is reported."""
 
 
 def compile_for_each_size(model: nn.Module) -> None:
-    """Have the model compiled in place, when it meets a batch size first; parameters stay the ones measured."""
+    """Compile the model in place at the first step of each batch size; its parameters stay the same objects."""
     from torch._dynamo import config as dynamo  # takes a second to import
     from torch._inductor import config as inductor
 

@@ -1,8 +1,8 @@
-"""Counts the parameters of a config's model, built on the meta device without weights, in a process of its own.
+"""Counts the parameters of a config's model, built on the meta device without weights, in a separate process.
 
     python -m engine.measurement.count_parameters < SPEC   -> {"parameters": 1235814400} or {"error": {...}}
 
-The parent limits its time and memory (`engine.worker.counted`), because a config can ask for more than is ever built.
+The parent limits its time and memory (`engine.worker.counted`), because a config can describe a model of any size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     die_with_parent()
     prefer_as_oom_victim()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever libraries print goes to standard error
+    os.dup2(2, 1)  # what libraries print goes to standard error
     try:
         answer: dict[str, Any] = {"parameters": count(RunSpec.from_dict(json.load(sys.stdin)))}
     except EngineError as error:
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def count(spec: RunSpec) -> int:
-    """Build the model without memory for its weights, and count what it learns and holds. Raises SpecError."""
+    """Build the model without memory for its weights, and count its parameters. Raises SpecError."""
     import torch
 
     from .torchvision_schemas import import_torchvision

@@ -1,9 +1,9 @@
-"""The devices: what they are, how much they hold, what a process took. Needs torch.
+"""The devices: their facts, their capacity, and the memory that a process took. Needs torch.
 
-`Accelerator` serves CUDA, ROCm (which presents itself as CUDA) and XPU by one path: `torch.cuda` and
+`Accelerator` serves CUDA, ROCm (which presents itself as CUDA) and XPU in the same way: `torch.cuda` and
 `torch.xpu` have the same functions. `Mps` and `Cpu` differ where they must. All figures are bytes.
 
-Known limits: MPS keeps no peak, so its figures are read at the end of each phase and may miss a spike
+Known limits: MPS records no peak, so its figures are read at the end of each phase and may miss a spike
 within one; on CPU the budget counts tensors, not what libraries take from the operating system.
 """
 
@@ -24,18 +24,18 @@ import torch
 
 from ..errors import DeviceUnavailable, SpecError
 from ..machine import host, nvml
-from ..result import DeviceFacts, Outcome
+from ..results.result import DeviceFacts, Outcome
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..text.units import MIB, format_bytes
 from ..training_spec import check_precision
-from ..units import MIB, format_bytes
 from .oom import classify
 
-RELEASE_SECONDS = 10.0  # for a driver to take back what a dead process held
-SETTLED_BYTES = 64 * MIB
+RELEASE_SECONDS = 10.0  # time limit for a driver to take back the memory of a dead process
+SETTLED_BYTES = 64 * MIB  # that memory counts as returned up to this rest
 
 
 def resolve(name: str) -> torch.device:
-    """`auto`, `cuda:1`, ... as a device that is really there. Raises DeviceUnavailable otherwise."""
+    """Return `auto`, `cuda:1`, ... as an existing device. Raises DeviceUnavailable where there is none."""
     if name == "auto":
         return torch.device(available()[0])
     device = torch.device(name)
@@ -49,8 +49,12 @@ def resolve(name: str) -> torch.device:
 
 
 def available() -> tuple[str, ...]:
-    """Every device of this machine, best first; `cpu` always last."""
-    names = [f"{kind}:{i}" for kind in ("cuda", "xpu") for i in range(_count(kind))]
+    """Return every device of this machine, best first; `cpu` always last."""
+    names = []
+    for kind in ("cuda", "xpu"):
+        module = getattr(torch, kind, None)
+        if module is not None and module.is_available():
+            names += [f"{kind}:{i}" for i in range(module.device_count())]
     if torch.backends.mps.is_available():
         names.append("mps:0")
     return (*names, "cpu")
@@ -59,8 +63,8 @@ def available() -> tuple[str, ...]:
 def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
     """Open the device of `spec`, with its memory limit in force. Refuses what the device cannot do.
 
-    `idle_beside_bytes` is what an earlier session of the run found beside itself: memory of a process that has just
-    died may still be on its way back, and is waited for.
+    `idle_beside_bytes` is what an earlier session of the run found in use outside its allocator. The driver may still
+    be taking back the memory of a process that has just died; that is waited for.
     """
     opened = _device(spec.device)
     opened.check(spec)
@@ -70,12 +74,12 @@ def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
 
 
 def facts_of(name: str) -> DeviceFacts:
-    """Return what there is to know of a device without using it."""
+    """Return what is known about a device without using it."""
     return _device(name).facts()
 
 
 def listed() -> list[DeviceFacts]:
-    """Every device of this machine with its facts, MIG instances as devices of their own; `cpu` last."""
+    """Return every device of this machine with its facts, each MIG instance as a device; `cpu` last."""
     with_instances = None
     if torch.cuda.is_available() and not torch.version.hip:
         with_instances = nvml.devices_with_instances(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -95,9 +99,9 @@ class Device(ABC):
 
     has_caching_allocator = False
     warm_up_seconds = 0.0
-    """How long to train before the first timing of a process: clocks of accelerators rise, then fall under the load."""
+    """Seconds to train before the first timing of a process: clocks of accelerators rise, then fall under the load."""
     least_timed_seconds = 0.0
-    """How long to time at least, so that the clocks are those of a long training."""
+    """Seconds to time at least, so that the clocks are those of a long training."""
 
     def __init__(self, torch_device: torch.device) -> None:
         self.torch_device = torch_device
@@ -106,15 +110,15 @@ class Device(ABC):
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
-        """(8, 0) for an A100; None where there is no such thing (CPU, MPS, ROCm, XPU)."""
+        """The compute capability, (8, 0) for an A100; None for CPU, MPS, ROCm and XPU."""
         return None
 
     def check(self, spec: RunSpec) -> None:
-        """Raise SpecError for a setting this device cannot do."""
+        """Raise SpecError for a setting that this device does not support."""
         check_precision(spec.precision, self.name, self.compute_capability)
 
     def open(self, idle_beside_bytes: int | None) -> None:
-        """Make the device ready for use, where that is an act of its own."""
+        """Make the device ready for use, where that is necessary."""
         return
 
     def apply_limit(self, limit_bytes: int | None) -> None:
@@ -134,7 +138,7 @@ class Device(ABC):
     @property
     @abstractmethod
     def capacity_bytes(self) -> int:
-        """All the memory there is."""
+        """The device's whole memory."""
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -142,7 +146,7 @@ class Device(ABC):
 
     @abstractmethod
     def start_from_clean(self) -> None:
-        """Give cached blocks back and forget earlier peaks."""
+        """Release cached blocks and reset the peaks."""
 
     def allocated_peak_bytes(self) -> int | None:
         return None
@@ -151,26 +155,26 @@ class Device(ABC):
         return None
 
     def used_bytes(self) -> int | None:
-        """Return what the driver counts as used on the whole device: context, workspaces, other processes and all."""
+        """Return what the driver counts as used on the whole device, with contexts, workspaces and other processes."""
         return None
 
     def beside_bytes(self) -> int | None:
-        """Return what the device holds beside this process's allocator: the context, and everything of others."""
+        """Return what is in use outside this process's allocator: its context, and all memory of other processes."""
         return None
 
     def free_bytes(self) -> int | None:
-        """Return what the process could still get."""
+        """Return what the process could still allocate."""
         return None
 
     def allocator_retries(self) -> int | None:
         return None
 
     def conditions(self) -> dict[str, Any] | None:
-        """Clocks, power, temperature and reasons for throttling, as they are now."""
+        """Return current clocks, power, temperature and reasons for throttling."""
         return None
 
     def settings(self) -> dict[str, Any]:
-        """Return what an administrator sets on the device that changes memory or speed."""
+        """Return the administrator's settings of the device that change memory or speed."""
         return {}
 
     def facts(self) -> DeviceFacts:
@@ -194,8 +198,8 @@ class Accelerator(Device):
         super().__init__(torch_device)
         self.module: Any = importlib.import_module(f"torch.{torch_device.type}")
         self.properties: Any = self.module.get_device_properties(torch_device)
-        # read while this process has no context: the driver would list it among the others, in containers under
-        # a number that is not its own
+        # read before this process has a context: the driver would list it among the others, and in containers under
+        # a foreign process id
         self.driver_facts = nvml.driver_facts(pynvml, self._uuid()) if self._is_nvidia else {}
         self.opened_beside_bytes: int | None = None
         self.allowed_bytes = int(self.properties.total_memory)
@@ -215,7 +219,7 @@ class Accelerator(Device):
         return int(self.properties.major), int(self.properties.minor)
 
     def open(self, idle_beside_bytes: int | None) -> None:
-        """Make the context, and wait until what a dead process held has come back."""
+        """Create the context, and wait until the memory of a dead process has been returned."""
         deadline = time.monotonic() + RELEASE_SECONDS
         while True:
             beside_bytes, refusal = self._beside_or_refusal()
@@ -234,9 +238,9 @@ class Accelerator(Device):
         self.opened_beside_bytes = beside_bytes
 
     def _beside_or_refusal(self) -> tuple[int | None, str | None]:
-        """Return what the device holds beside this process, or why it has no room for the process at all."""
+        """Return what is in use outside this process's allocator, or why the process's context has no room."""
         try:
-            self.module.set_device(self.torch_device)  # or libraries make a second context on the first card
+            self.module.set_device(self.torch_device)  # otherwise libraries make a second context on the first card
             return self.beside_bytes(), None
         except RuntimeError as exc:
             if classify(type(exc).__name__, str(exc)) is not Outcome.OUT_OF_MEMORY:
@@ -246,8 +250,8 @@ class Accelerator(Device):
     def apply_limit(self, limit_bytes: int | None) -> None:
         """Limit the allocator to `limit_bytes`, or to what was free when the device was opened.
 
-        There is always a limit: some drivers (WSL, Windows) go on in the host's memory where a card is full, and
-        would never refuse. It stays below 1.0, which this torch takes for "no limit".
+        There is always a limit: when a card is full, some drivers (WSL, Windows) continue in the host's memory and
+        would never refuse. The fraction stays below 1.0, which this torch takes for "no limit".
         """
         super().apply_limit(limit_bytes)
         if not hasattr(self.module, "set_per_process_memory_fraction"):
@@ -347,7 +351,7 @@ class Mps(Device):
         return int(torch.mps.recommended_max_memory())
 
     def apply_limit(self, limit_bytes: int | None) -> None:
-        """Limit the allocator in any case: by itself it goes to 1.7 times the recommended size, into swap."""
+        """Limit the allocator even if no limit is requested: its default is 1.7 x the recommended size, in swap."""
         super().apply_limit(limit_bytes)
         torch.mps.set_per_process_memory_fraction((limit_bytes or self.capacity_bytes) / self.capacity_bytes)
 
@@ -383,14 +387,9 @@ class Cpu(Device):
         return host.bytes_below_guard()
 
     def synchronize(self) -> None:
-        """Nothing is queued: the CPU computes as it is called."""
+        """Do nothing: the CPU computes synchronously."""
 
     def start_from_clean(self) -> None:
-        """Give what earlier probes left in the C library's heap back to the system."""
+        """Return what earlier probes left in the C library's heap to the system."""
         with contextlib.suppress(OSError, AttributeError):  # only glibc has it
             ctypes.CDLL(None).malloc_trim(0)
-
-
-def _count(kind: str) -> int:
-    module = getattr(torch, kind, None)
-    return int(module.device_count()) if module is not None and module.is_available() else 0

@@ -25,7 +25,7 @@ RECORDED_VARIABLES = {
     "cuda_module_loading": "CUDA_MODULE_LOADING",
     "tf32_override": "NVIDIA_TF32_OVERRIDE",
 }
-"""Variables that change a GPU's memory or speed without a trace in any other figure."""
+"""Variables that change a GPU's memory or speed and show in no other figure."""
 
 
 def allocator_settings() -> str | None:
@@ -68,7 +68,7 @@ def check_environment(spec: RunSpec, device_type: str) -> None:
 
 
 def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
-    """JSON-ready facts; a comparison of two runs begins with their differences."""
+    """Return the environment as JSON; a comparison of two runs begins with its differences."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -82,7 +82,7 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "hip": torch.version.hip,
         "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,
         "allocator_settings": allocator_settings(),
-        "allocator_backend": _allocator_backend(device),
+        "allocator_backend": torch.cuda.get_allocator_backend() if device.torch_device.type == "cuda" else None,
         **{name: os.environ.get(variable) for name, variable in RECORDED_VARIABLES.items()},
         **device.settings(),
         "cpu_threads": torch.get_num_threads(),
@@ -91,10 +91,6 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "torchvision_schemas_declared": was_needed(),
         "memorymark_revision": _git_revision(),
     }
-
-
-def _allocator_backend(device: Device) -> str | None:
-    return torch.cuda.get_allocator_backend() if device.torch_device.type == "cuda" else None
 
 
 def _version(package: str) -> str | None:

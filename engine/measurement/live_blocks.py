@@ -1,8 +1,8 @@
-"""PURE: replays the allocator's events of one step, and tells what each live block is for.
+"""PURE: replays the allocator's events of one step, and finds the purpose of each live block.
 
-`memory_timeline` counts the same events, and the totals are the same. Here every block also keeps its module and its
-operator. A block that autograd saves, or that the loop keeps, is an activation; one that holds a gradient or optimizer
-state after the step is that, and belongs to the module of its parameter.
+`memory_timeline` counts the same events, with the same totals. Here every block also has its module and operator. A
+block that autograd saves, or that the training loop holds, is an activation; one that holds a gradient or optimizer
+state after the step counts as that, and belongs to the module of its parameter.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..memory_breakdown import (
+from ..progress import FORWARD, OPTIMIZER_STEP
+from ..results.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
     GRADIENTS,
@@ -24,10 +25,9 @@ from ..memory_breakdown import (
     Moment,
     Request,
 )
-from ..phases import FORWARD, OPTIMIZER_STEP
 
 OUTSIDE: dict[str | None, str] = {None: BATCH, FORWARD: LOSS, OPTIMIZER_STEP: OPTIMIZER}
-"""What stands in place of a module where none is running, by phase. Not in the backward pass: nodes are of modules."""
+"""The name in place of a module where none is running, by phase. The backward pass needs none: nodes have modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class TracedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TracedStep:
-    """The events of one step in their order, and what is known of its blocks.
+    """The events of one step in their order, and what is known about its blocks.
 
-    `fixed` are live from its beginning to its end: weights, and state that was there. `carried` are live until they are
-    freed, by address: what the step before returned. `base_bytes` is what was live at the beginning by the device's
-    count, which may be more than both: libraries and rounding. The other addresses are those of the tensors after the
+    `fixed` are live during the whole step: weights, and existing state. `carried`, by address, are live until they are
+    freed: what the previous step returned. `base_bytes` is what was live at the beginning by the device's count, which
+    may be more than both because of libraries and rounding. The other addresses are those of the tensors after the
     step, with their modules. `refused` is the request that the device refused, after `refused_at` events.
     """
 
@@ -64,8 +64,8 @@ class TracedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was live at the moment: `blocks` do not hold the refused request, `total_bytes` neither."""
+class LiveMoment:
+    """What was live at the moment. Neither `blocks` nor `total_bytes` include the refused request."""
 
     moment: Moment
     total_bytes: int
@@ -73,10 +73,10 @@ class Found:
     request: Request
 
 
-def explain(step: TracedStep, limit_bytes: int | None) -> Found:
+def explain(step: TracedStep, limit_bytes: int | None) -> LiveMoment:
     """Return what was live when the device refused, or when the limit was first exceeded, or else at the peak.
 
-    `limit_bytes` is that of a budget, which lets the step go on; None where the device itself refuses.
+    `limit_bytes` is the limit of a budget, which does not stop the step; None where the device itself refuses.
     """
     if step.refused is not None:
         until = len(step.events) if step.refused_at is None else step.refused_at
@@ -119,14 +119,14 @@ def _totals(step: TracedStep) -> list[int]:
     return totals
 
 
-def _at(step: TracedStep, until: int, moment: Moment, request: Request) -> Found:
+def _at(step: TracedStep, until: int, moment: Moment, request: Request) -> LiveMoment:
     live, total_bytes = _replayed(step, until)
     known_bytes = sum(block.size_bytes for block in step.fixed)
     known_bytes += sum(block.size_bytes for block in step.carried.values())
     blocks = [*step.fixed, *live.values()]
     if step.base_bytes > known_bytes:
         blocks.append(LiveBlock(step.base_bytes - known_bytes, WORKSPACES))
-    return Found(moment, total_bytes, tuple(blocks), request)
+    return LiveMoment(moment, total_bytes, tuple(blocks), request)
 
 
 def _replayed(step: TracedStep, until: int) -> tuple[dict[int, LiveBlock], int]:
@@ -146,7 +146,7 @@ def _replayed(step: TracedStep, until: int) -> tuple[dict[int, LiveBlock], int]:
 
 
 def _last_allocations(events: Iterable[TracedEvent]) -> dict[int, int]:
-    """Index of the last allocation at each address: the one that holds what is there after the step."""
+    """Return the index of the last allocation at each address: the one that is live after the step."""
     return {event.address: place for place, event in enumerate(events) if event.size_bytes > 0}
 
 
@@ -164,7 +164,7 @@ def _block(event: TracedEvent, step: TracedStep, *, is_last: bool) -> LiveBlock:
 
 
 def place_of(event: TracedEvent) -> str | None:
-    """Return the module, or what stands in its place: in the forward pass, what is outside of the model is the loss."""
+    """Return the module, or the name in its place: in the forward pass, what is outside of the model is the loss."""
     if event.module is not None:
         return event.module
     return OUTSIDE.get(event.phase)

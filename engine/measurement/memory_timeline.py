@@ -1,9 +1,8 @@
 """PURE: replays the allocator's own events of one training step.
 
-Answers how many bytes were live at the peak, in which phase, and what they held. The events come from
-`torch.profiler` (`profile_memory=True`): every allocation and free the framework's allocator served.
-Exact for tensors; memory that libraries take from the operating system themselves (oneDNN's scratch pads)
-is not among the events.
+It finds how many bytes were live at the peak, in which phase, and for what purpose. The events come from
+`torch.profiler` (`profile_memory=True`): every allocation and free of the framework's allocator. This is exact for
+tensors; memory that libraries take directly from the operating system (oneDNN's scratch pads) is not among the events.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..result import MemoryByKind
+from ..results.result import MemoryByKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +52,14 @@ def replay(
 ) -> Peak:
     """Return the peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and `carried_bytes` live.
 
-    `carried_bytes` are the blocks that the step before left to this one, by address: activations until they are freed.
+    `carried_bytes` are the blocks that the previous step left to this one, by address: activations until freed.
     A block counts as gradient or optimizer state if its address is one of those that hold them after the
     step; else as activation if the forward pass made it, and as other (batch, temporaries) if not.
     """
     spans = list(phases)
     ordered = sorted(events, key=lambda event: event.at_ns)
-    last_use = _last_allocation(ordered, gradient_addresses | state_addresses)
+    kept = gradient_addresses | state_addresses  # the last allocation at each of these addresses outlives the step
+    last_use = {e.address: i for i, e in enumerate(ordered) if e.size_bytes > 0 and e.address in kept}
     live = {address: ("activations", size) for address, size in (carried_bytes or {}).items()}
     carried = sum(size for _, size in live.values())
     totals = {"gradients": 0, "optimizer_state": 0, "activations": carried, "other": 0}
@@ -73,7 +73,7 @@ def replay(
                 totals[kind] -= size
                 now -= size
             continue
-        phase = _phase_at(spans, event.at_ns)
+        phase = next((s.name for s in spans if s.start_ns <= event.at_ns <= s.end_ns), None)
         is_last = last_use.get(event.address) == index
         if is_last and event.address in gradient_addresses:
             kind = "gradients"
@@ -86,23 +86,11 @@ def replay(
         now += event.size_bytes
         if now > peak:
             peak, at_peak, peak_phase = now, dict(totals), phase
-    return Peak(peak, peak_phase, _by_kind(at_peak, parameters_bytes, optimizer_state_bytes))
-
-
-def _last_allocation(ordered: list[Event], addresses: frozenset[int]) -> dict[int, int]:
-    """Index of the last allocation at each address: the one that holds what is there after the step."""
-    return {e.address: i for i, e in enumerate(ordered) if e.size_bytes > 0 and e.address in addresses}
-
-
-def _phase_at(spans: list[Phase], at_ns: int) -> str | None:
-    return next((s.name for s in spans if s.start_ns <= at_ns <= s.end_ns), None)
-
-
-def _by_kind(totals: Mapping[str, int], parameters_bytes: int, optimizer_state_bytes: int) -> MemoryByKind:
-    return MemoryByKind(
+    by_kind = MemoryByKind(
         parameters_bytes=parameters_bytes,
-        gradients_bytes=totals["gradients"],
-        optimizer_state_bytes=optimizer_state_bytes + totals["optimizer_state"],
-        activations_bytes=totals["activations"],
-        other_bytes=totals["other"],
+        gradients_bytes=at_peak["gradients"],
+        optimizer_state_bytes=optimizer_state_bytes + at_peak["optimizer_state"],
+        activations_bytes=at_peak["activations"],
+        other_bytes=at_peak["other"],
     )
+    return Peak(peak, peak_phase, by_kind)

@@ -1,8 +1,8 @@
-"""Knows at any moment of a training step to which module of the model it belongs. Needs torch.
+"""Tells at any moment of a training step which module of the model runs. Needs torch.
 
 Forward: hooks before and after each module. Backward: autograd numbers its nodes in the order in which the forward pass
-makes them, and so the numbers at a module's beginning and end say which nodes are its own. Nothing is attached to a
-tensor, and no tensor is kept.
+makes them, so the numbers at a module's beginning and end show which nodes belong to it. Nothing is attached to a
+tensor, and no reference to one is held.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from ..memory_breakdown import LOSS
+from ..results.memory_breakdown import LOSS
 
 Mark = Callable[[str], AbstractContextManager[Any]]
+T = TypeVar("T", bound=Tensor)
 
 
 def paths_of(model: nn.Module) -> dict[nn.Module, str]:
-    """Return the path of every module; the model itself goes by the name of its class."""
+    """Return the path of every module; the model itself has the name of its class."""
     return {module: path or type(model).__name__ for path, module in model.named_modules()}
 
 
@@ -41,7 +42,7 @@ class ModuleScopes:
         """Attach the hooks, and remove them in the end."""
         with ExitStack() as stack:
             for module, path in self._paths.items():
-                # the pre-hook comes before others, the hook after them: what they allocate is the module's
+                # the pre-hook runs before all others, the hook after them: what they allocate belongs to the module
                 enter = module.register_forward_pre_hook(partial(self._enter, path), prepend=True)
                 leave = module.register_forward_hook(self._leave, always_call=True)
                 stack.callback(enter.remove)
@@ -49,7 +50,7 @@ class ModuleScopes:
             yield
 
     def begin_step(self) -> None:
-        """Forget the nodes of the step before."""
+        """Forget the nodes of the previous step."""
         self._numbers, self._scopes = [], []
 
     @property
@@ -65,7 +66,7 @@ class ModuleScopes:
         return self._scopes[place]
 
     def of_current_node(self) -> str | None:
-        """Return the same of the node whose backward pass is running."""
+        """Return the module of the node whose backward pass is running."""
         node = torch._C._current_autograd_node()
         return None if node is None else self.of_node(node._sequence_nr())
 
@@ -81,14 +82,14 @@ class ModuleScopes:
         self._note()
 
     def _note(self) -> None:
-        """Note the number of the next node, and whose it will be. Within a backward pass, nodes are made again."""
+        """Note the number of the next node, and its module. Within a backward pass, checkpointing makes nodes again."""
         if torch._C._current_graph_task_id() == -1:
             self._numbers.append(torch._C._autograd._get_sequence_nr())
             self._scopes.append(self.current or LOSS)
 
 
 _LARGEST_NUMBER = 2**63
-"""Nodes that accumulate gradients have the largest number there is: they belong to a parameter, not to a module."""
+"""The number of nodes that accumulate gradients, the largest possible: they belong to a parameter, not a module."""
 
 
 def gradients_of(model: nn.Module) -> list[tuple[str, Tensor]]:
@@ -97,29 +98,23 @@ def gradients_of(model: nn.Module) -> list[tuple[str, Tensor]]:
 
 
 def state_of(model: nn.Module, tensors_of: Callable[[nn.Parameter], Iterable[Tensor]]) -> list[tuple[str, Tensor]]:
-    """Return every tensor that a parameter has from step to step, with the module of the parameter."""
+    """Return every tensor that persists for a parameter from step to step, with the module of the parameter."""
     return [(path, tensor) for path, parameter in _parameters(model) for tensor in tensors_of(parameter)]
 
 
 def weights_of(model: nn.Module) -> list[tuple[str, Tensor]]:
     """Return every parameter and buffer with its module, each once."""
-    found: list[tuple[str, Tensor]] = [(path, parameter) for path, parameter in _parameters(model)]
-    seen: set[int] = set()
-    for module, path in paths_of(model).items():
-        for buffer in module.buffers(recurse=False):
-            if id(buffer) not in seen:
-                seen.add(id(buffer))
-                found.append((path, buffer))
-    return found
+    buffers = ((path, buffer) for module, path in paths_of(model).items() for buffer in module.buffers(recurse=False))
+    return [*_parameters(model), *_each_once(buffers)]
 
 
 def _parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
     """Return every parameter once, with the first module that has it."""
-    found: list[tuple[str, nn.Parameter]] = []
-    seen: set[int] = set()
-    for module, path in paths_of(model).items():
-        for parameter in module.parameters(recurse=False):
-            if id(parameter) not in seen:
-                seen.add(id(parameter))
-                found.append((path, parameter))
-    return found
+    return _each_once((path, p) for module, path in paths_of(model).items() for p in module.parameters(recurse=False))
+
+
+def _each_once(tensors: Iterable[tuple[str, T]]) -> list[tuple[str, T]]:
+    first: dict[int, tuple[str, T]] = {}
+    for path, tensor in tensors:
+        first.setdefault(id(tensor), (path, tensor))
+    return list(first.values())

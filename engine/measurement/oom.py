@@ -1,14 +1,14 @@
-"""Out of memory, a size limit, or something else? Decided from an exception's type and text, and what was free.
+"""Decides from an exception's type, its text and the free memory: out of memory, a size limit, or something else.
 
-Only what is listed here counts. Anything else stays an unknown error: a wrong "out of memory" would move a
+Only the forms listed here count. Everything else is an unknown error: a wrong "out of memory" would move a
 boundary. Sources: PyTorch's allocators (c10), cuBLAS, cuDNN, Triton, HIP, XPU, MPS, oneDNN; the table of forms is
 checked by tests/engine/measurement/test_oom.py.
 """
 
 from __future__ import annotations
 
-from ..result import Outcome
-from ..units import GIB
+from ..results.result import Outcome
+from ..text.units import GIB
 
 LITTLE_FREE_BYTES = GIB
 LITTLE_FREE_FRACTION = 0.05
@@ -48,7 +48,7 @@ _MEMORY_TEXTS = (
     "std::bad_alloc",
 )
 
-# A full device and a broken installation raise the same: these count as memory only where little was free.
+# A full device and a broken installation raise the same errors: these count as memory only where little was free.
 _AMBIGUOUS_TEXTS = (
     "cublas_status_not_initialized",  # cublasCreate could not get its workspace, or the library does not match
     "cublas_status_internal_error when calling `cublascreate",
@@ -92,12 +92,7 @@ def classify(
         return Outcome.SIZE_LIMIT
     if any(known in text for known in _MEMORY_TEXTS):
         return Outcome.OUT_OF_MEMORY
-    if _is_little(free_bytes, total_bytes) and any(known in text for known in _AMBIGUOUS_TEXTS):
+    little_bytes = max(LITTLE_FREE_BYTES, LITTLE_FREE_FRACTION * (total_bytes or 0))
+    if free_bytes is not None and free_bytes < little_bytes and any(known in text for known in _AMBIGUOUS_TEXTS):
         return Outcome.OUT_OF_MEMORY
     return None
-
-
-def _is_little(free_bytes: int | None, total_bytes: int | None) -> bool:
-    if free_bytes is None:
-        return False
-    return free_bytes < max(LITTLE_FREE_BYTES, LITTLE_FREE_FRACTION * (total_bytes or 0))

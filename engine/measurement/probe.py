@@ -1,10 +1,10 @@
-"""One batch size, tried: full training steps whose memory is read. Needs torch. `timing` takes the time of steps.
+"""Tries one batch size: runs full training steps and reads their memory. Needs torch. `timing` times steps.
 
 How it measures
   memory, accelerators: the caching allocator's own peak counters, read at the end of each phase.
-  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `ledger`;
-    repeatable to the byte, and no other figure of the CPU is.
-  kinds of memory: one more step under the profiler, never one whose peak is reported.
+  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `memory_timeline`;
+    it is the only figure of a CPU that is repeatable to the byte.
+  kinds of memory: one more step under the profiler, whose peak is not reported.
 
 Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --json | python -m json.tool`.
 """
@@ -12,20 +12,19 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from ..errors import EngineError, WorkloadFailed
 from ..progress import Progress, no_progress
-from ..result import Outcome, Probe, Purpose
+from ..results.result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
-from ..units import format_bytes
+from ..text.units import format_bytes
 from . import memory_timeline
 from .compiling import compile_by_steps
 from .device import Device
@@ -47,7 +46,7 @@ class CapacityExceeded(Exception):
 
 @dataclass(frozen=True)
 class Bench:
-    """A model on its device, ready to be probed: what a worker process keeps between probes."""
+    """A model on its device, ready to be probed: what a worker process holds between probes."""
 
     spec: RunSpec
     device: Device
@@ -67,7 +66,7 @@ class Meter:
         self.peak_phase: str | None = None
 
     def run(self, step: TrainingStep, batch_size: int) -> None:
-        """One full step; raises whatever the step raises."""
+        """Run one full step; raises what the step raises."""
         step.clear_gradients()
         step(batch_size, self.marked)
         self.steps += 1
@@ -83,7 +82,7 @@ class Meter:
         return self._counted(phase)
 
     def read(self) -> None:
-        """Take the counters over; the phase in which the highest value first appears holds the peak."""
+        """Read the counters; the phase in which the highest value first appears holds the peak."""
         allocated = self.bench.device.allocated_peak_bytes()
         if allocated is not None and allocated > (self.allocated_bytes or -1):
             self.allocated_bytes, self.peak_phase = allocated, self.phase
@@ -93,7 +92,7 @@ class Meter:
 
 
 class BudgetMeter(Meter):
-    """Peak memory on the CPU, by replaying the allocator's events, held against the memory limit."""
+    """Peak memory on the CPU, by replaying the allocator's events, compared with the memory limit."""
 
     def marked(self, phase: str) -> AbstractContextManager[Any]:
         self.phase = phase
@@ -124,9 +123,9 @@ def run_probe(
 ) -> Probe:
     """Train `steps` full steps of `batch_size` and read its memory; `with_kinds` also what held it.
 
-    Whatever a step raises is an outcome: out of memory, a size limit, or an error that is neither. Only what the
-    engine itself finds wrong with the step is raised (WorkloadFailed). After an outcome other than FITS this process
-    must not be used again: what the failed step left behind would distort it.
+    An exception of a step becomes an outcome: out of memory, a size limit, or another error. Only faults that the
+    engine finds in the step are raised (WorkloadFailed). After an outcome other than FITS this process must not be used
+    again: what the failed step left behind would distort later probes.
     """
     started = time.perf_counter()
     device = bench.device
@@ -185,7 +184,7 @@ def _unmeasured_step(step: TrainingStep, batch_size: int) -> None:
 
 
 def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
-    """Refuse what the device cannot have held: some drivers go on in the host's memory, tens of times slower."""
+    """Refuse more than the device can have held: some drivers continue in the host's memory, tens of times slower."""
     if reserved_bytes is not None and reserved_bytes > capacity_bytes:
         raise CapacityExceeded(
             f"out of memory: the allocator reserved {format_bytes(reserved_bytes)} of a device that has "
@@ -196,7 +195,7 @@ def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
 def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
     """Return the memory by kind, from one more step under the profiler; None where that is not available.
 
-    It decides nothing: the size has trained, so memory that the profiler itself lacks is no refusal.
+    It decides nothing: the size has trained, so running out of memory under the profiler is no refusal.
     """
     try:
         return profiled_step(bench, step, batch_size, recorded)
@@ -207,18 +206,19 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_t
 
 
 def recorded(phase: str) -> AbstractContextManager[Any]:
-    """Names a phase in the profiler's trace, where `read_trace` finds it."""
+    """Mark a phase in the profiler's trace, where `read_trace` finds it."""
     return record_function(_MARK + phase)
 
 
 def profiled_step(
     bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker
 ) -> memory_timeline.Peak | None:
-    """One step under the profiler: its peak and what held it; None where the allocator reports no events."""
+    """Run one step under the profiler; return its peak and what held it, or None where the allocator has no events."""
     step.clear_gradients()
     state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
     had_state = state_bytes > 0
-    carried_bytes = _bytes_by_address(step.carried_tensors())
+    carried = (tensor.untyped_storage() for tensor in step.carried_tensors())
+    carried_bytes = {storage.data_ptr(): storage.nbytes() for storage in carried}
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, marked)
     events, phases = read_trace(trace, bench.device.torch_device.type)
@@ -236,20 +236,15 @@ def profiled_step(
     )
 
 
-def _bytes_by_address(tensors: Iterable[Tensor]) -> dict[int, int]:
-    storages = (tensor.untyped_storage() for tensor in tensors)
-    return {storage.data_ptr(): storage.nbytes() for storage in storages}
-
-
 def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.Event], list[memory_timeline.Phase]]:
-    """Flatten the profiler's tree: the allocator's events on the device, and our phases."""
+    """Flatten the profiler's tree: the allocator's events on the device, and the marked phases."""
     events, phases = [], []
     assert trace.profiler is not None
     assert trace.profiler.kineto_results is not None
     waiting = list(reversed(trace.profiler.kineto_results.experimental_event_tree()))
     while waiting:
         node = waiting.pop()
-        waiting.extend(reversed(node.children))  # events of one instant stay in their order
+        waiting.extend(reversed(node.children))  # events with equal times stay in order
         if node.tag.name == "Allocation":
             fields: Any = node.extra_fields
             if fields.device.type == device_type:
@@ -267,7 +262,7 @@ def outcome_of(exc: Exception, device: Device) -> Outcome:
 
 
 def read_if_possible(read: Callable[[], int | None]) -> int | None:
-    """Read a counter of a device whose last call failed; None where the driver now refuses to answer."""
+    """Read a counter of a device whose last call failed; None where the driver does not answer any more."""
     try:
         return read()
     except RuntimeError:

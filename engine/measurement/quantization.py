@@ -1,7 +1,7 @@
 """Stores the linear layers of a frozen model in 4 bits, as QLoRA does. Needs torch, transformers and bitsandbytes.
 
-Imported where a model is built, never before a process forks: bitsandbytes looks for a card when it is imported. Layers
-are quantised one at a time and on the device itself, so that neither it nor the host holds all of them in more bits.
+It is imported where a model is built, never before a process forks: bitsandbytes looks for a card when it is imported.
+Layers are quantised one at a time on the device, so that neither it nor the host holds all of them unquantised.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.quantizers_utils import should_convert_module
 
-from ..adapters import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION
 from ..errors import SpecError
+from ..settings.lora_options import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION
 
 _WEIGHTS_DEVIATION = 0.02
 
 
 @contextmanager
 def linear_layers_without_weights() -> Iterator[None]:
-    """Have new linear layers take no memory yet; `quantize` fills them with random weights."""
+    """Create new linear layers without memory in the context; `quantize` fills them with random weights."""
     with patch.object(nn.Linear, "__init__", partialmethod(nn.Linear.__init__, device="meta")):
         yield
 
 
 def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> None:
-    """Replace the linear layers of a model of transformers by ones of 4 bits on `device`.
+    """Replace the linear layers of a model of transformers by 4-bit ones on `device`.
 
-    Left out is what transformers leaves out, the output layer above all, and the head that is trained. Raises SpecError
-    where bitsandbytes does not run on the device, or nothing is left to quantise.
+    Layers that transformers does not quantise are left out, above all the output layer, and so is the head that is
+    trained. Raises SpecError where bitsandbytes does not run on the device, or no layer is left to quantise.
     """
     if device.type not in supported_torch_devices:
         allowed = ", ".join(sorted(supported_torch_devices))
@@ -52,24 +52,23 @@ def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> No
         raise SpecError("load_in_4bit", f"{type(model).__name__} has no linear layers to quantise but its head")
     for path, module in layers:
         if path in chosen:
-            model.set_submodule(path, _quantized(module, compute_dtype, device))
-        else:
-            _fill(module, device)
-    model.is_loaded_in_4bit = True  # what peft looks for
-
-
-def _quantized(layer: nn.Linear | Conv1D, compute_dtype: torch.dtype, device: torch.device) -> NormalFloatLinear:
-    weight = _filled(layer.weight, compute_dtype, device)
-    bias = None if layer.bias is None else _filled(layer.bias, compute_dtype, device)
-    # GPT-2's Conv1D is a linear layer with a transposed weight
-    return NormalFloatLinear(weight.T.contiguous() if isinstance(layer, Conv1D) else weight, bias)
+            weight = _filled(module.weight, compute_dtype, device)
+            bias = None if module.bias is None else _filled(module.bias, compute_dtype, device)
+            # GPT-2's Conv1D is a linear layer with a transposed weight
+            weight = weight.T.contiguous() if isinstance(module, Conv1D) else weight
+            model.set_submodule(path, NormalFloatLinear(weight, bias))
+            continue
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if parameter.device.type == "meta":  # made without weights, and not quantised
+                setattr(module, name, nn.Parameter(_filled(parameter, parameter.dtype, device)))
+    model.is_loaded_in_4bit = True  # peft checks this
 
 
 class NormalFloatLinear(Linear4bit):
     """A layer of bitsandbytes with NF4 weights and double quantisation, as from_pretrained leaves it on a device.
 
-    Made without its library's own constructor and parameter class, which take no tensors without data. What its weights
-    are read back with is registered as buffers, so that it is found with the model's other tensors.
+    It does not use the library's constructor and parameter class, which reject tensors without data. The constants that
+    its weights are dequantised with are registered as buffers, so that they count among the model's tensors.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -86,7 +85,7 @@ class NormalFloatLinear(Linear4bit):
         self.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=False))
         self.quant_state, self.quant_storage = state, packed.dtype
         self.compute_dtype, self.compute_type_is_set = weight.dtype, True
-        self.support_avx512bf16_for_cpu = False  # some CPUs would pack the weights anew for inference
+        self.support_avx512bf16_for_cpu = False  # otherwise some CPUs repack the weights for inference
         constants = {
             "absmax": state.absmax,
             "code": state.code,
@@ -98,15 +97,8 @@ class NormalFloatLinear(Linear4bit):
             self.register_buffer(name, tensor, persistent=False)
 
 
-def _fill(layer: nn.Module, device: torch.device) -> None:
-    """Give a layer that stays as it is the weights that it was made without."""
-    for name, parameter in list(layer.named_parameters(recurse=False)):
-        if parameter.device.type == "meta":
-            setattr(layer, name, nn.Parameter(_filled(parameter, parameter.dtype, device)))
-
-
 def _filled(tensor: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return loaded weights on the device, or random ones where there are none yet."""
+    """Return loaded weights on the device, or random ones where none were loaded."""
     if tensor.device.type == "meta":
         return torch.empty(tensor.shape, dtype=dtype, device=device).normal_(std=_WEIGHTS_DEVIATION)
     return tensor.detach().to(device, dtype)

@@ -1,4 +1,4 @@
-"""One training step: batch, forward, loss, backward, optimizer. The thing that is measured."""
+"""One training step: batch, forward, loss, backward, optimizer. This is what is measured."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import SpecError, WorkloadFailed
-from ..optimizers import OPTIMIZERS
-from ..phases import BACKWARD, FORWARD, OPTIMIZER_STEP
+from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
+from ..settings.optimizers import OPTIMIZERS
 from ..spec import RunSpec
 from .workloads import Built
 
@@ -20,20 +20,20 @@ PhaseMarker = Callable[[str], AbstractContextManager[Any]]
 
 LEARNING_RATE = 1e-5
 MAX_GRADIENT_NORM = 1.0
-"""As in the Trainer of transformers."""
+"""The limit of the gradients' norm, as in the Trainer of transformers."""
 EMA_DECAY = 0.999
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def apply_precision(precision: str) -> None:
-    """Process-wide matrix-multiplication precision: TF32 only if requested (cuDNN would use it by default)."""
+    """Set the process's precision of matrix products: TF32 only if requested (cuDNN would use it by default)."""
     is_tf32 = precision == "tf32"
     torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = is_tf32
 
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
-    """Make a new optimizer of what the model learns; None for "none"."""
+    """Make a new optimizer for the model's trained parameters; None for "none"."""
     make = optimizer_class(name)
     if make is None:
         return None
@@ -57,9 +57,9 @@ def optimizer_class(name: str) -> Callable[..., torch.optim.Optimizer] | None:
 class TrainingStep:
     """Runs full optimizer steps at any batch size, with a new optimizer's state.
 
-    Frees when the usual training loop does. Gradients are set to None at the start of a step, where `zero_grad()`
-    stands. What the model returned stays until the next forward pass has returned: `outputs = model(**batch)` binds
-    the name anew only then, and so a language model's old logits are live beside its new activations.
+    It frees memory when the usual training loop does. Gradients are set to None at the start of a step, by
+    `zero_grad()`. What the model returned lives until the next forward pass has returned: `outputs = model(**batch)`
+    rebinds the name only then, so a language model's old logits are live together with its new activations.
     """
 
     def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
@@ -68,7 +68,7 @@ class TrainingStep:
         self.micro_batches = spec.accumulation_steps
         self.optimizer = make_optimizer(spec.optimizer, built.model)
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
-        # scale 1: with the usual start of 65,536 the first steps overflow, and the optimizer would not run in them
+        # scale 1: with the usual initial scale of 65,536 the first steps overflow and skip the optimizer
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
         self.clips_gradients = spec.clip_grad_norm
         self.keeps_average = spec.ema
@@ -85,20 +85,21 @@ class TrainingStep:
         return nullcontext()
 
     def __call__(self, batch_size: int, phase: PhaseMarker = unmarked) -> None:
-        """One step of as many micro-batches as it accumulates, each of `batch_size` samples.
+        """Run one optimizer step over the accumulated micro-batches, each of `batch_size` samples.
 
-        `phase(name)` is entered around each of the three phases, for every micro-batch anew.
+        `phase(name)` is entered around each of the three phases, again for every micro-batch.
         """
         if self.keeps_average and not self.averages:
-            with phase(OPTIMIZER_STEP):
-                self._begin_average()
+            learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)
+            with phase(OPTIMIZER_STEP):  # before the first forward pass, where training scripts create their average
+                self.averages = {parameter: parameter.detach().clone() for parameter in learned}
         for _ in range(self.micro_batches):
             self._learn_from_micro_batch(batch_size, phase)
         with phase(OPTIMIZER_STEP):
             self._optimizer_step()
 
     def _learn_from_micro_batch(self, batch_size: int, phase: PhaseMarker) -> None:
-        """Add the gradients of one micro-batch to those that are there."""
+        """Add the gradients of one micro-batch to the existing ones."""
         batch = self.built.make_batch(batch_size)
         if any(tensor.shape[0] != batch_size for tensor in batch.values()):
             raise WorkloadFailed(f"the batch does not have {batch_size} samples in every tensor")
@@ -110,7 +111,7 @@ class TrainingStep:
             (self.scaler.scale(loss) if self.scaler else loss).backward()
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return the loss of `batch`. It and the outputs replace those of the step before, one after the other."""
+        """Return the loss of `batch`. First the outputs, then the loss replace those of the previous step."""
         dtype = self.autocast_dtype
         with nullcontext() if dtype is None else torch.autocast(self.device.type, dtype=dtype):
             self.outputs = self.built.forward(batch)
@@ -121,34 +122,22 @@ class TrainingStep:
         if self.optimizer is None:
             return
         if self.clips_gradients:
-            self._clip_gradients(self.optimizer)
+            if self.scaler is not None:
+                self.scaler.unscale_(self.optimizer)  # the norm is that of the gradients, not of scaled ones
+            nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)
         if self.scaler is None:
             self.optimizer.step()
         else:
             self.scaler.step(self.optimizer)
             self.scaler.update()
         if self.keeps_average:
-            self._update_average()
+            with torch.no_grad():  # all weights at once, as in torch.optim.swa_utils.get_ema_multi_avg_fn
+                torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
         if self.keeps_state and not self.optimizer.state:
             raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
-    def _clip_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.scaler is not None:
-            self.scaler.unscale_(optimizer)  # the norm is that of the gradients, not of scaled ones
-        nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)
-
-    def _begin_average(self) -> None:
-        """Copy what is learned, before the first forward pass: where training scripts make their average."""
-        learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)
-        self.averages = {parameter: parameter.detach().clone() for parameter in learned}
-
-    @torch.no_grad()
-    def _update_average(self) -> None:
-        """Do what `torch.optim.swa_utils.get_ema_multi_avg_fn` does: all weights at once."""
-        torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
-
     def state(self, parameter: nn.Parameter) -> list[Tensor]:
-        """Return what persists from step to step for a parameter: the optimizer's state, and its average."""
+        """Return the tensors that persist from step to step for a parameter: optimizer state and average."""
         state = self.optimizer.state.get(parameter, {}) if self.optimizer is not None else {}
         tensors = [value for value in state.values() if isinstance(value, Tensor)]
         return [*tensors, *([self.averages[parameter]] if parameter in self.averages else [])]
@@ -162,12 +151,12 @@ class TrainingStep:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]
 
     def carried_tensors(self) -> list[Tensor]:
-        """Return what the last step returned and the next one will replace: logits, caches, the loss."""
+        """Return what the last step left and the next one will replace: logits, caches, the loss."""
         return _tensors_in([self.outputs, self.loss])
 
 
 def _tensors_in(value: Any) -> list[Tensor]:
-    """Every tensor that is held by `value`: in containers, and in attributes of objects such as a key-value cache."""
+    """Return every tensor that `value` holds: in containers, and in attributes of objects such as a key-value cache."""
     found, seen, waiting = [], set(), [value]
     while waiting:
         one = waiting.pop()

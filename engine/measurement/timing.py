@@ -1,7 +1,7 @@
-"""The time of training steps: blocks of one size for the comparison of speeds, or one size until steady. Needs torch.
+"""Times training steps: in blocks for the comparison of speeds, or at one size until steady. Needs torch.
 
-Wall clock of whole steps between two device synchronisations, no tracer running. Between two blocks the caching
-allocator is emptied and the first step is not timed, so that a block knows nothing of the size before it.
+It takes the wall clock of whole steps between two device synchronisations, without a tracer. Before each block the
+caching allocator is emptied and one step runs untimed, so that a block does not depend on the size before it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from ..errors import EngineError
 from ..machine.watch import MachineWatch
 from ..progress import Progress, no_progress
-from ..result import Outcome
+from ..results.result import Outcome
+from ..results.stats import ENOUGH_STEPS, is_steady
 from ..speed.comparison import TimedBlock
-from ..stats import ENOUGH_STEPS, is_steady
 from .compiling import compile_by_steps, graphs_compiled
 from .device import Device
 from .probe import Bench, first_lines, outcome_of
@@ -25,7 +25,7 @@ MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
 
 
 class BlockTimer:
-    """Times blocks of steps in one process, with one optimizer whose state lives on, as in a training."""
+    """Times blocks of steps in one process, with one optimizer whose state persists, as in a training."""
 
     def __init__(self, bench: Bench) -> None:
         self.device = bench.device
@@ -37,7 +37,7 @@ class BlockTimer:
     def run(self, batch_size: int, seconds: float, progress: Progress = no_progress) -> TimedBlock:
         """Time steps of `batch_size` for `seconds`, or one step where that takes longer.
 
-        A size that is refused is an answer; after it this process must not be used again.
+        A refusal of the size is returned as an outcome; after it this process must not be used again.
         """
         started = time.perf_counter()
         compiling: dict[str, Any] = {}
@@ -70,7 +70,7 @@ class BlockTimer:
         )
 
     def _compile_if_new(self, batch_size: int, progress: Progress) -> float | None:
-        """Run the first steps of a size, which compile it, and return their seconds; None where it was before."""
+        """Run the first steps of a size, which compile it, and return their seconds; None if it is already compiled."""
         if batch_size in self.compiled_sizes:
             return None
         progress("compiling", 1)
@@ -82,9 +82,9 @@ class BlockTimer:
         return seconds
 
     def _steps(self, batch_size: int, seconds: float, progress: Progress) -> list[float]:
-        """Return the times, less that of the first step: memory is taken and kernels are chosen in it.
+        """Return the times of all steps but the first, which takes memory and chooses kernels.
 
-        On a CPU a first step longer than a whole block does count, for there is little to warm up beside it.
+        On a CPU the first step does count if it is longer than a whole block: then warming up hardly matters.
         """
         progress("timing", 1)
         first = one_step(self.device, self.step, batch_size)
@@ -98,7 +98,7 @@ class BlockTimer:
 
 
 def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
-    """Seconds of one whole step."""
+    """Return the seconds of one whole step."""
     device.synchronize()
     before = time.perf_counter()
     step.clear_gradients()
@@ -108,10 +108,10 @@ def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
 
 
 def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = no_progress) -> list[float]:
-    """Seconds of whole steps until their median is steady, or the bound on steps or seconds is reached.
+    """Return the seconds of whole steps, until their median is steady or the bound on steps or seconds is reached.
 
-    On an accelerator not before its clocks are those of a long training: it is warmed up once a process, and timed for
-    a second at least. Progress is reported between two steps, where no clock runs.
+    An accelerator needs the clocks of a long training: it is warmed up once in a process, and timed for at least a
+    second. Progress is reported between two steps, while no clock runs.
     """
     if not device.is_warm:
         warm_up(device, step, batch_size, progress)

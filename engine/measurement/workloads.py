@@ -1,7 +1,7 @@
 """Builds the model of a catalogue entry, with its batches and its loss. Needs torch: runs only in the worker.
 
-Weights are random, from the configuration in the catalogue and the installed library: same shapes, same memory, same
-speed as trained ones, and nothing is downloaded. `pretrained` loads the hub's.
+Weights are random, from the configuration in the catalogue and the installed library: they have the shapes, memory and
+speed of trained ones, and nothing is downloaded. `pretrained` loads the hub's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..adapters import compute_dtype, lora_options
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
+from ..settings.lora_options import compute_dtype, lora_options
 from ..spec import RunSpec
 from ..training_spec import FLASH, PACKED, PURE_BF16
 from .batches import Batch, make_batch
@@ -29,7 +29,7 @@ from .compiling import compile_for_each_size
 from .torchvision_schemas import import_torchvision
 
 _AUXILIARY_WEIGHT = 0.5
-"""Of the loss of a segmentation model's second head, as in torchvision's own training script."""
+"""Weight of the loss of a segmentation model's second head, as in torchvision's own training script."""
 _IMAGE_DIMENSIONS = 4
 _PREPROCESSORS = {
     "text-classification": "AutoTokenizer",
@@ -43,8 +43,8 @@ _PREPROCESSORS = {
 class Built:
     """A model on its device, with what a training step needs.
 
-    `make_batch(n)` returns new random inputs whose first dimension is n. `forward(batch)` returns all that the model
-    gives, which the step keeps as a training loop does; `loss(outputs, batch)` the scalar that is learned from.
+    `make_batch(n)` returns new random inputs whose first dimension is n. `forward(batch)` returns all outputs of the
+    model, which the step holds as a training loop does; `loss(outputs, batch)` returns the scalar that is minimised.
     """
 
     model: nn.Module
@@ -54,10 +54,10 @@ class Built:
 
 
 def preload(model_id: str) -> None:
-    """Import everything the workload needs, and build nothing. CUDA is not started, so that the process can fork."""
+    """Import everything that the workload needs, and build nothing. Does not start CUDA, so the process can fork."""
     with _taken_for_missing("bitsandbytes"):  # diffusers imports it, and it queries the card's capability
         import_torchvision()
-        if (workload := WORKLOADS.get(model_id)) is None:  # of a config: its class is imported when it is built
+        if (workload := WORKLOADS.get(model_id)) is None:  # a config's class is imported when the model is built
             importlib.import_module("transformers.modeling_utils")
             return
         _attribute(workload, workload.model_class)
@@ -67,7 +67,7 @@ def preload(model_id: str) -> None:
 
 @contextmanager
 def _taken_for_missing(package: str) -> Iterator[None]:
-    """Have libraries take a package for not installed meanwhile, unless it has been imported already."""
+    """Make a package appear not installed in the context, unless it has been imported already."""
     if package in sys.modules:
         yield
         return
@@ -102,7 +102,7 @@ def build(spec: RunSpec, device: torch.device) -> Built:
 
 @contextmanager
 def _weights_of(precision: str) -> Iterator[None]:
-    """Have new weights made in the precision of the training, because a trace cannot follow a conversion."""
+    """Create new weights in the precision of the training, because a trace cannot follow a conversion."""
     usual = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16 if precision == PURE_BF16 else usual)
     try:
@@ -121,12 +121,8 @@ def _inputs(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
 
 
 def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
-    """Wrap a model of transformers, which takes the batch as its arguments and gives the loss with its outputs."""
+    """Wrap a model of transformers, which takes the batch as arguments and returns the loss with its outputs."""
     return Built(model, make_batch, lambda batch: model(**batch), lambda outputs, _: outputs.loss)
-
-
-def _image_text_matcher(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
-    return Built(model, make_batch, lambda batch: model(**batch, return_loss=True), lambda outputs, _: outputs.loss)
 
 
 def _classifier(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
@@ -165,13 +161,15 @@ def _denoiser(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
 _WRAPPERS: dict[str, Callable[[nn.Module, Callable[[int], Batch]], Built]] = {
     "image-segmentation": _segmenter,
     "object-detection": _detector,
-    "image-text-matching": _image_text_matcher,
+    "image-text-matching": lambda model, make_batch: Built(
+        model, make_batch, lambda batch: model(**batch, return_loss=True), lambda outputs, _: outputs.loss
+    ),
     "text-to-image": _denoiser,
 }
 
 
 def build_model(spec: RunSpec) -> nn.Module:
-    """Make the model of the catalogue's or a config's settings, with random weights."""
+    """Make the model of a catalogue entry or a config, with random weights."""
     import_torchvision()
     workload = spec.workload
     make_model, config = _attribute(workload, workload.model_class), _config(spec)
@@ -187,7 +185,7 @@ def build_model(spec: RunSpec) -> nn.Module:
 
 
 def _config(spec: RunSpec) -> dict[str, Any]:
-    """Return the entry's changes to the library's default configuration, with the input's size where it is needed."""
+    """Return the entry's changes to the library's default configuration, with the input size where it is needed."""
     workload, config = spec.workload, dict(spec.workload.config)
     if workload.library == "transformers" and workload.label_count is not None:
         config["num_labels"] = workload.label_count
@@ -203,14 +201,14 @@ def _config(spec: RunSpec) -> dict[str, Any]:
 def _attention(spec: RunSpec) -> dict[str, Any]:
     """Return the settings of a config that decide how the model attends.
 
-    With a cache transformers would take a packed row for one sequence.
+    With a cache transformers would treat a packed row as one sequence.
     """
     chosen = {} if spec.attention == "auto" else {"attn_implementation": spec.attention}
     return {**chosen, "use_cache": False} if spec.sequences == PACKED else {**chosen}
 
 
 def _check_flash_attention(device: torch.device) -> None:
-    """Raise SpecError where its kernels cannot run: transformers would replace them, or fail in the first step."""
+    """Raise SpecError where FlashAttention cannot run: transformers would replace it, or fail in the first step."""
     if device.type != "cuda":
         raise SpecError("attention", f"{FLASH} needs a CUDA card, not {device.type}")
     if importlib.util.find_spec("flash_attn") is None:
@@ -218,14 +216,14 @@ def _check_flash_attention(device: torch.device) -> None:
 
 
 def _attribute(workload: Workload, path: str) -> Any:
-    """Return a class or a constructor of the workload's library: `segmentation.fcn_resnet50` is in a module of it."""
+    """Return a class or constructor of the workload's library, by its path, such as `segmentation.fcn_resnet50`."""
     package = "torchvision.models" if workload.library == "torchvision" else workload.library
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(f"{package}.{module}" if module else package), name)
 
 
 def _pretrained(spec: RunSpec) -> nn.Module:
-    """Load the hub's weights by the ordinary calls; the tokenizer or processor, to prove it is there."""
+    """Load the hub's weights by the ordinary calls, and the tokenizer or processor to prove that it exists."""
     import_torchvision()
     transformers = importlib.import_module("transformers")
     name, workload = spec.workload.huggingface_id, spec.workload
@@ -252,7 +250,7 @@ def _loaded(spec: RunSpec) -> nn.Module:
 
 
 def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
-    """Load the model with its linear layers in 4 bits. bitsandbytes is imported here: it must not be before a fork."""
+    """Load the model with its linear layers in 4 bits. Imports bitsandbytes here, because it must not before a fork."""
     try:
         from .quantization import linear_layers_without_weights, quantize
     except ImportError as exc:
@@ -268,13 +266,13 @@ def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
     peft = importlib.import_module("peft")
     config = peft.LoraConfig(**lora_options(spec.lora_rank or 1, spec.workload))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks for checkpointing by the name of transformers 4
+        warnings.simplefilter("ignore", FutureWarning)  # peft uses a name of transformers 4 for checkpointing
         adapted: nn.Module = peft.get_peft_model(model, config)
     return adapted
 
 
 def _lay_channels_last(model: nn.Module) -> None:
-    """Do what `model.to(memory_format=torch.channels_last)` does; not by it, for a trace cannot follow a conversion."""
+    """Do what `model.to(memory_format=torch.channels_last)` does, which a trace cannot follow."""
     for module in model.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):
             if parameter.dim() == _IMAGE_DIMENSIONS:
@@ -288,7 +286,7 @@ def _channels_last(tensor: Tensor) -> Tensor:
 
 
 def _freeze(model: nn.Module, count: int) -> None:
-    """Freeze every weight down to the end of the first `count` blocks, in the order in which the model defines them."""
+    """Freeze every weight up to the end of the first `count` blocks, in the order in which the model defines them."""
     *_, last = blocks_of(model)[count - 1].parameters()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
@@ -297,7 +295,7 @@ def _freeze(model: nn.Module, count: int) -> None:
 
 
 def blocks_of(model: nn.Module) -> list[nn.Module]:
-    """Return the longest series of modules whose paths differ in one number alone, the last part of them."""
+    """Return the longest series of modules whose paths differ only in their last part, a number."""
     series: dict[str, list[nn.Module]] = {}
     for path, module in model.named_modules():
         name = path.rstrip("0123456789")

@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from engine.estimate.explain import what_fills
-from engine.estimate.replay import Card, PlainMemory
-from engine.estimate.trace import memory_model
+from engine.estimate.replay import CardConstants, PlainMemory
+from engine.estimate.tracing.trace import memory_model
 from engine.measurement.attribution import attribute
 from engine.measurement.probe import Bench, read_trace, recorded, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
-from engine.memory_breakdown import by_kind
+from engine.results.memory_breakdown import by_kind
 from engine.spec import RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.engine.measurement.test_probe import cpu_with_limit
 
 PARAMETERS_BYTES = 4 * 4_386_178
@@ -114,7 +114,7 @@ def test_an_estimate_attributes_as_the_measurement_does(given):
     limit = 3 * PARAMETERS_BYTES
     measured = filled(limit, 64, **given)
     recording = memory_model(bench(limit, **given).spec, None).at(64)
-    estimated = what_fills(recording, PlainMemory(), Card(), limit)
+    estimated = what_fills(recording, PlainMemory(), CardConstants(), limit)
     assert (measured.total_bytes, measured.request.module) == (estimated.total_bytes, estimated.request.module)
     ours, theirs = by_kind(measured), by_kind(estimated)
     assert ours.keys() == theirs.keys()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from engine.measurement.live_blocks import TracedEvent, TracedStep, after, explain
 from engine.measurement.memory_timeline import Event, Phase
 from engine.measurement.memory_timeline import replay as count
-from engine.memory_breakdown import (
+from engine.results.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
     GRADIENTS,

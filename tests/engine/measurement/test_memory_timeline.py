@@ -1,7 +1,7 @@
 """Replaying allocation events gives the peak, its phase, and what held the memory."""
 
 from engine.measurement.memory_timeline import Event, Phase, replay
-from engine.result import MemoryByKind
+from engine.results.result import MemoryByKind
 
 PHASES = [Phase("forward", 10, 19), Phase("backward", 20, 29), Phase("optimizer_step", 30, 39)]
 STEP = [

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.measurement.oom import classify
-from engine.result import Outcome
-from engine.units import GIB
+from engine.results.result import Outcome
+from engine.text.units import GIB
 
 OUT_OF_MEMORY = [
     ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.25 GiB. GPU 0 has a total capacity of 39.39 GiB"),

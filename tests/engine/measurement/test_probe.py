@@ -13,9 +13,9 @@ from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.timing import BlockTimer, timed_steps
 from engine.measurement.workloads import Built, build
-from engine.result import MemoryByKind, Outcome
+from engine.results.result import MemoryByKind, Outcome
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 
 
 def cpu_with_limit(limit_bytes: int) -> Cpu:

@@ -13,9 +13,9 @@ from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
-from engine.result import Outcome
+from engine.results.result import Outcome
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 
 pytest.importorskip("bitsandbytes")
 

@@ -10,11 +10,11 @@ from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import EMA_DECAY, MAX_GRADIENT_NORM, TrainingStep
 from engine.measurement.timing import BlockTimer
 from engine.measurement.workloads import build
-from engine.result import Outcome
+from engine.results.result import Outcome
 from engine.spec import RunSpec
 from engine.speed.comparison import SpeedComparison, TimedBlock
-from engine.speed.selection import Candidates
-from engine.units import GIB
+from engine.speed.rounds import Candidates
+from engine.text.units import GIB
 
 CPU = torch.device("cpu")
 PARAMETERS_BYTES = 4 * 4_386_178

@@ -61,7 +61,7 @@ def test_the_requested_attention_is_in_every_part_of_the_model(model, attention)
         ({"model": "vit_b_16", "attention": "eager"}, "vit_b_16 has no eager"),
         (
             {"model": "bert", "attention": "flash_attention_2", "device": "cpu", "precision": "bf16"},
-            "needs a CUDA card",
+            "needs a CUDA device",
         ),
         ({"model": "bert", "attention": "flash_attention_2"}, "needs half precision"),
     ],
