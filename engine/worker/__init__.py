@@ -1,1 +1,1 @@
-"""The process that measures, and the handle by which its parent holds it."""
+"""The process that measures, and the handle through which its parent controls it."""

@@ -1,4 +1,4 @@
-"""Has the model of a config built once on the meta device, in a child with limits of time and memory."""
+"""Counts the parameters of a config's model, in a child process with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import EngineError, SpecError, WorkerFailed
-from ..estimate.hidden_devices import HIDDEN
+from ..estimate.tracing.hidden_devices import HIDDEN
 from ..program import IMPORTED_FROM
 from ..spec import RunSpec
+from ..text.units import GIB
 from ..training_spec import PARAMETERS_MAX
-from ..units import GIB
 
 SECONDS_MAX, MEMORY_BYTES_MAX = 120.0, 8 * GIB
-"""Imports take up to half of it on a busy machine; the largest models of the catalogue are built in seconds."""
+"""Time limit of the child. Imports take up to half of it on a busy machine, the largest catalogue models seconds."""
 COMMAND = (sys.executable, "-m", f"{__package__.rpartition('.')[0]}.measurement.count_parameters")
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
 def counted(spec: RunSpec, say: Callable[[str], None] = lambda _: None, seconds_max: float = SECONDS_MAX) -> RunSpec:
-    """Return the spec with the parameters of its config counted; one without a config as it is.
+    """Return the spec with the parameters of its config counted; a spec without a config unchanged.
 
-    Raises SpecError for a config that the installed transformers does not build, or not within the limits.
+    Raises SpecError for a config that the installed transformers cannot build within the limits.
     """
     if spec.config is None:
         return spec
@@ -38,7 +38,7 @@ def counted(spec: RunSpec, say: Callable[[str], None] = lambda _: None, seconds_
         raise SpecError("config", f"describes {number:,} parameters; at most {PARAMETERS_MAX:,} are allowed")
     if number < 1:
         raise SpecError("config", "describes a model without parameters")
-    known = replace(spec, config_parameters=number)  # a memory limit below its weights is refused here
+    known = replace(spec, config_parameters=number)  # refuses a memory limit below the weights
     say(f"{known.workload.name}: {number:,} parameters")
     return known
 
@@ -71,10 +71,10 @@ def _answer(spec: RunSpec, seconds_max: float) -> int:
 
 
 def _limit() -> None:
-    """Limit the memory of the child, where the system can: its own data, since what libraries map is not used."""
+    """Limit the child's data segment, where the system can: what libraries map does not count."""
     try:
         resource = importlib.import_module("resource")
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, OSError, ValueError, AttributeError):
-        return  # not Linux: the limit of time still holds
+        return  # not Linux: the time limit still applies

@@ -1,7 +1,7 @@
-"""Starts, feeds, times out and replaces the worker process. The only place that does.
+"""Starts, feeds, times out and replaces the worker process. Nothing else does.
 
-A session is one process that opened the device and the model. `WorkerHandle.probe` answers with a Probe, also
-when the kernel's out-of-memory killer took the session; any other death raises WorkerDied, silence WorkerFailed.
+A session is one process that opened the device and the model. `WorkerHandle.probe` returns a Probe even when the
+kernel's out-of-memory killer ended the session; any other death raises WorkerDied, silence WorkerFailed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
-from ..memory_breakdown import MemoryBreakdown
 from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
-from ..result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
+from ..results.memory_breakdown import MemoryBreakdown
+from ..results.result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
 from ..speed.comparison import TimedBlock
+from ..text.masking import masked_text
+from ..text.noise import is_noise
+from ..text.printable import printable
 
 WORKER_COMMAND = (sys.executable, "-m", f"{__package__}.process")
 START_SECONDS = 300.0
@@ -39,20 +42,20 @@ END_SECONDS = 30.0
 STOP_SECONDS = 1.0
 STDERR_BYTES = 2_000
 CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
-"""A library that fails deep inside ends its process by one of these; SIGKILL and SIGTERM come from outside."""
+"""Signals by which a failing library ends its own process; SIGKILL and SIGTERM come from outside."""
 _EXPANDABLE = "expandable_segments:True"
 KILLED = "the kernel's out-of-memory killer ended the worker process"
 
 
 class WorkerHandle:
-    """One waiting process with everything imported, and at most one session forked from it."""
+    """One waiting process that has imported everything, and at most one session forked from it."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
         self.import_seconds = 0.0
         self.model_seconds = 0.0
         self.sessions = 0
-        self.report: Callable[[str], None] = lambda stage: None  # called with what begins: importing, building
+        self.report: Callable[[str], None] = lambda stage: None  # called when one begins: importing, building
         self.device: DeviceFacts | None = None
         self.beside_bytes: int | None = None  # memory of others that the last session found when it opened
         self._facts: DeviceFacts | None = None
@@ -77,7 +80,7 @@ class WorkerHandle:
     def trace(self, seconds: float) -> dict[str, Any]:
         """Trace what the training steps allocate, as `BatchModel.to_dict()`, in a process that then ends.
 
-        Raises TimeIsUp when that takes longer than `seconds`, and the EngineError with which the worker refused.
+        Raises TimeIsUp when that takes longer than `seconds`, and any EngineError of the worker.
         """
         assert self._session_pid is None
         self._start_if_needed()
@@ -98,7 +101,7 @@ class WorkerHandle:
         return self._facts
 
     def open(self) -> None:
-        """Make sure a session is open. Raises the EngineError with which the worker refused."""
+        """Open a session unless one is open. Raises any EngineError of the worker."""
         if self._session_pid is not None:
             return
         self._start_if_needed()
@@ -119,17 +122,17 @@ class WorkerHandle:
         self.environment = opened.get("environment") or self.environment
         found = DeviceFacts.from_dict(opened["device"])
         self.device = _facts_before_use(self.device, found)
-        self.beside_bytes = found.beside_bytes  # a tenant that stays is waited for once, not in every session
+        self.beside_bytes = found.beside_bytes  # another process that stays is waited for only once
 
     def probe(
         self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress = no_progress
     ) -> Probe:
         """Run one probe in the open session, within `seconds`. A refused probe ends the session.
 
-        Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when it went wrong.
+        Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when the probe fails.
         """
         if self.spec.torch_compile and not self.is_fresh:
-            self.close()  # what was compiled for another size must not be met by this one
+            self.close()  # this size must not find what was compiled for another one
         self.open()
         fresh = self.is_fresh
         self._session_probes += 1
@@ -140,7 +143,8 @@ class WorkerHandle:
         except WorkerFailed as error:
             if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise
-            probe = _killed_by_kernel(batch_size, time.monotonic() - started)
+            spent, outcome = time.monotonic() - started, Outcome.OUT_OF_MEMORY
+            probe = Probe(batch_size, outcome, error_type="Killed", error_message=KILLED, wall_seconds=spent)
         if not probe.fits:
             self.close()
         return replace(probe, fresh_process=fresh)
@@ -166,7 +170,7 @@ class WorkerHandle:
     def explain(
         self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress
     ) -> MemoryBreakdown | None:
-        """Return what fills the memory at this size, from a session of its own; None where the device cannot tell."""
+        """Return what fills the memory at this size, from a new session; None where the device does not report it."""
         self.close()
         self.open()
         request = {"do": "explain", "batch_size": batch_size, "steps": steps}
@@ -189,7 +193,7 @@ class WorkerHandle:
         self._stderr.close()
 
     def _end_process(self) -> None:
-        """Let the waiting process see that its input ended, so that it reaps its session; kill it if it does not."""
+        """Close the waiting process's input, so that it ends and reaps its session; kill it if it does not."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -206,10 +210,8 @@ class WorkerHandle:
     def _start_if_needed(self) -> None:
         if self._process is not None and self._process.poll() is not None:
             self._end_process()
-        if self._process is None:
-            self._start()
-
-    def _start(self) -> None:
+        if self._process is not None:
+            return
         self.report(f"importing torch and {self.spec.workload.library}")
         self._pending = b""
         if self.spec.device != "cpu":
@@ -219,9 +221,9 @@ class WorkerHandle:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            # counting cards must not start CUDA in the process that sessions are forked from
+            # sessions are forked from this process, so counting cards must not start CUDA in it
             env={**os.environ, **allocator_variable(self.spec), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
-            pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held as long as anything of a run lives
+            pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held while any process of the run lives
             cwd=IMPORTED_FROM,
         )
         try:
@@ -256,14 +258,15 @@ class WorkerHandle:
         if message["event"] == wanted:
             return message
         if message["event"] == "error":
-            error = EngineError.from_dict(message["error"])
-            self._end_after_error()
-            raise error
+            if self._read_line(time.monotonic() + END_SECONDS) == b"":  # a worker that served it without a fork ends
+                self._end_process()
+            self._forget_session()
+            raise EngineError.from_dict(message["error"])
         self._forget_session()
         raise self._error_of_end(message)
 
     def _read_message(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next message; one of the event "gone" when the worker closed its end, None when it is too late."""
+        """Return the next message; the event "gone" when the worker closed its end, None when the deadline passed."""
         line = self._read_line(deadline)
         if line is None:
             return None
@@ -271,7 +274,7 @@ class WorkerHandle:
         return message
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """One line; empty when the worker closed its end, None when the deadline passed first."""
+        """Return one line; empty when the worker closed its end, None when the deadline passed first."""
         assert self._process is not None
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
@@ -287,10 +290,10 @@ class WorkerHandle:
         return line
 
     def _await_end(self) -> None:
-        """After a kill: read on until the session is said to have ended, past an answer that came just before.
+        """Read on after a kill until the session has ended, skipping an answer that came just before.
 
-        Where sessions are not forked, the session was the worker itself: its output ends, and the next
-        session needs a new one.
+        Where sessions are not forked, the session was the worker itself: its output ends, and the next session needs a
+        new worker.
         """
         deadline = time.monotonic() + END_SECONDS
         while self._session_pid is not None:
@@ -300,47 +303,37 @@ class WorkerHandle:
             if not line or json.loads(line)["event"] == "ended":
                 self._forget_session()
 
-    def _end_after_error(self) -> None:
-        """Forget a session that reported an error and so ends; a worker that served it itself ends, too."""
-        if self._read_line(time.monotonic() + END_SECONDS) == b"":
-            self._end_process()
-        self._forget_session()
-
     def _kill_session(self) -> None:
         if self._session_pid is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self._session_pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
 
     def _forget_session(self) -> None:
         self._session_pid, self._session_probes = None, 0
 
     def _error_of_end(self, message: dict[str, Any]) -> WorkerFailed:
-        status = self._status_of(message)
-        kind = WorkerDied if status is not None and status < 0 else WorkerFailed
-        error = kind(f"the worker process {_how_it_ended(status)}{self._last_lines()}")
-        error.status = status
-        return error
-
-    def _status_of(self, message: dict[str, Any]) -> int | None:
-        """Return the exit status of what ended; negative: the signal. None when it is not known."""
-        status = message.get("status")
+        status: int | None = message.get("status")  # negative for a signal
         if status is None and self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = self._process.wait(STOP_SECONDS)
-        return status
+        kind = WorkerFailed
+        ending = "sent an unexpected message" if status is None else f"ended with status {status}"
+        if status is not None and status < 0:
+            kind, ending = WorkerDied, f"was ended by {signal.Signals(-status).name}"
+        error = kind(f"the worker process {ending}{self._last_lines()}")
+        error.status = status
+        return error
 
     def _last_lines(self) -> str:
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(self._stderr.tell() - STDERR_BYTES, 0))
         lines = self._stderr.read().decode(errors="replace").splitlines()
-        last = [line for line in lines if line.strip() and not line.startswith("USDT:")]
-        return f"; its last output: {' | '.join(last[-3:])}" if last else ""
+        last = [line for line in lines if not is_noise(line)]
+        return f"; its last output: {' | '.join(masked_text(printable(line)) for line in last[-3:])}" if last else ""
 
 
 def allocator_variable(spec: RunSpec) -> dict[str, str]:
-    """Return the variable by which torch sets its allocator up when it starts, with what is set there already."""
+    """Return the variable that configures torch's allocator at its start, including the user's own settings."""
     if not spec.expandable_segments:
         return {}
     given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
@@ -348,10 +341,10 @@ def allocator_variable(spec: RunSpec) -> dict[str, str]:
 
 
 def _facts_before_use(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
-    """Return the device as it was before this run used it; marked as shared as soon as another process uses it.
+    """Return the device as it was before this run used it, marked as shared once another process uses it.
 
-    Memory of an earlier session of this run may still be listed as another's while the driver takes it back, so
-    others count only where more is held beside the new session than beside the first.
+    While the driver takes it back, memory of an earlier session of this run may be listed as another process's. So
+    others count only where more is in use outside the new session than outside the first.
     """
     if known is None:
         return found
@@ -359,19 +352,3 @@ def _facts_before_use(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFa
         return known
     has_grown = (found.beside_bytes or 0) > (known.beside_bytes or 0) + FOREIGN_NOTABLE_BYTES
     return replace(found, beside_bytes=known.beside_bytes) if found.beside_bytes is None or has_grown else known
-
-
-def _how_it_ended(status: int | None) -> str:
-    if status is None:
-        return "sent an unexpected message"
-    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-
-
-def _killed_by_kernel(batch_size: int, wall_seconds: float) -> Probe:
-    return Probe(
-        batch_size,
-        Outcome.OUT_OF_MEMORY,
-        error_type="Killed",
-        error_message=KILLED,
-        wall_seconds=wall_seconds,
-    )

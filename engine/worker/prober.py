@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ..memory_breakdown import MemoryBreakdown
 from ..progress import Progress
-from ..result import DeviceFacts, Probe
+from ..results.memory_breakdown import MemoryBreakdown
+from ..results.result import DeviceFacts, Probe
 from ..speed.comparison import TimedBlock
 
 

@@ -1,11 +1,10 @@
-"""The worker process: where torch lives. Started by `child.py`, spoken to in JSON lines.
+"""The worker process, the only one that loads torch. `handle.py` starts it and sends it JSON lines.
 
-It asks in a fork whether the device is there, imports everything its workload needs and touches no device itself:
-it is the spare that waits. Each `open` is served by a fork of it, a process that has run nothing yet, made in
-milliseconds instead of the seconds that imports take; when that one is given up (after an out-of-memory, or for a
-clean start) the next `open` gets another. A `trace` is served the same way: the fake tensors and all that must be
-patched for them end with its process. Where forking is not safe (macOS, XPU) it serves one `open` or `trace` itself
-and ends.
+It checks in a fork that the device exists, imports everything its workload needs, uses no device itself, and waits.
+Each `open` is served by a fork of it: a process that has run nothing yet, ready in milliseconds instead of the seconds
+that imports take. When that one is given up (after an out-of-memory, or for a clean start) the next `open` gets
+another. A `trace` is served the same way: the fake tensors and all patches for them end with its process. Where forking
+is not safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
 
     in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
@@ -31,38 +30,39 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import DeviceUnavailable, EngineError, EstimateImpossible, WorkerDied, WorkloadFailed
-from ..estimate.hidden_devices import HIDDEN
+from ..estimate.tracing.hidden_devices import HIDDEN
 from ..machine.fork import ForkFailed, in_a_fork
 from ..machine.parent import die_with_parent, prefer_as_oom_victim
 from ..program import MODELS_NEED, not_installed
 from ..progress import Paced, Progress
-from ..result import DeviceFacts, Outcome, Probe
+from ..results.result import DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
-from ..units import format_bytes
+from ..text.units import format_bytes
 
 if TYPE_CHECKING:
     from ..measurement.device import Device
     from ..measurement.timing import BlockTimer
-    from ..memory_breakdown import MemoryBreakdown
+    from ..results.memory_breakdown import MemoryBreakdown
 
 Requests = dict[str, Callable[..., dict[str, Any]]]
-"""By the word after "do": what runs it, and answers with the message to send."""
+"""The handler of each request, by the value of "do"; it returns the message to send."""
 
 SEED = 0
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
-FACTS_SECONDS = 120  # a driver that keeps no state between processes takes seconds for each of a host's cards
+FACTS_SECONDS = 120  # without persistence mode a driver takes seconds for each card of the host
 
 
 def main(model_id: str, device_name: str) -> None:
     """Serve sessions until standard input ends. Ends at once if there is no such device or model."""
     started = time.perf_counter()
-    out = _private_stdout()
+    out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")  # the protocol's
+    os.dup2(2, 1)  # what libraries print goes to standard error
     die_with_parent()
     prefer_as_oom_victim()
     if device_name == "cpu":
-        os.environ.update(HIDDEN)  # autograd makes a context on every card it finds, and others may be measuring there
+        os.environ.update(HIDDEN)  # autograd opens a context on each card it finds, where others may be measuring
     try:
-        facts = _device_facts(device_name)  # first: that there is no such device need not wait for the other imports
+        facts = _device_facts(device_name)  # first, so that a missing device is reported before the slow imports
         _preload(model_id)
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
@@ -83,7 +83,7 @@ def main(model_id: str, device_name: str) -> None:
 def _device_facts(name: str) -> DeviceFacts:
     """Read the facts of the device in a process that then ends, because reading them starts the driver.
 
-    A process whose driver runs cannot be forked from, and cannot trace a card's steps any more.
+    A process whose driver runs cannot fork sessions, and cannot trace a card's steps any more.
     """
 
     def ask() -> dict[str, Any]:
@@ -109,17 +109,29 @@ def _preload(model_id: str) -> None:
 
 
 def _can_fork() -> bool:
-    """Linux, and no XPU build: its imports may open the driver, which does not survive a fork."""
+    """Whether this is Linux without an XPU build, whose imports may open the driver, which does not survive a fork."""
     import torch
 
     return sys.platform.startswith("linux") and not torch._C._has_xpu
 
 
 def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
+    """Trace; or open the device and the model once, then run probes and blocks until the close message."""
     if first["do"] == "trace":
         _trace(RunSpec.from_dict(first["spec"]), facts, out)
-    else:
-        _session(first, out)
+        return
+
+    def report(stage: str, step: int) -> None:
+        _say(out, event="progress", stage=stage, step=step)
+
+    try:
+        spec = RunSpec.from_dict(first["spec"])
+        served, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
+        _say(out, event="opened", pid=os.getpid(), **opened)
+        while (line := sys.stdin.readline()) and (work := served.get((request := json.loads(line)).pop("do"))):
+            _say(out, **work(**request, progress=Paced(report)))
+    except EngineError as exc:
+        _say(out, event="error", error=exc.to_dict())
 
 
 def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
@@ -132,7 +144,7 @@ def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> No
             _serve(first, facts, out)
             status = 0
         except BaseException:  # noqa: BLE001 - the parent reports whatever ended the child
-            traceback.print_exc()  # nothing above here would: the process ends below
+            traceback.print_exc()  # the process ends below, so nothing else would print it
         finally:
             out.flush()
             sys.stderr.flush()
@@ -142,14 +154,14 @@ def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> No
 
 
 def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
-    """Trace what the steps of `spec` allocate at any batch size, by the rules of the device they will run on.
+    """Trace what the steps of `spec` allocate at any batch size, by the rules of the device that they will run on.
 
-    No card is visible meanwhile: what is predicted must not change what is measured next.
+    No card is visible meanwhile, so that the prediction does not affect the measurement that follows.
     """
     from ..estimate.batch_model import BatchModel
-    from ..estimate.hidden_devices import devices_hidden
     from ..estimate.prior import card_of
-    from ..estimate.trace import memory_model
+    from ..estimate.tracing.hidden_devices import devices_hidden
+    from ..estimate.tracing.trace import memory_model
 
     _say(out, event="tracing", pid=os.getpid())
     try:
@@ -161,18 +173,6 @@ def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
         _say(out, event="error", error=exc.to_dict())
     else:
         _say(out, event="traced", model=model.to_dict())
-
-
-def _session(first: dict[str, Any], out: TextIO) -> None:
-    """Open the device and the model once, then run probes and blocks until the close message."""
-    try:
-        spec = RunSpec.from_dict(first["spec"])
-        served, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
-        _say(out, event="opened", pid=os.getpid(), **opened)
-        while (line := sys.stdin.readline()) and (work := served.get((request := json.loads(line)).pop("do"))):
-            _say(out, **work(**request, progress=Paced(partial(_say_progress, out))))
-    except EngineError as exc:
-        _say(out, event="error", error=exc.to_dict())
 
 
 def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tuple[Requests, dict[str, Any]]:
@@ -193,7 +193,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
     check_environment(spec, device.torch_device.type)
     facts = {"device": device.facts().to_dict(), **({"environment": environment(spec, device)} if describe else {})}
     try:
-        if spec.weights_bytes > device.limit_bytes:  # building them would fill the host's memory first
+        if spec.weights_bytes > device.limit_bytes:  # building the model would fill the host's memory first
             raise BudgetExceeded(f"out of memory: the weights alone take {format_bytes(spec.weights_bytes)}")
         bench = Bench(spec, device, build(spec, device.torch_device))
     except EngineError:
@@ -211,7 +211,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
 def _requests(
     run_probe: Callable[..., Probe], timer: BlockTimer | None, attribute: Callable[..., MemoryBreakdown | None] | None
 ) -> Requests:
-    """Return the handlers of a session's requests; there is nothing to time or explain if the model did not fit."""
+    """Return the handlers of a session's requests; without timing and explaining if the model did not fit."""
 
     def probe(**request: Any) -> dict[str, Any]:
         return {"event": "probe", "probe": run_probe(**request).to_dict()}
@@ -227,7 +227,7 @@ def _requests(
 
 
 def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
-    """Open the device; a driver's error is reported as an error of the device."""
+    """Open the device. Raises DeviceUnavailable for an error of its driver."""
     from ..measurement.device import open_device
 
     try:
@@ -240,7 +240,7 @@ def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
 
 
 def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
-    """Return the answer to any probe when the device has no room for the model itself."""
+    """Return the result of any probe where the device has no room for the model itself."""
     from ..measurement.probe import read_if_possible
 
     return Probe(
@@ -253,20 +253,9 @@ def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: 
     )
 
 
-def _private_stdout() -> TextIO:
-    """Return the protocol's own copy of standard output; whatever libraries print goes to standard error."""
-    out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
-    os.dup2(2, 1)
-    return out
-
-
 def _say(out: TextIO, **message: Any) -> None:
     out.write(json.dumps(message) + "\n")
     out.flush()
-
-
-def _say_progress(out: TextIO, stage: str, step: int) -> None:
-    _say(out, event="progress", stage=stage, step=step)
 
 
 if __name__ == "__main__":

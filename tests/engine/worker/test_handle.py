@@ -12,9 +12,9 @@ import pytest
 from engine.errors import DeviceUnavailable, EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.predict import Replays
-from engine.result import DeviceFacts, Outcome, Probe
+from engine.results.result import DeviceFacts, Outcome, Probe
 from engine.spec import RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 from engine.worker import handle
 from engine.worker.handle import WorkerHandle, allocator_variable
 
