@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import EngineError, WorkloadFailed
+from ..execution import Emit, Execution
 from ..measurement.batches import Batch
 from ..measurement.compiling import compile_by_steps, compile_for_each_size
 from ..measurement.device import open_device
@@ -29,64 +30,58 @@ from ..measurement.probe import Bench, BudgetMeter, Meter
 from ..measurement.step import PhaseMarker, TrainingStep, apply_precision
 from ..measurement.timing import one_step, timed_steps
 from ..measurement.workloads import build
-from ..phases import FORWARD
+from ..progress import FORWARD
 from ..provenance.read import run_facts
-from ..result import Outcome
+from ..results.result import Outcome
 from ..spec import MEMORY_STEPS
 from . import verdict as verdicts
 from .spec import BACKWARD, ValidationSpec, reference_of
 from .verdict import Check, StepFigures, ValidationResult
 
-Emit = Callable[[dict[str, Any]], None]
 SEED = 0
 _FP16_SCALE = 1024.0
-"""Of the loss: without it small gradients would vanish in fp16, which training scales for the same reason."""
+"""Factor of the loss: without it small gradients would vanish in fp16, which training scales for the same reason."""
 _NO_LOSS = "{} has no loss in eval mode, and with dropout or sampling two passes differ by chance"
 _NO_TIME = "the time budget was spent before"
 
 
 def validate(spec: ValidationSpec, emit: Emit, started_as: Mapping[str, Any] | None = None) -> ValidationResult:
-    """Run one validation. Raises EngineError where not even its first step can be run.
+    """Run one validation. Raises EngineError if not even its first step can be run.
 
     `started_as`: `run_facts()` of a run whose key is known before it starts; left out, they are read here.
     """
-    return _Validation(spec, emit, started_as or run_facts()).run()
+    return _Validation(spec, Execution(emit, spec.time_budget_seconds), started_as or run_facts()).run()
 
 
 class _Validation:
-    """One validation in progress: its checks so far, and its clock."""
+    """One validation in progress: its checks so far."""
 
-    def __init__(self, spec: ValidationSpec, emit: Emit, started_as: Mapping[str, Any]) -> None:
-        self.spec, self.emit, self.started_as = spec, emit, started_as
+    def __init__(self, spec: ValidationSpec, execution: Execution, started_as: Mapping[str, Any]) -> None:
+        self.spec, self.execution, self.started_as = spec, execution, started_as
         # the state of an optimizer would hide what the backward pass takes; torch.compile is compared with eager mode
         changed: dict[str, Any] = {"optimizer": "none"} if spec.check == BACKWARD else {"torch_compile": False}
         self.run_spec = replace(spec.run_spec(), **changed)
-        self.started = time.monotonic()
         self.checks: list[Check] = []
         self.steps: dict[str, StepFigures] = {}
 
     def run(self) -> ValidationResult:
-        self._say("started", spec=self.spec.to_dict())
-        self._phase("preparing")
+        self.execution.emit_event("started", spec=self.spec.to_dict())
+        self.execution.phase("preparing")
         with _named_failure(self.spec):
-            bench = self._open()
-            facts = bench.device.facts()
-            versions = {**environment(self.run_spec, bench.device), **self.started_as}
-            self._say("device", device=facts.to_dict(), environment=versions)
+            apply_precision(self.spec.precision)
+            torch.manual_seed(SEED)
+            device = open_device(self.run_spec)
+            check_environment(self.run_spec, device.torch_device.type)
+            bench = Bench(self.run_spec, device, build(self.run_spec, device.torch_device))
+            facts = device.facts()
+            versions = {**environment(self.run_spec, device), **self.started_as}
+            self.execution.emit_event("device", device=facts.to_dict(), environment=versions)
             (self._backward if self.spec.check == BACKWARD else self._compile)(bench)
-        self._phase("finished")
-        seconds = time.monotonic() - self.started
-        return ValidationResult(self.spec, facts, tuple(self.checks), self.steps, versions, seconds)
-
-    def _open(self) -> Bench:
-        apply_precision(self.spec.precision)
-        torch.manual_seed(SEED)
-        device = open_device(self.run_spec)
-        check_environment(self.run_spec, device.torch_device.type)
-        return Bench(self.run_spec, device, build(self.run_spec, device.torch_device))
+        self.execution.phase("finished")
+        return ValidationResult(self.spec, facts, tuple(self.checks), self.steps, versions, self.execution.seconds)
 
     def _backward(self, bench: Bench) -> None:
-        self._phase("memory")
+        self.execution.phase("memory")
         forward = _ForwardOnly(self.run_spec, bench.built, bench.device.torch_device)
         self.steps["forward"] = self._step_figures(bench, forward)
         both = TrainingStep(self.run_spec, bench.built, bench.device.torch_device)
@@ -95,7 +90,7 @@ class _Validation:
         if not alone or not together:
             raise WorkloadFailed(f"{bench.device.name} does not report its peak memory")
         self._add(verdicts.check_of_memory_ratio(alone, together))
-        self._phase("gradients")
+        self.execution.phase("gradients")
         spec, reference = self.spec, reference_of(self.spec.precision)
         own = self._gradients(bench, lambda: _gradients(bench, spec.batch_size), reference)
         if own is None:
@@ -107,11 +102,11 @@ class _Validation:
 
     def _compile(self, bench: Bench) -> None:
         spec, against = self.spec, "those of eager mode"
-        self._phase("memory")
+        self.execution.phase("memory")
         eager = TrainingStep(self.run_spec, bench.built, bench.device.torch_device)
         self.steps["eager"] = self._step_figures(bench, eager)
-        self._phase("compiling")
-        if self._is_late:
+        self.execution.phase("compiling")
+        if self.execution.seconds_left < 0:
             self._add(verdicts.not_checked("compiles", verdicts.COMPILES, _NO_TIME))
             return
         started = time.perf_counter()
@@ -128,7 +123,7 @@ class _Validation:
         self._add(verdicts.check_of_compile_time(compiled))
         self._add(verdicts.check_of_speed(self.steps["eager"], compiled))
         self._add(verdicts.check_of_compiled_memory(self.steps["eager"], compiled))
-        self._phase("gradients")
+        self.execution.phase("gradients")
         # both here, after the last optimizer step: of other weights they would differ
         after = self._gradients(bench, lambda: _gradients(bench, spec.batch_size), against)
         if after is None:
@@ -145,7 +140,7 @@ class _Validation:
         reason = None
         if not self.spec.workload.has_eval_loss:
             reason = _NO_LOSS.format(self.spec.model)
-        elif self._is_late:
+        elif self.execution.seconds_left < 0:
             reason = _NO_TIME
         elif reference == "fp64" and bench.device.torch_device.type == "mps":
             reason = "this device has no fp64"
@@ -163,7 +158,7 @@ class _Validation:
         bench.device.start_from_clean()
         meter = Meter(bench) if bench.device.has_caching_allocator else BudgetMeter(bench)
         for number in range(1, MEMORY_STEPS + 1):
-            self._say("progress", purpose="memory", batch_size=self.spec.batch_size, step=number)
+            self.execution.emit_event("progress", purpose="memory", batch_size=self.spec.batch_size, step=number)
             meter.run(step, self.spec.batch_size)
         seconds = timed_steps(bench.device, step, self.spec.batch_size)
         step.clear_gradients()
@@ -172,17 +167,7 @@ class _Validation:
     def _add(self, check: Check) -> None:
         self.checks.append(check)
         level = "info" if check.verdict is verdicts.Verdict.PASSED else "warning"
-        self._say("log", level=level, message=f"{check.text} ({check.finding})")
-
-    @property
-    def _is_late(self) -> bool:
-        return time.monotonic() - self.started > self.spec.time_budget_seconds
-
-    def _phase(self, name: str) -> None:
-        self._say("phase", phase=name)
-
-    def _say(self, event: str, **content: Any) -> None:
-        self.emit({"event": event, "seconds": round(time.monotonic() - self.started, 3), **content})
+        self.execution.log(f"{check.text} ({check.finding})", level)
 
 
 class _ForwardOnly(TrainingStep):

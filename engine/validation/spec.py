@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import SpecError
-from ..setting import Role, setting
+from ..settings.setting import Role, setting
+from ..settings.spec_checks import check_settings, settings_of
 from ..spec import SETTINGS as RUN_SETTINGS
 from ..spec import RunSpec, shared_setting
-from ..spec_checks import check_settings, settings_of
 from ..training_spec import PURE_BF16, TrainingSpec, check_training, take_config
 
 BACKWARD, COMPILE = "backward", "compile"
@@ -34,30 +34,34 @@ def reference_of(precision: str) -> str:
 class ValidationSpec(TrainingSpec):
     """One validation. Raises SpecError, naming the field, for anything not allowed."""
 
-    check: str = setting(Role.WORKLOAD, "Validate", "backward or compile.", default=BACKWARD, choices=CHECKS)
+    check: str = setting(Role.WORKLOAD, "Validate", "What is validated.", default=BACKWARD, choices=CHECKS)
     batch_size: int = setting(
         Role.TODAY,
         "Batch size",
         "Samples of each step that is compared.",
         default=BATCH_SIZE,
         bounds=(1, BATCH_SIZE_MAX),
+        metavar="N",
     )
     gradient_tolerance: float | None = setting(
         Role.LIMIT,
         "Gradients may differ by",
-        "How far the gradients may be from those of the reference, as a fraction: 0.02 is 2 %. "
-        "null: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for bf16-pure.",
+        "Share by which the gradients may differ from more exact ones; 0.02 is 2 %. "
+        "Left out: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for bf16-pure.",
         default=None,
-        hint="In percent of the reference. Empty: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for pure.",
+        hint="In percent. Empty: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for pure bf16.",
         bounds=(0, 1),
+        metavar="SHARE",
     )
     memory_limit_bytes: int | None = shared_setting("memory_limit_bytes")
     time_budget_seconds: float = setting(
         Role.LIMIT,
         "Time budget",
-        "What is not reached within it stays open.",
+        "Seconds after which checks that have not ended stay open.",
         default=1800.0,
         bounds=(1, 7 * 86_400),
+        option="--time-budget",
+        metavar="SECONDS",
     )
 
     def __post_init__(self) -> None:

@@ -9,14 +9,13 @@ from enum import StrEnum
 from statistics import median, quantiles
 from typing import Any
 
-from ..from_json import from_json
-from ..result import DeviceFacts
+from ..results.result import DeviceFacts
 from ..spec import SCHEMA
-from ..units import format_bytes
+from ..text.units import format_bytes
 from .spec import BACKWARD, SHORT_NAMES, ValidationSpec, reference_of
 
 RATIO_FAILS_BELOW, RATIO_LOW, RATIO_HIGH = 1.5, 2.0, 3.0
-"""Of the memory of forward + backward to that of the forward pass alone: what is expected, and what cannot be right."""
+"""Expected and impossible ratios of the memory of forward + backward to that of the forward pass alone."""
 COMPILED_MEMORY_FACTOR = 1.05
 """A compiled step may hold this many times the memory of an eager one."""
 
@@ -101,11 +100,6 @@ class ValidationResult:
         return {"schema": SCHEMA, **asdict(self), **whole, **words}
 
 
-def checks_of(data: Sequence[dict[str, Any]]) -> tuple[Check, ...]:
-    """Read the checks of a stored result."""
-    return tuple(from_json(Check, each) for each in data)
-
-
 def overall(verdicts: Sequence[Verdict]) -> Verdict:
     """Failed where one failed; passed only where every check passed."""
     if Verdict.FAILED in verdicts:
@@ -140,16 +134,11 @@ def check_of_memory_ratio(forward_bytes: int, both_bytes: int) -> Check:
     ratio = both_bytes / forward_bytes
     claim = f"a step with its backward pass holds {RATIO_LOW:g} to {RATIO_HIGH:g} times the memory of the forward pass"
     finding = f"{format_bytes(both_bytes)} against {format_bytes(forward_bytes)}: {ratio:.2f} times"
+    verdict = Verdict.PASSED if RATIO_LOW <= ratio <= RATIO_HIGH else Verdict.WARNING
     if ratio < RATIO_FAILS_BELOW:
+        verdict = Verdict.FAILED
         finding += f"; below {RATIO_FAILS_BELOW:g} the backward pass cannot be in the figure"
-    return Check("memory_ratio", claim, ratio_verdict(ratio), finding, ratio, RATIO_LOW, RATIO_HIGH)
-
-
-def ratio_verdict(ratio: float) -> Verdict:
-    """Return failed below 1.5, passed from 2.0 to 3.0, and a warning elsewhere."""
-    if ratio < RATIO_FAILS_BELOW:
-        return Verdict.FAILED
-    return Verdict.PASSED if RATIO_LOW <= ratio <= RATIO_HIGH else Verdict.WARNING
+    return Check("memory_ratio", claim, verdict, finding, ratio, RATIO_LOW, RATIO_HIGH)
 
 
 COMPILES = "torch.compile compiles this training"

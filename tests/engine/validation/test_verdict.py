@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from engine.documents.validated import Validated
 from engine.errors import SpecError
-from engine.result import DeviceFacts
-from engine.units import GIB
+from engine.results.result import DeviceFacts
+from engine.text.units import GIB
 from engine.validation import verdict
 from engine.validation.spec import COMPILE, ValidationSpec
 from engine.validation.verdict import Check, StepFigures, ValidationResult, Verdict
@@ -76,7 +77,7 @@ def test_a_result_is_json_with_its_verdict_in_words_and_its_checks_can_be_read_b
     assert stored["verdict"] == "warning"
     assert stored["verdict_text"] == ("The validation of the backward pass passed with warnings: 1 of 2 checks passed.")
     assert stored["checks"][0]["text"].endswith("within 2 %: passed")
-    assert verdict.checks_of(stored["checks"]) == checks
+    assert Validated.from_dict(stored).checks == checks
     assert ValidationSpec.from_dict(stored["spec"]) == spec
 
 
