@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.estimate import fake_cuda, trace
 from engine.estimate.gpus import find
-from engine.estimate.hidden_devices import HIDDEN, devices_hidden
+from engine.estimate.tracing import fake_cuda, trace
+from engine.estimate.tracing.hidden_devices import HIDDEN, devices_hidden
 
 ROOT = Path(__file__).resolve().parents[3]
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="tried on Linux only")
@@ -25,7 +25,7 @@ def untried(monkeypatch):
 
 
 def in_a_new_process(code):
-    code = f"import torch; from engine.estimate import fake_cuda; {code}"
+    code = f"import torch; from engine.estimate.tracing import fake_cuda; {code}"
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
 
 

@@ -5,8 +5,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from engine.estimate import trace
-from engine.estimate.fake_tensors import FakeTensors, _facts
+from engine.estimate.tracing import trace
+from engine.estimate.tracing.fake_tensors import FakeTensors, _facts
 from engine.spec import RunSpec
 
 ON_CPU = trace.Conditions("fake_cpu", None)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.estimate.gpus import find, gpus
-from engine.estimate.reductions import Processors, buffer_bytes, reduction_of
+from engine.estimate.tracing.reductions import Processors, buffer_bytes, reduction_of
 
 A100 = Processors(108, 2048)
 

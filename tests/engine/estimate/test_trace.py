@@ -12,18 +12,18 @@ from torch import nn
 from torch.nn import functional
 
 from engine.errors import EstimateImpossible
-from engine.estimate import attention, fake_cuda, trace
 from engine.estimate.batch_model import ACTIVATIONS, BUFFERS, PARAMETERS, STATE, WORKSPACES, BatchModel
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at
-from engine.estimate.recorder import with_frees_in_order
-from engine.estimate.reductions import buffer_bytes
+from engine.estimate.tracing import attention, fake_cuda, trace
+from engine.estimate.tracing.recorder import with_frees_in_order
+from engine.estimate.tracing.reductions import buffer_bytes
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, profiled_step, recorded
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, build, preload
-from engine.optimizers import OPTIMIZERS
-from engine.phases import BACKWARD, FORWARD
+from engine.progress import BACKWARD, FORWARD
+from engine.settings.optimizers import OPTIMIZERS
 from engine.spec import MEMORY_STEPS, RunSpec
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from engine.estimate import trace
+from engine.estimate.tracing import trace
 from engine.measurement import memory_timeline
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, profiled_step, read_trace, recorded

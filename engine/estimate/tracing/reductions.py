@@ -1,30 +1,31 @@
-"""PURE: the buffer a sum takes on a card when several blocks of threads share the work for one result.
+"""PURE: the buffer that a sum needs on a card when several blocks of threads share the work for one result.
 
 `sum` over the rows of a matrix (the gradient of every bias) splits its input across blocks of threads if there are few
-results and many rows. Each block leaves its part in a buffer from the caching allocator, given back when the sum is
+results and many rows. Each block writes its part to a buffer from the caching allocator, which is freed when the sum is
 done: 108 MiB on an A100, whatever the model. No operator returns it, so a trace cannot see it.
 
 The rules are those of `setReduceConfig` and `global_memory_size` in torch 2.13, `aten/src/ATen/native/cuda/Reduce.cuh`,
 for NVIDIA; ROCm has others. Seen on a stand-in for the driver: equal to the real allocator's requests in 126
-of 126 sums. Known limits: operands beyond 2 GiB are summed in parts, each of which has such a buffer of its own.
+of 126 sums. Known limits: operands beyond 2 GiB are summed in parts, each with a separate buffer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 MOST_THREADS, WARP = 512, 32
 LEAST_VALUES, MOST_VALUES = 16, 256
-"""Of one thread: from the one on a block's threads share a result, from the other on several blocks do."""
+"""Values per thread: from LEAST_VALUES on a block's threads share a result, from MOST_VALUES on several blocks do."""
 VECTOR = 4
-"""Results, or inputs where those lie side by side, that a thread takes at once; fewer where their number is odd."""
+"""Results (or inputs, where those are contiguous) that a thread handles at once; fewer where their number is odd."""
 VECTORIZED_FROM = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """How much of a card's work is under way at once."""
+    """How many threads of a card run at once: `count` multiprocessors with `threads_each`."""
 
     count: int
     threads_each: int
@@ -32,7 +33,7 @@ class Processors:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One sum: `results` of `inputs` each. `is_inner`: the inputs of a result lie side by side in memory."""
+    """One sum: `results` of `inputs` each. `is_inner`: the inputs of a result are contiguous in memory."""
 
     results: int
     inputs: int
@@ -42,7 +43,7 @@ class Reduction:
 
 
 def buffer_bytes(sum_: Reduction, processors: Processors) -> int:
-    """Return what is taken beside the result; 0 where one block of threads makes a result alone."""
+    """Return the bytes needed in addition to the result; 0 where a single block of threads computes each result."""
     width, height = _block(sum_)
     threads = width * height
     inputs_step, results_step = (width, 1) if sum_.is_inner else (1, width)
@@ -61,7 +62,7 @@ def buffer_bytes(sum_: Reduction, processors: Processors) -> int:
 
 
 def _block(sum_: Reduction) -> tuple[int, int]:
-    """Width and height of a block of threads."""
+    """Return the width and height of a block of threads."""
     most = MOST_THREADS // sum_.vector
     inputs = sum_.inputs // VECTOR if sum_.is_inner and sum_.inputs > VECTORIZED_FROM else sum_.inputs
     across, down = (inputs, sum_.results) if sum_.is_inner else (sum_.results // sum_.vector, inputs)
@@ -81,13 +82,13 @@ def reduction_of(
     if not inner:
         return None
     is_inner = not outer or strides[inner[0]] < strides[outer[0]]
-    results, inputs = _product(shape, outer), _product(shape, inner)
+    results, inputs = prod(shape[d] for d in outer), prod(shape[d] for d in inner)
     vector = 1 if is_inner or strides[outer[0]] != 1 else _vector(shape, strides, inner, outer)
     return Reduction(results, inputs, is_inner, vector, max(element_bytes, 4))  # halves are summed in full precision
 
 
 def _vector(shape: Sequence[int], strides: Sequence[int], inner: list[int], outer: list[int]) -> int:
-    """How many results a thread makes at once: every step in memory must be a multiple of that."""
+    """Return how many results a thread computes at once: every stride must be a multiple of that."""
     side_by_side, rest = shape[outer[0]], list(outer[1:])
     while rest and strides[rest[0]] == side_by_side:
         side_by_side *= shape[rest.pop(0)]
@@ -96,13 +97,6 @@ def _vector(shape: Sequence[int], strides: Sequence[int], inner: list[int], oute
         while step % vector:
             vector //= 2
     return vector
-
-
-def _product(shape: Sequence[int], dims: Sequence[int]) -> int:
-    product = 1
-    for dim in dims:
-        product *= shape[dim]
-    return product
 
 
 def _power_of_two(number: int) -> int:

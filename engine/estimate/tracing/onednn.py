@@ -1,6 +1,6 @@
-"""What a convolution on the CPU takes and gives back while it runs. PURE but for the tensors' sizes.
+"""The memory that a convolution on the CPU takes and frees while it runs. PURE but for the tensors' sizes.
 
-oneDNN computes in a layout of its own: operands are copied into it, the result is made in it and copied out again.
+oneDNN computes in its own layout: operands are copied into it, the result is made in it and copied out again.
 These copies come from PyTorch's allocator, so a probe on the CPU counts them, but no operator returns them. Seen on
 x86-64 in the events of real steps; scratch space of some hundred KB that depends on the shape is left out.
 """
@@ -25,7 +25,7 @@ class Copies:
 
 
 def copies(operator: str, operands: tuple[Tensor, ...], number: int, result: Tensor) -> Copies:
-    """Those of the `number`-th result of `operator`. A bias gradient has none."""
+    """Return the copies for the `number`-th result of `operator`. A bias gradient has none."""
     image, weight = operands[:2] if operator == FORWARD else operands[1:3]
     is_half = image.element_size() < FULL_PRECISION_BYTES
     is_weight_gradient = operator == BACKWARD and number == 1
@@ -43,6 +43,6 @@ def copies(operator: str, operands: tuple[Tensor, ...], number: int, result: Ten
 
 
 def _copied(image: Tensor) -> list[int]:
-    """In full precision an image of three channels is read as it lies."""
+    """Return the bytes copied of an image: none in full precision with three channels, which is read in place."""
     is_copied = image.shape[1] > IMAGE_CHANNELS or image.element_size() < FULL_PRECISION_BYTES
     return [image.nbytes] if is_copied else []

@@ -1,14 +1,14 @@
-"""Lets fake tensors live on `cuda` with any build of PyTorch, and without a card. Needs torch; Linux only.
+"""Allows fake tensors on `cuda` with any build of PyTorch, and without a card. Needs torch; Linux only.
 
-Two things stand in the way. The device guard of CUDA is missing in a CPU build, and sets the device in a CUDA build,
-which makes a context on a card. PyTorch has a guard of its own that does nothing, but puts it only in the place of one
-that reports no devices: so such a guard is planted first. And autograd asks the CUDA hooks whether CUDA was built and
-has a context: their table of functions is replaced by a copy that says yes and no. So the CPU build, the CUDA build
+Two things prevent it. The device guard of CUDA is missing in a CPU build, and sets the device in a CUDA build, which
+creates a context on a card. PyTorch has a guard that does nothing, but uses it only to replace a guard that reports no
+devices: so such a guard is installed first. And autograd queries the CUDA hooks whether CUDA was built and has a
+context: their table of functions is replaced by a copy that answers yes and no. So the CPU build, the CUDA build
 without a card and the CUDA build on a host with cards run the same operators, and none of them calls the driver.
 
-Both are internals, reached by the names and slots of torch 2.13. So nothing is changed in this process before a
-forked one, which may crash over it, has run a small training step on fake `cuda` tensors and found what CUDA
-does. Where that fails the caller traces fake `cpu` tensors instead and says "approximate", and why.
+Both are internals, found by the names and slots of torch 2.13. So nothing is changed in this process before a forked
+one, which may crash, has run a small training step on fake `cuda` tensors with the operators that CUDA runs. Where that
+fails the caller traces fake `cpu` tensors instead, and reports "approximate" with the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..machine.fork import ForkFailed, in_a_fork
+from ...machine.fork import ForkFailed, in_a_fork
 from .hidden_devices import devices_hidden
 
 _CUDA = 1  # c10::DeviceType::CUDA
@@ -43,7 +43,7 @@ _alive: list[Any] = []  # C++ keeps pointers into these for the life of the proc
 
 
 def obstacle() -> str | None:
-    """Why `enabled()` gives no faithful fake `cuda` tensors here; None where it does.
+    """Return why `enabled()` gives no faithful fake `cuda` tensors here; None where it does.
 
     The first call tries it in a forked process. It must come before the first backward pass of this process, real or
     fake, and before anything opens a card: autograd then starts its threads, one for each device that there is.
@@ -57,7 +57,7 @@ def obstacle() -> str | None:
 
 @contextmanager
 def enabled() -> Iterator[None]:
-    """Fake `cuda` tensors work inside, and no card is found there. Everything is as it was afterwards."""
+    """Make fake `cuda` tensors work in the context, and hide every card there. Undoes it afterwards."""
     with ExitStack() as stack:
         stack.enter_context(devices_hidden())
         stack.enter_context(_guard_that_does_nothing())
@@ -112,7 +112,7 @@ def _library(name: str) -> ctypes.CDLL:
 
 @contextmanager
 def _guard_that_does_nothing() -> Iterator[None]:
-    """CUDA's entry in the table of device guards is PyTorch's own do-nothing guard inside."""
+    """Put PyTorch's do-nothing guard in CUDA's entry of the table of device guards, while in the context."""
     table = (ctypes.c_void_p * _DEVICE_TYPES).in_dll(_library("libc10.so"), _GUARD_TABLE)
     original = table[_CUDA]
     table[_CUDA] = _guard(table)
@@ -126,7 +126,7 @@ _do_nothing_guard: int | None = None
 
 
 def _guard(table: ctypes.Array[ctypes.c_void_p]) -> int:
-    """Return the do-nothing guard, which PyTorch makes once it finds in the table one that has no devices."""
+    """Return the do-nothing guard, which PyTorch creates when it finds a guard without devices in the table."""
     global _do_nothing_guard
     if _do_nothing_guard is not None:
         return _do_nothing_guard
@@ -151,20 +151,16 @@ def _guard_without_devices() -> int:
 
 @contextmanager
 def _hooks_that_say_built() -> Iterator[None]:
-    """Answer what autograd asks of CUDA as if it was built and had no context yet."""
-    hooks = ctypes.cast(_hooks(), ctypes.POINTER(ctypes.c_void_p))
+    """Make CUDA's hooks tell autograd that CUDA is built and has no context yet, while in the context."""
+    get_hooks = _library("libtorch_cpu.so")[_GET_HOOKS]
+    get_hooks.restype = ctypes.c_void_p
+    hooks = ctypes.cast(int(get_hooks()), ctypes.POINTER(ctypes.c_void_p))
     original = hooks[0]
     hooks[0] = _table_that_says_built(original)
     try:
         yield
     finally:
         hooks[0] = original
-
-
-def _hooks() -> int:
-    get = _library("libtorch_cpu.so")[_GET_HOOKS]
-    get.restype = ctypes.c_void_p
-    return int(get())
 
 
 @cache

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from .gpus import Gpu
+    from ..gpus import Gpu
 
 Kernel = Literal["cudnn", "flash", "efficient", "math"]
 Family = Literal["before_sm80", "sm80", "cudnn_first"]
@@ -35,7 +35,7 @@ _CUDNN_FIRST = (9, 10)  # major compute capabilities: H100, H200, B200
 
 
 def family_of(gpu: Gpu, precision: str) -> Family:
-    """Cards of one family choose alike. In full precision there is no choice: all are of one family."""
+    """Return the card's family: cards of one family choose the same kernels. In full precision there is only one."""
     capability = gpu.compute_capability
     if precision in ("fp32", "tf32") or capability is None:
         return "sm80"
@@ -69,10 +69,6 @@ class _Call:
     def is_half(self) -> bool:
         return self.query.dtype in _HALF
 
-    @property
-    def has_one_head_size(self) -> bool:
-        return self.query.shape[-1] == self.key.shape[-1] == self.value.shape[-1]
-
 
 def kernel_of(call: _Call, family: Family) -> Kernel:
     """Return the first kernel in the card's order that takes this call."""
@@ -87,13 +83,14 @@ def kernel_of(call: _Call, family: Family) -> Kernel:
 
 def _cudnn_takes(call: _Call) -> bool:
     is_shape_taken = call.head_size % 8 == 0 and max(call.head_size, call.value.shape[-1]) <= _CUDNN_HEAD_SIZE
-    is_dropout_taken = (call.dropout * 16).is_integer()  # its resolution
+    is_dropout_taken = (call.dropout * 16).is_integer()  # cuDNN's resolution of dropout is 1/16
     return call.is_half and is_shape_taken and is_dropout_taken and call.key.shape[-2] > 1
 
 
 def _flash_takes(call: _Call) -> bool:
     is_square = call.query.shape[-2] == call.key.shape[-2]
-    return call.has_one_head_size and call.head_size <= _FLASH_HEAD_SIZE and (is_square or not call.is_causal)
+    has_one_head_size = call.head_size == call.key.shape[-1] == call.value.shape[-1]
+    return has_one_head_size and call.head_size <= _FLASH_HEAD_SIZE and (is_square or not call.is_causal)
 
 
 def _efficient_takes(call: _Call, family: Family) -> bool:
@@ -102,12 +99,6 @@ def _efficient_takes(call: _Call, family: Family) -> bool:
     multiple_of = 8 if call.is_half else 4
     is_aligned = call.head_size % multiple_of == 0 and call.value.shape[-1] % multiple_of == 0
     return call.query.dtype in (torch.float32, *_HALF) and call.query.shape[-1] == call.key.shape[-1] and is_aligned
-
-
-def _run(call: _Call, kernel: Kernel) -> Tensor:
-    if kernel == "math":
-        return _math(call)
-    return {"cudnn": _cudnn, "flash": _flash, "efficient": _efficient}[kernel](call)
 
 
 def _math(call: _Call) -> Tensor:
@@ -169,7 +160,7 @@ def _efficient(call: _Call) -> Tensor:
 
 
 def _repeated(call: _Call) -> tuple[Tensor, Tensor]:
-    """Keys and values for every head, where several heads share one."""
+    """Return keys and values repeated for every head, where several heads share one."""
     times = call.query.shape[1] // call.key.shape[1]
     if not call.repeats_keys or times == 1:
         return call.key, call.value
@@ -177,7 +168,7 @@ def _repeated(call: _Call) -> tuple[Tensor, Tensor]:
 
 
 def _bias(call: _Call) -> Tensor | None:
-    """Return the mask as numbers to add: a mask of booleans is converted, and the conversion takes memory."""
+    """Return the mask as numbers to add: a boolean mask is converted, which takes memory."""
     if call.mask is None or call.mask.dtype != torch.bool:
         return call.mask
     zero, minus_infinity = (
@@ -187,7 +178,7 @@ def _bias(call: _Call) -> Tensor | None:
 
 
 def _aligned_bias(call: _Call) -> Tensor | None:
-    """Shape the bias as the attention weights; a row length that is no multiple of 16 is stored padded."""
+    """Give the bias the shape of the attention weights; rows are padded to a multiple of 16."""
     bias = _bias(call)
     if bias is None:
         return None
@@ -198,7 +189,7 @@ def _aligned_bias(call: _Call) -> Tensor | None:
 
 
 def _autocast(tensor: Tensor) -> Tensor:
-    """Under autocast attention runs in its half precision."""
+    """Convert to autocast's half precision, in which attention runs under autocast."""
     device_type = tensor.device.type
     if not torch.is_autocast_enabled(device_type) or tensor.dtype not in (torch.float32, *_HALF):
         return tensor
@@ -207,7 +198,7 @@ def _autocast(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def as_on(family: Family, alike: set[Family] | None = None) -> Iterator[None]:
-    """Attention takes the kernels of this family's cards, in every thread.
+    """Make attention use the kernels of this family's cards, in every thread.
 
     Families that would have chosen another kernel in any call are taken out of `alike`.
     """
@@ -229,7 +220,7 @@ def as_on(family: Family, alike: set[Family] | None = None) -> Iterator[None]:
         kernel = kernel_of(call, family)
         if alike:
             alike.intersection_update([other for other in alike if kernel_of(call, other) == kernel])
-        return _run(call, kernel)
+        return {"math": _math, "cudnn": _cudnn, "flash": _flash, "efficient": _efficient}[kernel](call)
 
     functional.scaled_dot_product_attention = attention
     try:

@@ -1,9 +1,9 @@
-"""Writes down what a training step allocates and frees, by watching every operator. Needs torch.
+"""Records what a training step allocates and frees, by watching every operator. Needs torch.
 
-Watches storages, so views and in-place operators count nothing; a block is freed when the last reference to its
-storage is gone, in Python or in autograd. What a kernel takes and gives back inside one operator is not seen. So two
-things are noted by their rules: the matrix library's workspaces, where their thread first multiplies, and the buffers
-of sums.
+It watches storages, so views and in-place operators count nothing; a block is freed when the last reference to its
+storage is gone, in Python or in autograd. What a kernel allocates and frees inside one operator is not seen. So two
+such allocations are added by their rules: the matrix library's workspace when a thread first multiplies, and the
+buffers of sums.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..measurement.live_blocks import OUTSIDE
-from ..measurement.module_scopes import ModuleScopes, paths_of
-from ..phases import BACKWARD, FORWARD
-from . import onednn
-from .batch_model import (
+from ...measurement.live_blocks import OUTSIDE
+from ...measurement.module_scopes import ModuleScopes, paths_of
+from ...progress import BACKWARD, FORWARD
+from ..batch_model import (
     ACTIVATIONS,
     BUFFERS,
     PARAMETERS,
     TEMPORARIES,
     WORKSPACES,
-    Block,
+    MemoryBlock,
     Recording,
     Skeleton,
     SumBuffer,
 )
+from . import onednn
 from .reductions import reduction_of
 
 _MULTIPLY = frozenset(
     f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm")
 )
 _MULTIPLY_4_BITS = "bitsandbytes::gemm_4bit"
-"""On cards as on a CPU it makes the weight of the layer in 16 bits and multiplies by that. Cards have kernels without
-that copy for few tokens (never more than 1,536), which is not considered: an estimate is higher by it there."""
+"""Creates a 16-bit copy of the layer's weight and multiplies by that. For few tokens (at most 1,536) cards have kernels
+without that copy, which is not considered: there the estimate is higher by the copy."""
 _SUMS = frozenset({torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim})
 _NORMS = torch.ops.aten._foreach_norm.Scalar
 _NORM_CHUNK, _NORM_BYTES = 65_536, 4
-"""Elements that one block of threads adds up, and the bytes of its part (`ForeachReduceOp.cu`)."""
+"""Elements that one block of threads adds up, and the bytes of its partial sum (`ForeachReduceOp.cu`)."""
 _READ_DEVICE = torch.ops.prim.device.default
-"""Of a tensor without data: two calls of three. Answered at once."""
+"""The operator that reads a tensor's device: two of three calls on fake tensors, so it is answered at once."""
 _READ_A_VALUE = torch.ops.aten._local_scalar_dense.default
 _LAST_RESULT_FIRST = frozenset({"aten::native_dropout"})
 """Operators that allocate their results on a card in the reverse of the order in which they return them: dropout its
@@ -56,7 +56,7 @@ mask first (`Dropout.cu`). In frozen layers the mask is freed at once, so the or
 class Recorder(TorchDispatchMode):
     """Records one device's blocks. Enter it around the steps, and `phase(name)` around each of their phases.
 
-    `scopes` tells the module of each block.
+    `scopes` knows the module of each block.
     """
 
     def __init__(self, device_type: str, scopes: ModuleScopes | None = None) -> None:
@@ -64,7 +64,7 @@ class Recorder(TorchDispatchMode):
         self._device_type = device_type
         self._scopes = scopes
         self._phase: str | None = None
-        self._blocks: list[Block] = []
+        self._blocks: list[MemoryBlock] = []
         self._sizes_bytes: list[int] = []
         self._events: list[int] = []
         self._step_starts: list[int] = []
@@ -106,7 +106,7 @@ class Recorder(TorchDispatchMode):
             known = self._live.get(tensor.untyped_storage()._cdata)
             if known is not None:
                 block = self._blocks[known[0]]
-                self._blocks[known[0]] = Block(kind, block.phase, block.operator, module)
+                self._blocks[known[0]] = MemoryBlock(kind, block.phase, block.operator, module)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _READ_DEVICE:
@@ -125,10 +125,9 @@ class Recorder(TorchDispatchMode):
             self._track(result, name)
         elif isinstance(result, (tuple, list)):
             for part in reversed(result) if name in _LAST_RESULT_FIRST else result:
-                if isinstance(part, Tensor):
-                    self._track(part, name)
-                elif isinstance(part, (tuple, list)):
-                    self._track_all(part, name)
+                for tensor in part if isinstance(part, (tuple, list)) else (part,):
+                    if isinstance(tensor, Tensor):
+                        self._track(tensor, name)
         if name in _MULTIPLY:
             self._note_workspace(name)
         if func in _SUMS and self._device_type == "cuda":
@@ -139,7 +138,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _kernel_made_of_others(self, operator: str) -> torch._C.DispatchKey | None:
-        """Return under which key an operator has a kernel that takes memory by torch's operators alone, if any."""
+        """Return the dispatch key of a kernel that allocates only through other operators, if this operator has one."""
         if operator == _MULTIPLY_4_BITS:
             return torch._C.DispatchKey.CompositeExplicitAutograd
         if self._device_type == "cpu" and operator.startswith("bitsandbytes::optimizer"):
@@ -147,7 +146,7 @@ class Recorder(TorchDispatchMode):
         return None
 
     def _note_sum(self, result: Tensor, summed: Tensor, dims: Sequence[int] | None = None) -> None:
-        """Record the buffer for the parts of a sum, which is gone when the sum is done."""
+        """Record the buffer for the partial results of a sum, which is freed when the sum is done."""
         reduced = dims or range(summed.dim())
         sum_ = reduction_of(summed.shape, summed.stride(), reduced, result.element_size())
         if sum_ is not None:
@@ -157,7 +156,7 @@ class Recorder(TorchDispatchMode):
             self._counts.append((sum_.results, sum_.inputs))
 
     def _track_convolution(self, result: Any, operator: str, operands: Any) -> None:
-        """Results, and the copies that are made for each of them."""
+        """Record the results, and the copies that are made for each of them."""
         for number, tensor in enumerate(result if isinstance(result, tuple) else (result,)):
             if not isinstance(tensor, Tensor):
                 continue
@@ -167,15 +166,10 @@ class Recorder(TorchDispatchMode):
             self._pass_through(copies.leaving, operator)
 
     def _pass_through(self, sizes_bytes: list[int], operator: str) -> None:
-        """Blocks that are taken and given back inside an operator."""
+        """Record blocks that are allocated and freed inside an operator."""
         kind = ACTIVATIONS if self._phase == FORWARD else TEMPORARIES
         for index in [self._add(kind, size, operator) for size in sizes_bytes]:
             self._events.append(~index)
-
-    def _track_all(self, tensors: Iterable[Any], operator: str) -> None:
-        for tensor in tensors:
-            if isinstance(tensor, Tensor):
-                self._track(tensor, operator)
 
     def _track(self, tensor: Tensor, operator: str, kind: str | None = None, module: str | None = None) -> None:
         if tensor.device.type != self._device_type:
@@ -191,13 +185,13 @@ class Recorder(TorchDispatchMode):
     def _add(self, kind: str, size_bytes: int, operator: str, module: str | None = None) -> int:
         index = len(self._blocks)
         module = module or self._current_module()
-        self._blocks.append(Block(kind, self._phase, operator.removeprefix("aten::"), module))
+        self._blocks.append(MemoryBlock(kind, self._phase, operator.removeprefix("aten::"), module))
         self._sizes_bytes.append(size_bytes)
         self._events.append(index)
         return index
 
     def _current_module(self) -> str | None:
-        """Return the module whose forward pass is running, or whose part of the backward pass is."""
+        """Return the module whose forward pass is running, or whose part of the backward pass."""
         if self._scopes is None or self._phase is None:
             return None
         if self._phase == BACKWARD:
@@ -209,7 +203,7 @@ class Recorder(TorchDispatchMode):
         self._events.append(~index)
 
     def _note_workspace(self, operator: str) -> None:
-        """Record the workspace that the matrix library keeps for each thread: ours, and autograd's."""
+        """Record the workspace that the matrix library allocates once for each thread: this one, and autograd's."""
         is_autograd_s = self._phase == BACKWARD
         if self._device_type == "cuda" and is_autograd_s not in self._has_workspace:
             self._has_workspace.add(is_autograd_s)
@@ -217,9 +211,9 @@ class Recorder(TorchDispatchMode):
 
 
 def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> list[int]:
-    """Frees with nothing between them, in the order of their allocations.
+    """Return the events with consecutive frees sorted in the order of their allocations.
 
-    Autocast drops its copies of the weights in the order of their addresses, another one in every trace. To an
+    Autocast frees its copies of the weights in the order of their addresses, which differs between traces. To an
     allocator the order makes no difference: freed neighbours merge to the same blocks.
     """
     ordered: list[int] = []
@@ -234,7 +228,7 @@ def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> li
 
 
 def _value(func: Any, args: Any) -> Any:
-    """Return what a tensor holds, if that is known; else nothing in particular: no infinity found, no mask of ones."""
+    """Return a tensor's value if it is known, else False or 0: no infinity was found, a mask is not all ones."""
     try:
         return func(*args)
     except DataDependentOutputException:

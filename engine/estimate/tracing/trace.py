@@ -1,11 +1,11 @@
 """Traces real training steps under fake tensors: no data, no device, a second or two a step. Needs torch.
 
-What runs is `TrainingStep` on the model that `workloads.build` builds, with the batch it makes: the very steps of a
-probe. Cards are traced on fake `cuda` tensors; where this torch cannot carry those, on fake
-`cpu` tensors, whose operators differ somewhat (no fused dropout, other autocast lists): labelled approximate, with
-the reason. The CPU is traced on fake `cpu` tensors, which is exact. No card is opened: none is visible meanwhile.
+It runs `TrainingStep` on the model and batch of `workloads.build`: exactly the steps of a probe. Cards are traced on
+fake `cuda` tensors; where this torch does not support those, on fake `cpu` tensors, whose operators differ somewhat (no
+fused dropout, other autocast lists). That is labelled approximate, with the reason. The CPU is traced on fake `cpu`
+tensors, which is exact. No card is opened: none is visible meanwhile.
 
-Compare by hand: `python benchmarks/prediction_error.py --cpu` sets traces beside the allocator's events of real steps.
+`python benchmarks/prediction_error.py --cpu` compares traces with the allocator's events of real steps.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from ..errors import EngineError, EstimateImpossible
-from ..measurement.module_scopes import ModuleScopes, gradients_of, state_of
-from ..measurement.step import TrainingStep, apply_precision, optimizer_class
-from ..measurement.workloads import build
-from ..spec import MEMORY_STEPS, RunSpec
-from ..training_spec import FLASH, PURE_BF16
+from ...errors import EngineError, EstimateImpossible
+from ...measurement.module_scopes import ModuleScopes, gradients_of, state_of
+from ...measurement.step import TrainingStep, apply_precision, optimizer_class
+from ...measurement.workloads import build
+from ...spec import MEMORY_STEPS, RunSpec
+from ...training_spec import FLASH, PURE_BF16
+from ..batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
+from ..types import Method
 from . import attention, fake_cuda
-from .batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
 from .fake_tensors import FakeTensors
 from .hidden_devices import devices_hidden
 from .recorder import Recorder
-from .types import Method
 
 if TYPE_CHECKING:
-    from .gpus import Gpu
+    from ..gpus import Gpu
 
 MakeStep = Callable[[torch.device], TrainingStep]
 
 TRACED_BATCH_SIZES = (3, 5, 8)
-"""Two to draw the line through, one to check it. Not 1: a dimension of one is laid out unlike any other."""
+"""Two for the line, one to check it. Not 1: a dimension of size one has a layout unlike any other."""
 
 TRACED_MICRO_BATCHES = 3
-"""Of a step that accumulates more: the first one makes the gradients, the others find them there."""
+"""The most micro-batches traced per step: only the first one allocates gradients, and all others are alike."""
 
 _NEEDS_DATA = (
     fake_tensor.DataDependentOutputException,
@@ -57,9 +57,9 @@ _NEEDS_DATA = (
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """On what a trace is made: the device of the fake tensors and the attention kernels of the card.
+    """How a trace is made: the device of the fake tensors and the attention kernels of the card.
 
-    `approximate_because` is why the CPU's fake tensors must do for a card's; None where they need not.
+    `approximate_because` is why fake tensors on `cpu` stand in for a card's; None where they do not.
     """
 
     method: Method
@@ -72,7 +72,7 @@ class Conditions:
 
 
 def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
-    """How `gpu` is traced; None is the CPU. Equal conditions give equal traces: one serves all such cards."""
+    """Return how `gpu` is traced; None is the CPU. Cards with equal conditions share one trace."""
     if gpu is None:
         return Conditions("fake_cpu", None)
     obstacle = fake_cuda.obstacle()
@@ -83,7 +83,7 @@ def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
 def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | None = None) -> MemoryModel:
     """Return what the steps of `spec` allocate, at any batch size. `gpu` None: by the CPU's rules.
 
-    Families of cards for which it would be another model are taken out of `alike`.
+    Families of cards for which the model would differ are removed from `alike`.
     """
     if spec.torch_compile:
         raise EstimateImpossible("what torch.compile joins, keeps and frees is not in a trace; measure it instead")
@@ -98,31 +98,26 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
 
 def step_maker(spec: RunSpec) -> MakeStep:
-    """Return what makes the step that is traced: of the same memory, and quicker to trace.
+    """Return a function that makes the step to trace: with the same memory as the real one, and faster to trace.
 
-    Random weights have the shapes of trained ones. From the second micro-batch on all allocate the same.
+    Random weights have the shapes of trained ones, and all micro-batches from the second on allocate the same.
     """
     untrained = replace(spec, pretrained=False, accumulation_steps=min(spec.accumulation_steps, TRACED_MICRO_BATCHES))
-    optimizer_class(spec.optimizer)  # a library imported during a trace would keep fake tensors as its constants
+    optimizer_class(spec.optimizer)  # a library imported during a trace would get fake tensors as constants
     if spec.load_in_4bit:
-        importlib.import_module("..measurement.quantization", __package__)
+        importlib.import_module("...measurement.quantization", __package__)
     return lambda device: TrainingStep(untrained, build(untrained, device), device)
 
 
 def model_of_steps(
     make_step: MakeStep, conditions: Conditions, alike: set[attention.Family] | None = None
 ) -> MemoryModel:
-    """Return the same for any training step. Raises EstimateImpossible where it cannot be traced."""
+    """Return the memory model of any training step. Raises EstimateImpossible where it cannot be traced."""
 
     def trace(batch_size: int, *, without_last_step: bool = False) -> Recording:
         return record(make_step, batch_size, conditions, alike, MEMORY_STEPS - without_last_step)
 
-    return model_of(
-        trace,
-        TRACED_BATCH_SIZES,
-        conditions.method,
-        conditions.approximate_because,
-    )
+    return model_of(trace, TRACED_BATCH_SIZES, conditions.method, conditions.approximate_because)
 
 
 def record(
@@ -164,9 +159,9 @@ def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps:
 
 
 def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
-    """Say that rows are not packed where they are not: from positions without data transformers cannot tell.
+    """Tell transformers that rows are not packed, where they are not: it cannot see that in positions without data.
 
-    It would make a mask, which on a card also rules out the kernel that a real step takes.
+    Otherwise it would make a mask, which on a card also rules out the kernel that a real step uses.
     """
     masking = sys.modules.get("transformers.masking_utils")
     if masking is None or "position_ids" in step.built.make_batch(1):
@@ -176,11 +171,14 @@ def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Iterator[None]:
-    """Everything that must be different while a step is traced; as it was afterwards."""
+    """Patch everything that must differ while a step is traced, and undo it afterwards."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # about devices that are not there
-        stack.enter_context(_no_garbage_collection())
+        warnings.simplefilter("ignore")  # they are about missing devices
+        gc.collect()
+        if gc.isenabled():  # collections come at different events at different batch sizes, and would free blocks there
+            gc.disable()
+            stack.callback(gc.enable)
         # peft copies a classifier's head, and a copy of a fake tensor would copy its mode with all that it refers to
         stack.enter_context(patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True))
         for name, change in _CHANGES.items():
@@ -192,15 +190,13 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
             stack.enter_context(patch.object(bitsandbytes, "create_dynamic_map", _table_of_8_bit_values))
             stack.enter_context(patch.dict(bitsandbytes.name2qmap, dynamic=_table_of_8_bit_values()))
         for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
-            stack.enter_context(_foreach_takes_fake_tensors(module))
+            # optimizers choose their foreach path by the exact type of the parameters
+            types = __import__(module, fromlist=["_"])._foreach_supported_types
+            types.append(FakeTensor)
+            stack.callback(types.remove, FakeTensor)
         stack.enter_context(fake_cuda.enabled() if conditions.method == "fake_cuda" else devices_hidden())
         stack.enter_context(attention.as_on(conditions.family, alike) if conditions.family else nullcontext())
         yield
-
-
-def _stay(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
-    """Fake modules are built where they shall be, and cannot be moved."""
-    return module
 
 
 def _leave_as_it_is(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -208,41 +204,17 @@ def _leave_as_it_is(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Te
 
 
 def _table_of_8_bit_values(*args: Any, **kwargs: Any) -> torch.Tensor:
-    """Return what bitsandbytes makes from values that it reads back; like that on the CPU, whence it is moved."""
+    """Return a table like the one that bitsandbytes makes from values it reads back, on the CPU like that one."""
     return torch.empty(256, device="cpu")
 
 
 _CHANGES: dict[str, Callable[..., Any]] = {
-    "torch.nn.Module.to": _stay,
+    "torch.nn.Module.to": lambda module, *_, **__: module,  # built on their device: fake modules cannot be moved
     "torch.nn.init.trunc_normal_": _leave_as_it_is,  # reads back what it wrote
     "torch.cuda.amp.common.amp_definitely_not_available": lambda: False,
     "torch.cuda.is_bf16_supported": lambda *_, **__: True,
-    # mixtures of experts then multiply by an operator that can be traced in any precision: its result is what it takes
+    # mixtures of experts then use an operator that can be traced in any precision and allocates only its result
     "torch.cuda.get_device_capability": lambda *_: (0, 0),
     "torch.cuda.synchronize": lambda *_: None,  # bitsandbytes waits for each of its updates
-    "torch.cuda.is_current_stream_capturing": lambda: False,  # would start the driver to ask it
+    "torch.cuda.is_current_stream_capturing": lambda: False,  # would start the driver
 }
-
-
-@contextmanager
-def _foreach_takes_fake_tensors(module: str) -> Iterator[None]:
-    """Optimizers choose their foreach path by the exact type of the parameters."""
-    types = __import__(module, fromlist=["_"])._foreach_supported_types
-    types.append(FakeTensor)
-    try:
-        yield
-    finally:
-        types.remove(FakeTensor)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Keep collections away: they come at different events at different batch sizes, and would free blocks there."""
-    was_enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -1,7 +1,7 @@
-"""Keeps a process that only predicts away from every card. Loads no torch.
+"""Hides every card from a process that only predicts. Loads no torch.
 
-A context takes some hundred MiB of a card, which a measurement on it would then lack. PyTorch makes one for much less
-than a computation: autograd's threads and the guards of fake tensors set their device, and that is enough.
+A context takes some hundred MiB of a card, which a measurement on it would then lack. PyTorch creates one even without
+a computation: it is enough that autograd's threads and the guards of fake tensors set their device.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ HIDDEN = {
     # torch.cuda.is_available() then reads the first of these, and does not start the driver
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
-"""What the environment must hold for a process to find no card."""
+"""Environment variables with which a process finds no card."""
 
 
 @contextmanager
 def devices_hidden() -> Iterator[None]:
-    """No card can be found inside, unless this process has opened one before."""
+    """Hide every card in the context, unless this process has opened one before."""
     before = {name: os.environ.get(name) for name in HIDDEN}
     os.environ.update(HIDDEN)
     try:

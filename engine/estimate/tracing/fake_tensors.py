@@ -1,9 +1,9 @@
-"""Fake tensors as torch's, but quicker: finds out once what an operator returns for tensors of a layout. Needs torch.
+"""Fake tensors like torch's, but faster: caches what an operator returns for tensors of a layout. Needs torch.
 
-The trace of a large model is a hundred thousand operators on a few hundred layouts. Torch remembers results too, but
-looks them up with all that a compiler needs (symbols, sparse tensors), which took most of a trace's time, and never
-remembers those of other libraries' operators. A result is remembered here only if another one, made from the notes,
-equals it in all that a tensor without data has. All else is left to torch.
+The trace of a large model is a hundred thousand operators on a few hundred layouts. Torch caches results too, but its
+keys hold all that a compiler needs (symbols, sparse tensors), which took most of a trace's time, and it never caches
+results of other libraries' operators. A result is cached here only if one made from the cache equals it in every
+property of a tensor without data. All else is left to torch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 _PLAIN = frozenset({bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
-"""Types of the arguments that are part of a key as they are."""
+"""Types of arguments that go into the key unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _TensorLayout:
     shape: tuple[Any, ...]
     stride: tuple[Any, ...]
     offset: Any
@@ -32,10 +32,10 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """One result: a tensor of this layout, in an argument's memory if one is named; the argument itself; or a value."""
+    """One result: a tensor of this layout, in the memory of an argument if one is named; that argument; or a value."""
 
     argument: int | None = None
-    layout: _Layout | None = None
+    layout: _TensorLayout | None = None
     value: int | None = None
 
 
@@ -48,7 +48,7 @@ class _Notes:
 
 
 class FakeTensors(FakeTensorMode):
-    """The mode in which tensors have no data. Enter it around all that makes and uses them."""
+    """The mode in which tensors have no data. Enter it around all code that creates and uses them."""
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True)
@@ -71,14 +71,14 @@ class FakeTensors(FakeTensorMode):
         return result
 
     def _key(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
-        """Return all that decides what is returned; None where that may be more than layouts and plain values."""
+        """Return the key of a call; None where the result may depend on more than layouts and plain values."""
         key = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
         if not self._describe(args, key) or (kwargs and not self._describe([*kwargs, *kwargs.values()], key)):
             return None
         return tuple(key)
 
     def _describe(self, values: Iterable[Any], key: list[Any]) -> bool:
-        """Add `values` to the key. False where that does not describe one: a tensor with data, a complex one, ..."""
+        """Add `values` to the key. False where one has no description: a tensor with data, a complex one, ..."""
         for value in values:
             kind = type(value)
             if kind is FakeTensor:
@@ -101,7 +101,7 @@ class FakeTensors(FakeTensorMode):
         return True
 
     def _made(self, part: _Result, args: Any) -> Any:
-        """Make a result again."""
+        """Create a result from the cache."""
         source: Any = part.value if part.argument is None else args[part.argument]
         layout = part.layout
         if layout is None:
@@ -112,7 +112,7 @@ class FakeTensors(FakeTensorMode):
         return FakeTensor(self, made, layout.device)
 
     def _noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> _Notes:
-        """Return from what such results can be made."""
+        """Return what such results can be created from."""
         is_tuple = type(result) is tuple
         results = result if is_tuple else (result,)
         parts = [self._noted_part(one, args, kwargs) for one in results]
@@ -136,8 +136,8 @@ class FakeTensors(FakeTensorMode):
         sources = [index for index, argument in enumerate(args) if _storage_of(argument) == storage]
         sharing = sum(_storage_of(leaf) == storage for leaf in tree_leaves((args, kwargs)))
         if sharing > len(sources) or len(sources) > 1:
-            return None  # of a tensor in a list, or of which one is not known
-        layout = _Layout(result.shape, result.stride(), result.storage_offset(), result.dtype, result.fake_device)
+            return None  # memory of a tensor in a list, or of an unknown one
+        layout = _TensorLayout(result.shape, result.stride(), result.storage_offset(), result.dtype, result.fake_device)
         part = _Result(sources[0] if sources else None, layout)
         return part if _facts(self._made(part, args)) == _facts(result) else None
 
@@ -147,7 +147,7 @@ def _storage_of(value: Any) -> int | None:
 
 
 def _facts(tensor: FakeTensor) -> tuple[Any, ...]:
-    """Return all that is to know of a tensor without data, but in which memory it is."""
+    """Return every property of a tensor without data, except its memory."""
     layout = (tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.untyped_storage().nbytes())
     kind = (tensor.dtype, tensor.layout, tensor.fake_device, tensor.requires_grad, tensor.is_conj(), tensor.is_neg())
     return (*layout, *kind, torch._C._dispatch_key_set(tensor))

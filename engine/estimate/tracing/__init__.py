@@ -1,0 +1,1 @@
+"""Traces training steps under fake tensors, as a card would execute them. Needs torch."""
