@@ -25,14 +25,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator
 
-from ..units import MIB
+from ..text.units import MIB
 
 BLOCK_BYTES = 512
 SMALL_REQUEST_BYTES = 1 * MIB
 SMALL_SEGMENT_BYTES = 2 * MIB
 LARGE_SEGMENT_BYTES = 20 * MIB
 OWN_SEGMENT_BYTES = 10 * MIB
-"""From this size on a request gets a segment of its own."""
+"""From this size on a request gets a separate segment."""
 ROUND_LARGE_BYTES = 2 * MIB
 
 # An entry of the list of free blocks is one integer, size above address: it sorts as (size, address) would, and
@@ -45,7 +45,7 @@ _GAP_BYTES = 2 * MIB  # between segments, so that blocks of two segments are nev
 
 
 class OutOfMemory(Exception):
-    """The limit is reached, also after everything that is cached was given back."""
+    """The limit is reached, even after every cached segment was released."""
 
     def __init__(self, requested_bytes: int, allocator: Allocator) -> None:
         super().__init__(
@@ -55,12 +55,12 @@ class OutOfMemory(Exception):
 
 
 def rounded(size_bytes: int) -> int:
-    """1 -> 512, 512 -> 512, 513 -> 1024."""
+    """Round 1 up to 512, 512 to 512, 513 to 1024."""
     return -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
 
 def segment_bytes(block_bytes: int) -> int:
-    """Return what is requested of the driver when no free block can hold `block_bytes`."""
+    """Return how many bytes are requested from the driver when no free block can hold `block_bytes`."""
     if block_bytes <= SMALL_REQUEST_BYTES:
         return SMALL_SEGMENT_BYTES
     if block_bytes < OWN_SEGMENT_BYTES:
@@ -78,13 +78,13 @@ class _Pool:
         self.next_address = address
         self.by_size: list[int] = []
         self.size_at: dict[int, int] = {}
-        """Where a free block starts -> its size."""
+        """Start of a free block -> its size."""
         self.start_of: dict[int, int] = {}
-        """Where a free block ends -> where it starts."""
+        """End of a free block -> its start."""
         self.segments: dict[int, int] = {}
 
     def take(self, size: int) -> tuple[int, int] | None:
-        """Address and size of the best fit, no longer free; None if no block can hold `size`."""
+        """Take the best fitting block and return its address and size; None if no block can hold `size`."""
         index = bisect_left(self.by_size, size << _ADDRESS_BITS)
         if index == len(self.by_size):
             return None
@@ -106,7 +106,7 @@ class _Pool:
         return index
 
     def give(self, address: int, size: int) -> None:
-        """Take back a block; it merges with the free ones beside it."""
+        """Free a block; it merges with its free neighbours."""
         end = address + size
         before = self.start_of.pop(address, None)
         if before is not None:
@@ -125,7 +125,7 @@ class _Pool:
         del self.by_size[bisect_left(self.by_size, size << _ADDRESS_BITS | address)]
 
     def grow(self, size: int, room_bytes: int | None) -> int:
-        """Reserve memory that can hold `size`; the bytes reserved, 0 if the room is too small."""
+        """Reserve memory that can hold `size`, and return the bytes reserved; 0 if the room is too small."""
         wanted_bytes = segment_bytes(size)
         if room_bytes is not None and wanted_bytes > room_bytes:
             return 0
@@ -135,7 +135,7 @@ class _Pool:
         return wanted_bytes
 
     def release(self) -> int:
-        """Give every wholly free segment back; the bytes."""
+        """Release every wholly free segment, and return the bytes."""
         released = 0
         for address, size in list(self.size_at.items()):
             if self.segments.get(address) == size:
@@ -182,7 +182,7 @@ class _ExpandablePool(_Pool):
         return mapped
 
     def _to_map(self, size: int) -> list[tuple[int, int]]:
-        """Return the parts of holes to map at the lowest address with room, also counting free blocks beside them."""
+        """Return the parts of holes to map: at the lowest address with room, counting free neighbours too."""
         for hole in sorted(self.holes):
             at, held, ranges = self.start_of.get(hole, hole), 0, []
             while held < size and (at in self.size_at or at in self.holes):
@@ -198,7 +198,7 @@ class _ExpandablePool(_Pool):
         raise AssertionError("the address range has no end")
 
     def release(self) -> int:
-        """Unmap every page that lies within a free block; the bytes."""
+        """Unmap every page that lies within a free block, and return the bytes."""
         released = 0
         for address, size in list(self.size_at.items()):
             end = address + size
@@ -232,9 +232,9 @@ class _ExpandablePool(_Pool):
 class Allocator:
     """What the allocator of one process holds while its events are replayed.
 
-    `allocated_bytes` are the live blocks, `requested_bytes` what was requested, `reserved_bytes` what the
-    driver gave: `torch.cuda.memory_stats()` has the same three. `retries` counts the times that it had to give
-    everything cached back before it could go on.
+    `allocated_bytes` are the live blocks, `requested_bytes` what was requested, `reserved_bytes` what the driver gave,
+    as in `torch.cuda.memory_stats()`. `retries` counts how often all cached segments had to be released before an
+    allocation succeeded.
     """
 
     __slots__ = (
@@ -265,7 +265,7 @@ class Allocator:
         self.peak_allocated_bytes = self.peak_reserved_bytes = self.retries = 0
 
     def allocate(self, key: Hashable, size_bytes: int) -> None:
-        """Take a block. Raises OutOfMemory. A size of 0 takes nothing, and may be freed all the same."""
+        """Allocate a block. Raises OutOfMemory. A size of 0 takes no memory, and can be freed like any other."""
         if key in self._live or size_bytes < 0:
             raise ValueError(f"{key!r} is live already" if key in self._live else f"{size_bytes} is no size")
         if size_bytes == 0:
@@ -281,7 +281,7 @@ class Allocator:
             self.peak_allocated_bytes = self.allocated_bytes
 
     def free(self, key: Hashable) -> None:
-        """ValueError if `key` is not live."""
+        """Free a block. Raises ValueError if `key` is not live."""
         if key not in self._live:
             raise ValueError(f"{key!r} is not live")
         address, block_bytes, size_bytes = self._live.pop(key)
@@ -293,18 +293,18 @@ class Allocator:
         (self._small if block_bytes <= SMALL_REQUEST_BYTES else self._large).give(address, block_bytes)
 
     def empty_cache(self) -> None:
-        """Give back what is reserved and wholly free."""
+        """Release the segments that are wholly free."""
         self.reserved_bytes -= self._large.release() + self._small.release()
 
     def reset_peaks(self) -> None:
         self.peak_allocated_bytes, self.peak_reserved_bytes = self.allocated_bytes, self.reserved_bytes
 
     def live_blocks(self) -> Iterator[tuple[int, int]]:
-        """Address and size of every live block."""
+        """Yield the address and size of every live block."""
         return ((address, size) for address, size, _ in self._live.values() if size)
 
     def _reserve(self, pool: _Pool, block_bytes: int) -> tuple[int, int]:
-        """Return a block from newly reserved memory, after giving back what is cached if there is no room."""
+        """Return a block from newly reserved memory, after releasing cached segments if there is no room."""
         grown = pool.grow(block_bytes, self._room_bytes())
         if not grown:
             self.retries += 1

@@ -2,8 +2,8 @@
 
 A `Recording` is the order of allocations and frees of a few training steps at one batch size. Recordings at two
 sizes have the same order, and every block's size is affine in the batch: then a `BatchModel` made of the two
-gives the recording of any other size without tracing it. A third recording decides whether that may be believed.
-Where it may not, `RetracedModel` traces each size that is requested.
+gives the recording of any other size without tracing it. A third recording decides whether that is accurate. Where it
+is not, `RetracedModel` traces each size that is requested.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .reductions import Reduction
+from .tracing.reductions import Reduction
 from .types import Method
 
 PARAMETERS, BUFFERS, GRADIENTS, STATE = "parameters", "buffers", "gradients", "optimizer_state"
 ACTIVATIONS, TEMPORARIES, WORKSPACES = "activations", "temporaries", "workspaces"
-KINDS = (PARAMETERS, BUFFERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES, WORKSPACES)
+BLOCK_KINDS = (PARAMETERS, BUFFERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES, WORKSPACES)
 
 TOLERANCE = 0.001
-"""How far the live bytes of the checked size may be off before the two others are not believed."""
+"""Largest relative error of the live bytes at the third size, up to which the line through the other two is used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """One allocation, without its size: what it is for and who requested it. Phase None: making the batch.
+class MemoryBlock:
+    """One allocation, without its size: what it is for and what requested it. Phase None: creation of the batch.
 
-    `module` is its path in the model; None where it is of no module, or not known.
+    `module` is its path in the model; None where it belongs to no module, or to an unknown one.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SumBuffer:
-    """A block that holds the parts of a sum: which one it is, and what of the sum is the same at every batch size."""
+    """A block that holds the partial results of a sum: its index, and what is the same at every batch size."""
 
     block: int
     is_inner: bool
@@ -48,27 +48,26 @@ class SumBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """What is the same at every batch size.
+    """The part of a recording that is the same at every batch size.
 
     `events` in order: the index of a block for its allocation, the index's complement (~index, below zero) for
     its free. `step_starts` are the positions in `events` at which the steps begin: what is before the first
-    one is the model. A block of kind "workspaces" and those of `sum_buffers` have no size of their own, it is the
-    card's.
+    one is the model. The sizes of blocks of kind "workspaces" and of those of `sum_buffers` are decided by the card.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[MemoryBlock, ...]
     events: tuple[int, ...]
     step_starts: tuple[int, ...]
     sum_buffers: tuple[SumBuffer, ...] = ()
 
 
 Counts = tuple[tuple[int, int], ...]
-"""Of each sum with a buffer: its results, and the inputs of each of them."""
+"""For each buffered sum: the number of its results, and of the inputs per result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The steps at one batch size. `sizes_bytes` are what was requested, block by block."""
+    """The steps at one batch size. `sizes_bytes` are the requested bytes of each block."""
 
     batch_size: int
     skeleton: Skeleton
@@ -82,13 +81,13 @@ class Recording:
 
     @property
     def last_step_repeats(self) -> bool:
-        """Whether the last step made what the one before it made, block by block."""
+        """Whether the last step allocated the same blocks as the one before it."""
         before, last = self._first_blocks()[-2:]
         blocks, sizes_bytes = self.skeleton.blocks, self.sizes_bytes
         return blocks[before:last] == blocks[last:] and sizes_bytes[before:last] == sizes_bytes[last:]
 
     def completed_like(self, whole: Recording) -> Recording | None:
-        """Return these steps with a last one like that of `whole`; None where it is preceded by something else."""
+        """Return these steps with the last step of `whole` added; None where the steps before it differ."""
         before, last = whole._first_blocks()[-2:]
         starts, sums = whole.skeleton.step_starts, whole.skeleton.sum_buffers
         early_sums = tuple(buffer for buffer in sums if buffer.block < last)
@@ -100,7 +99,7 @@ class Recording:
         return Recording(self.batch_size, whole.skeleton, (*self.sizes_bytes, *self.sizes_bytes[before:last]), counts)
 
     def _first_blocks(self) -> list[int]:
-        """Return the first block of each step: blocks are numbered as they are allocated."""
+        """Return the first block of each step: blocks are numbered in the order of allocation."""
         return [sum(event >= 0 for event in self.skeleton.events[:start]) for start in self.skeleton.step_starts]
 
     def peak_live_bytes(self) -> int:
@@ -112,14 +111,14 @@ class Recording:
         return peak
 
 
-class Trace(Protocol):
+class Tracer(Protocol):
     """Records the steps of one batch size."""
 
     def __call__(self, batch_size: int, *, without_last_step: bool = False) -> Recording: ...
 
 
 class MemoryModel(Protocol):
-    """Gives the recording of any batch size. `approximate_because` is why the method is no better, if it could be."""
+    """Gives the recording of any batch size. `approximate_because` is why an approximate method had to be used."""
 
     @property
     def is_affine(self) -> bool: ...
@@ -178,7 +177,7 @@ class BatchModel:
     def from_dict(cls, data: dict[str, Any]) -> BatchModel:
         names = data["words"]
         blocks = tuple(
-            Block(names[kind], names[phase] or None, names[operator], names[module] or None)
+            MemoryBlock(names[kind], names[phase] or None, names[operator], names[module] or None)
             for kind, phase, operator, module in data["blocks"]
         )
         sum_buffers = tuple(SumBuffer(*fields) for fields in data["sum_buffers"])
@@ -197,12 +196,12 @@ class BatchModel:
         )
 
 
-def _names(block: Block) -> tuple[str, str, str, str]:
+def _names(block: MemoryBlock) -> tuple[str, str, str, str]:
     return block.kind, block.phase or "", block.operator, block.module or ""
 
 
 class RetracedModel:
-    """For what is not affine in the batch: traces each size that is requested, once."""
+    """Traces each requested size once, where memory is not affine in the batch size."""
 
     is_affine = False
 
@@ -224,7 +223,7 @@ class RetracedModel:
 
 
 def model_of(
-    trace: Trace,
+    trace: Tracer,
     batch_sizes: tuple[int, int, int],
     method: Method,
     approximate_because: str | None = None,
@@ -249,7 +248,7 @@ def model_of(
 def affine_model(
     first: Recording, second: Recording, method: Method, approximate_because: str | None = None
 ) -> BatchModel | None:
-    """Return the line through two recordings; None where they differ in more than sizes, or lie on no whole line."""
+    """Return the line through two recordings; None where they differ in more than sizes, or a slope is not whole."""
     if first.skeleton != second.skeleton:
         return None
     sizes = (first.batch_size, second.batch_size)
@@ -265,7 +264,7 @@ def affine_model(
         per_sample_bytes=bytes_line[1],
         base_counts=tuple(zip(results_line[0], inputs_line[0], strict=True)),
         per_sample_counts=tuple(zip(results_line[1], inputs_line[1], strict=True)),
-        traced_batch_sizes=(first.batch_size, second.batch_size),
+        traced_batch_sizes=sizes,
         method=method,
         approximate_because=approximate_because,
     )
@@ -274,7 +273,7 @@ def affine_model(
 def _line(
     first: Sequence[int], second: Sequence[int], at: tuple[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Bases and whole slopes of the lines through two values each."""
+    """Return the bases and whole slopes of the lines through pairs of values."""
     step = at[1] - at[0]
     differences = [b - a for a, b in zip(first, second, strict=True)]
     if any(difference % step for difference in differences):
@@ -284,7 +283,7 @@ def _line(
 
 
 def agrees(model: BatchModel, recording: Recording) -> bool:
-    """Whether the model gives what was traced at a size it was not made from."""
+    """Whether the model reproduces a trace at a size that it was not made from."""
     if model.skeleton != recording.skeleton or model.at(recording.batch_size).counts != recording.counts:
         return False
     traced, predicted = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()

@@ -1,7 +1,7 @@
-"""A card's own constants, measured on it, in place of the catalogue's nominal ones. Loads no torch.
+"""A card's constants as measured on it, which replace the catalogue's nominal ones. Loads no torch.
 
-What is measured, and how, stands in `measure_calibration`. Only what was measured is replaced; nothing is
-fitted to make an estimate meet a measurement.
+`measure_calibration` says what is measured, and how. Only measured constants are replaced; none is fitted to make an
+estimate agree with a measurement.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EngineError, SpecError
-from ..units import MIB, format_bytes
+from ..text.units import MIB, format_bytes
 from .gpus import Gpu
 
 SCHEMA = 1
@@ -23,10 +23,10 @@ _TOLERANCE_BYTES = 2 * MIB  # the driver counts in pages of 2 MiB
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What one card takes for itself. `gpu_id` is None for a card that is not in the catalogue.
+    """Memory that one card takes for context and workspaces. `gpu_id` is None for a card outside the catalogue.
 
-    `cublas_workspace_bytes` is of the thread that runs the forward pass, `autograd_workspace_bytes` of the one that
-    runs the backward pass; `cublaslt_workspace_bytes` is what a linear layer with a bias took beyond the first.
+    `cublas_workspace_bytes` belongs to the thread that runs the forward pass, `autograd_workspace_bytes` to the one
+    that runs the backward pass; `cublaslt_workspace_bytes` is what a linear layer with a bias took beyond the first.
     """
 
     device_name: str
@@ -54,20 +54,22 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
-        """Read such a document. Raises SpecError for any other."""
+        """Read a calibration document. Raises SpecError for any other."""
         if data.get("schema") != SCHEMA:
             raise SpecError("calibration", f"has schema {data.get('schema')!r}; this version reads {SCHEMA}")
         names = [field.name for field in fields(cls)]
         if set(data) != set(names):
             raise SpecError("calibration", f"must have exactly {', '.join(names)}")
         for name in names:
-            if name.endswith("_bytes") and not (_is_size(data[name]) or data[name] is None and "lt_" in name):
+            size = data[name] if name.endswith("_bytes") else 0
+            is_optional = size is None and "lt_" in name
+            if not is_optional and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
                 raise SpecError("calibration", f"{name} must be a whole number of bytes")
         return cls(**data)
 
     @classmethod
     def read(cls, path: Path) -> Calibration:
-        """From the file that `calibrate --json` was written to."""
+        """Read the file that `calibrate --json` wrote."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as exc:
@@ -78,8 +80,9 @@ class Calibration:
 
 
 def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
-    """Give the card the constants measured on one of its class. Raises SpecError if they are of another card."""
-    calibration = _calibration(given)
+    """Give the card the constants measured on a card of the same model. Raises SpecError for those of another model."""
+    given = Calibration.read(given) if isinstance(given, Path) else given
+    calibration = given if isinstance(given, Calibration) else Calibration.from_dict(given)
     if calibration.gpu_id not in (None, gpu.id):
         raise SpecError("calibration", f"is of {calibration.gpu_id} ({calibration.device_name}), not of {gpu.id}")
     return replace(
@@ -94,9 +97,9 @@ def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
 
 
 def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved_bytes: int) -> int:
-    """Return the context of a process, from what the driver counts as used before, while and after it ran.
+    """Return the context of a process, from the bytes that the driver counts before, while and after it ran.
 
-    Raises EngineError where before and after differ: another process came or went, and the difference is no context.
+    Raises EngineError where before and after differ: then another process started or ended.
     """
     if abs(used_after - used_before) > _TOLERANCE_BYTES:
         raise EngineError(
@@ -104,13 +107,3 @@ def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved
             "while it was measured; measure again while no other process uses it"
         )
     return used_with_it - used_before - reserved_bytes
-
-
-def _calibration(given: Calibration | Mapping[str, Any] | Path) -> Calibration:
-    if isinstance(given, Calibration):
-        return given
-    return Calibration.read(given) if isinstance(given, Path) else Calibration.from_dict(given)
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,7 +1,7 @@
-"""PURE: what would fill the memory of a batch size that does not fit: a recording, replayed up to the refusal.
+"""PURE: what would fill the memory at a batch size that does not fit: replays a recording up to the refusal.
 
-A block of the forward pass counts as an activation if it outlives it, that is if the backward pass allocates before it
-is freed.
+A block of the forward pass counts as an activation if it outlives that pass, that is, if the backward pass allocates
+before the block is freed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..memory_breakdown import (
+from ..progress import BACKWARD, FORWARD
+from ..results.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
     GRADIENTS,
@@ -24,13 +25,12 @@ from ..memory_breakdown import (
     Request,
     entries_of,
 )
-from ..phases import BACKWARD, FORWARD
 from . import batch_model
 from .allocator import Allocator, OutOfMemory
-from .batch_model import Block, Recording, Skeleton
-from .replay import Card, Memory, sizes_on
+from .batch_model import MemoryBlock, Recording, Skeleton
+from .replay import CardConstants, ReplayedMemory, sizes_on
 
-_KINDS = {
+_SHOWN_KINDS = {
     batch_model.PARAMETERS: PARAMETERS,
     batch_model.BUFFERS: PARAMETERS,
     batch_model.GRADIENTS: GRADIENTS,
@@ -39,12 +39,12 @@ _KINDS = {
 }
 
 
-def what_fills(recording: Recording, memory: Memory, card: Card, limit_bytes: int) -> MemoryBreakdown:
-    """Return what is live when `memory` refuses, or first holds more than the limit; else at the peak."""
+def what_fills(recording: Recording, memory: ReplayedMemory, card: CardConstants, limit_bytes: int) -> MemoryBreakdown:
+    """Return what is live when `memory` refuses or first holds more than the limit, or else at the peak."""
     replay = _Replay(recording, sizes_on(card, recording), memory)
     moment, position = replay.to_refusal(limit_bytes)
     is_refusal = moment == "refusal"
-    # of a refusal the request is not among the live blocks, of a peak it is
+    # a refused request is not among the live blocks, the one that reaches the peak is
     live, total_bytes = replay.live_before(position if is_refusal else position + 1)
     requested = recording.skeleton.events[position]
     block = recording.skeleton.blocks[requested]
@@ -66,20 +66,20 @@ def what_fills(recording: Recording, memory: Memory, card: Card, limit_bytes: in
 
 @dataclass
 class _Replay:
-    """One replay, with what each block took of the memory, rounding and all."""
+    """One replay, with the bytes that each block took, after the allocator's rounding."""
 
     recording: Recording
     sizes_bytes: Sequence[int]
-    memory: Memory
+    memory: ReplayedMemory
 
     def __post_init__(self) -> None:
         self.taken_bytes = [0] * len(self.sizes_bytes)
         self.kept = _kept_for_backward(self.recording.skeleton)
 
     def to_refusal(self, limit_bytes: int) -> tuple[Moment, int]:
-        """Play until a request is refused, or more than the limit is live; return the position of that request.
+        """Replay until a request is refused, or more than the limit is live; return the position of that request.
 
-        Where that does not happen, the position at which most was allocated.
+        Where neither happens, return the position at which most was allocated.
         """
         memory, skeleton = self.memory, self.recording.skeleton
         start = skeleton.step_starts[0] if skeleton.step_starts else 0
@@ -111,30 +111,30 @@ class _Replay:
                 live[event] = None
             else:
                 del live[~event]
-        blocks = [_live_block(skeleton.blocks[i], self.taken_bytes[i], is_kept=i in self.kept) for i in live]
+        blocks = []
+        for index in live:
+            block, size_bytes = skeleton.blocks[index], self.taken_bytes[index]
+            phase = None if block.kind in (batch_model.PARAMETERS, batch_model.BUFFERS) else block.phase
+            kind = _kind(block, is_kept=index in self.kept)
+            blocks.append(LiveBlock(size_bytes, kind, _module(block), phase, block.operator))
         return blocks, sum(block.size_bytes for block in blocks)
 
 
-def _live_block(block: Block, size_bytes: int, *, is_kept: bool) -> LiveBlock:
-    phase = None if block.kind in (batch_model.PARAMETERS, batch_model.BUFFERS) else block.phase
-    return LiveBlock(size_bytes, _kind(block, is_kept=is_kept), _module(block), phase, block.operator)
-
-
-def _kind(block: Block, *, is_kept: bool) -> str:
-    if (known := _KINDS.get(block.kind)) is not None:
+def _kind(block: MemoryBlock, *, is_kept: bool) -> str:
+    if (known := _SHOWN_KINDS.get(block.kind)) is not None:
         return known
     return INPUTS if block.phase is None else ACTIVATIONS if is_kept else TEMPORARIES
 
 
-def _module(block: Block) -> str | None:
-    """Return the module; workspaces are the library's, whoever was the first to multiply."""
+def _module(block: MemoryBlock) -> str | None:
+    """Return the module; None for workspaces, which belong to the library and not to the first module to multiply."""
     if block.kind == batch_model.WORKSPACES:
         return None
-    return BATCH if block.module is None and block.phase is None and block.kind not in _KINDS else block.module
+    return BATCH if block.module is None and block.phase is None and block.kind not in _SHOWN_KINDS else block.module
 
 
 def _kept_for_backward(skeleton: Skeleton) -> set[int]:
-    """Blocks of the forward pass that are still live when the backward pass first allocates, or are never freed."""
+    """Return blocks of the forward pass still live when the backward pass first allocates, or never freed."""
     kept: set[int] = set()
     live: set[int] = set()
     for event in skeleton.events:

@@ -1,4 +1,4 @@
-"""The fields of one card in a catalogue file: which there are, what each may hold. PURE.
+"""The fields of one card in a catalogue file, and what each may hold. PURE.
 
 A mistake in the lab's own file must name the card and the field, not end in a wrong estimate.
 """
@@ -11,8 +11,8 @@ from datetime import date
 from typing import Any
 
 from ..errors import SpecError
+from ..text.units import GIB, TIB
 from ..training_spec import PRECISIONS
-from ..units import GIB, TIB
 
 VENDORS = ("nvidia", "amd")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
@@ -32,14 +32,13 @@ def checked_card(gpu_id: str, table: Mapping[str, Any]) -> dict[str, Any]:
             raise SpecError(f"{gpu_id}.{key}", "is missing")
     if "price_per_hour_usd" in table and not {"price_source", "price_date"} <= set(table):
         raise SpecError(f"{gpu_id}.price_per_hour_usd", "needs its price_source and price_date")
-    return {key: _checked(gpu_id, key, value) for key, value in table.items()}
-
-
-def _checked(gpu_id: str, key: str, value: Any) -> Any:
-    try:
-        return _CHECKS[key](value)
-    except (TypeError, ValueError) as exc:
-        raise SpecError(f"{gpu_id}.{key}", str(exc)) from exc
+    checked = {}
+    for key, value in table.items():
+        try:
+            checked[key] = _CHECKS[key](value)
+        except (TypeError, ValueError) as exc:
+            raise SpecError(f"{gpu_id}.{key}", str(exc)) from exc
+    return checked
 
 
 def _text(value: Any) -> str:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ..errors import SpecError
 from ..program import PROGRAM
-from ..units import GIB, KIB, MIB, TIB, format_bytes
+from ..text.units import GIB, KIB, MIB, TIB, format_bytes
 from .gpu_fields import checked_card
-from .reductions import Processors
+from .tracing.reductions import Processors
 
 OWN_CATALOGUE = "MEMORYMARK_GPUS"
 _SHIPPED = Path(__file__).with_name("gpus.toml")
@@ -41,7 +41,7 @@ _UNNAMED_CONTEXT_BYTES = 500 * MIB
 _UNNAMED_TOTAL_BYTES = (1 * GIB, 1 * TIB)
 
 _SAME_CARD = 0.06
-"""How far a card's own total may be from the catalogue's: drivers differ by 1 %, error correction takes up to 6 %."""
+"""Share by which a card's total may differ from the catalogue's: drivers differ by 1 %, error correction takes 6 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Gpu:
     """One card. `total_bytes` is what torch reports; `context_bytes` is nominal unless `calibrated`.
 
     `cublas_workspace_bytes` is what each thread that multiplies takes from the allocator. Rates are the vendor's
-    peaks without sparsity, by precision; what is not known of a card, such as its price, is None.
+    peaks without sparsity, by precision; an unknown value, such as a price, is None.
     """
 
     id: str
@@ -72,12 +72,12 @@ class Gpu:
 
     @property
     def processors(self) -> Processors | None:
-        """By which the buffers of sums are sized. None where that is not known: AMD's cards follow other rules."""
+        """The processors that decide the size of sum buffers. None where unknown: AMD's cards follow other rules."""
         threads = _THREADS_OF_A_MULTIPROCESSOR.get(self.compute_capability or (0, 0))
         return None if self.multiprocessors is None or threads is None else Processors(self.multiprocessors, threads)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, in the order of the fields."""
+        """Return JSON, in the order of the fields."""
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
         capability = self.compute_capability
         text = None if capability is None else f"{capability[0]}.{capability[1]}"
@@ -102,7 +102,7 @@ def find(gpu_id: str) -> Gpu:
 
 
 def of_memory(total_bytes: int) -> Gpu:
-    """Make a card without a name that has this much: it is taken to be like an A100 in all else."""
+    """Make a nameless card with `total_bytes` of memory that is like an A100 in all else."""
     least, most = _UNNAMED_TOTAL_BYTES
     if not least <= total_bytes <= most:
         allowed = f"from {format_bytes(least)} to {format_bytes(most)}"
@@ -124,7 +124,7 @@ def of_memory(total_bytes: int) -> Gpu:
 
 
 def match(name: str, capacity_bytes: int) -> Gpu | None:
-    """Find the card that a device is: by the name torch gives it, and a total that such a card can have."""
+    """Find the catalogue's card for a device, by the name torch gives it and a total that such a card can have."""
     wanted = name.strip().casefold()
     for gpu in gpus().values():
         is_near = abs(capacity_bytes - gpu.total_bytes) <= _SAME_CARD * gpu.total_bytes
@@ -145,7 +145,7 @@ def cublas_workspace_bytes(compute_capability: tuple[int, int] | None) -> int:
 
 
 def _advice(gpu_id: str, known: list[str]) -> str:
-    """Ids that begin or contain what was typed come first: "a100" means a100-40gb or a100-80gb."""
+    """Suggest ids: first those that contain what was typed, as "a100" means a100-40gb or a100-80gb."""
     typed = gpu_id.strip().casefold().replace(" ", "-").replace("_", "-")
     containing = [name for name in known if typed and typed in name]
     nearest = containing or get_close_matches(typed, known, n=4, cutoff=0.5)
@@ -175,24 +175,13 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _gpu(gpu_id: str, table: dict[str, Any]) -> Gpu:
-    card = checked_card(gpu_id, table)
-    capability = cast("tuple[int, int] | None", card.get("compute_capability"))
+    card = {"compute_capability": None, **checked_card(gpu_id, table)}
     return Gpu(
         id=gpu_id,
-        name=card["name"],
-        vendor=card["vendor"],
-        total_bytes=card["total_bytes"],
-        is_total_exact=card["is_total_exact"],
-        compute_capability=capability,
-        context_bytes=card["context_mib"] * MIB,
-        cublas_workspace_bytes=cublas_workspace_bytes(capability),
+        context_bytes=card.pop("context_mib") * MIB,
+        cublas_workspace_bytes=cublas_workspace_bytes(card["compute_capability"]),
         calibrated=False,
-        dense_tflops=card["dense_tflops"],
-        memory_bandwidth_bytes_per_second=card["memory_bandwidth_gb_per_second"] * 1e9,
-        price_per_hour_usd=card.get("price_per_hour_usd"),
-        price_source=card.get("price_source"),
-        price_date=card.get("price_date"),
-        total_source=card["total_source"],
-        torch_names=tuple(card["torch_names"]),
-        multiprocessors=card.get("multiprocessors"),
+        memory_bandwidth_bytes_per_second=card.pop("memory_bandwidth_gb_per_second") * 1e9,
+        torch_names=tuple(card.pop("torch_names")),
+        **card,  # the other fields have the names of the file
     )

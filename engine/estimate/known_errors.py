@@ -1,9 +1,9 @@
-"""How far predictions were from measured peaks, by family of models. Data, copied from what was measured.
+"""How far predictions were from measured peaks, by family of models. Data, copied from benchmark results.
 
 Source: `benchmarks/results/prediction_error.json`, made by `benchmarks/prediction_error.py`; a test holds the two
 together. On cards: published runs on two NVIDIA cards, reserved bytes against what NVML rose by. On the CPU:
-allocated bytes against the allocator's events. AMD's cards were never compared. What was only reported to us counts
-for the worst error and the margin.
+allocated bytes against the allocator's events. AMD's cards were never compared. An error that was only reported to us
+counts for the worst error and the margin.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .types import KnownError
 ENOUGH_RUNS = 19
 """The worst of n comparisons bounds the next one with probability n / (n + 1): from 19 on, 95 %."""
 TOO_FEW_FACTOR = 2
-"""By how much the margin exceeds the worst error known where there are fewer comparisons. A choice, no measurement."""
+"""Margin / worst known error, where there are fewer comparisons. A choice, not a measurement."""
 
 _PUBLISHED = "published runs of RTX 3060 and A100, benchmarks/data/measured_peaks.json"
 _EVENTS = "the CPU allocator's events of real steps"
-KNOWN: dict[tuple[str, Architecture], KnownError] = {  # of mixtures of experts nothing is known
+KNOWN: dict[tuple[str, Architecture], KnownError] = {  # mixtures of experts were never compared
     ("measured", "transformer"): KnownError(0.0136, 0.0385, 5, _PUBLISHED),
     ("measured", "cnn"): KnownError(0.0379, 0.0455, 5, _PUBLISHED),
     ("cpu", "transformer"): KnownError(0.0, 0.0034, 53, _EVENTS),
@@ -30,16 +30,16 @@ KNOWN: dict[tuple[str, Architecture], KnownError] = {  # of mixtures of experts 
 }
 
 REPORTED_LOW_FRACTION = 0.18
-"""Of the memory measured, what estimates for one small network of each family on a card were too low by (17 to 18 %).
+"""Share of the measured memory by which the reported estimates were too low: 17 to 18 %, one network of each family.
 
-Published runs with SGD whose figures are not in this repository; four SGD runs that are in it are at most 3.8 %
-low. Why is not known: an allocator that keeps more on a nearly full card of 12 GiB is suspected.
+They are published runs with SGD on a card whose figures are not in this repository; for four SGD runs that are in it,
+estimates are at most 3.8 % low. The cause is unknown: perhaps the allocator caches more on a nearly full 12 GiB card.
 """
 _REPORTED = "; and one reported SGD run of this family, 17 to 18 % low, why is not known"
 
 
 def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Of this family on this kind of device; None where nothing was compared. The median is of what can be repeated."""
+    """Return the error for this family and device; None where none was compared. The median is of repeatable runs."""
     if gpu is not None and gpu.vendor != "nvidia":
         return None
     known = _compared(spec, gpu)
@@ -50,9 +50,9 @@ def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
 
 
 def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
-    """How much more than predicted a safe size must have room for."""
+    """Return the share of the prediction that a safe size must leave free in addition."""
     known = _compared(spec, gpu)
-    # of what was never compared: as much as of the worst family that was
+    # a family that was never compared gets the error of the worst one that was
     worst_fraction = (
         known.worst_fraction
         if known
@@ -64,7 +64,7 @@ def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
 
 
 def _compared(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Return what was compared of such trainings there. No training with weights of 4 bits is among them."""
+    """Return the error of such trainings on such a device. None with 4-bit weights was compared."""
     return None if spec.load_in_4bit else KNOWN.get((_place(gpu), spec.workload.architecture))
 
 
@@ -73,5 +73,5 @@ def _place(gpu: Gpu | None) -> str:
 
 
 def _more_than_predicted(low_fraction: float) -> float:
-    """Turn a share of what was measured into one of the estimate: 18 % too low, it needs 22 % of itself more."""
+    """Turn a share of the measurement into one of the estimate: an estimate 18 % too low needs 22 % more."""
     return round(low_fraction / (1 - low_fraction), 4)

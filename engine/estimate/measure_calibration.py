@@ -1,10 +1,10 @@
-"""Measures what a card takes for itself: its context and the workspaces of cuBLAS. Needs torch and a CUDA or ROCm GPU.
+"""Measures the context of a card and the workspaces of cuBLAS. Needs torch and a CUDA or ROCm GPU.
 
-Two processes. This one opens the card first and only watches what the driver counts as used; a second one, the
-tenant, opens it too, trains a small model so that the usual kernels are loaded, says what its allocator reserved,
-and goes away. Used with the tenant, less used before, less what it reserved, is the tenant's context. If used before
+Two processes. This one opens the card first and only watches the bytes that the driver counts as used. A second one,
+the tenant, opens it too, trains a small model so that the usual kernels are loaded, reports what its allocator
+reserved, and ends. Its context is: used with the tenant, less used before, less what it reserved. If the bytes before
 and after differ, another process was on the card and there is no result. The workspaces are what the tenant's allocator
-handed out at its first multiplication beyond the tensors: in the forward thread, and in autograd's.
+handed out, beyond the tensors, at the first multiplication in the forward thread and in autograd's.
 
 Not run on a GPU yet: none was at hand. To check by hand: `nvidia-smi` before, and during `python -c
 "import torch; torch.ones(1, device='cuda'); input()"`, whose allocator reserves 2 MiB.
@@ -31,11 +31,11 @@ from .calibration import Calibration, context_bytes
 from .gpus import match
 
 _TENANT_SECONDS = 180
-_SIDE = 512  # of the matrices multiplied: any size takes the workspace
+_SIDE = 512  # rows and columns of the matrices multiplied: any size takes the workspace
 
 
 def measure(name: str) -> Calibration:
-    """Measure the constants of the card `name`. Raises DeviceUnavailable where it is none, or is not here."""
+    """Measure the constants of the card `name`. Raises DeviceUnavailable for other devices, and where there is none."""
     if not name.startswith("cuda"):
         raise DeviceUnavailable(f"{name[:80]} has no context to calibrate; name a GPU: cuda:0")
     device = resolve(name)
@@ -65,7 +65,7 @@ def _used_bytes(device: torch.device) -> int:
 
 
 def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
-    """Return the tenant's report, and the memory in use while it is there."""
+    """Return the tenant's report, and the memory in use while it runs."""
     command = [sys.executable, "-m", __spec__.name, str(device)]
     tenant = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     guard = threading.Timer(_TENANT_SECONDS, tenant.kill)
@@ -123,7 +123,7 @@ def _workspaces(device: torch.device) -> dict[str, int]:
 
 
 def _train_small_model(device: torch.device) -> None:
-    """One step over the layers that the offered models are made of, in single precision."""
+    """Train one step over the layers that the offered models are made of, in single precision."""
     layers: list[Any] = [nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64), nn.GELU(), nn.AdaptiveAvgPool2d(8), nn.Flatten(2)]
     encoder = nn.TransformerEncoderLayer(64, 4, batch_first=True)
     model = nn.Sequential(*layers, encoder, nn.LayerNorm(64)).to(device)

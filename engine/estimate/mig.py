@@ -1,7 +1,7 @@
 """PURE: the slices that a card can be divided into (MIG, Multi-Instance GPU), by the names of the vendor's user guide.
 
 A slice has less memory than its name says: of an H200's 1g.18gb a driver gives 16.00 GiB. `USABLE_FRACTION` is just
-below that, the smallest share that was seen, so that a slice is never promised too much. Profiles with media
+below the smallest share seen, so that a slice never has less than stated. Profiles with media
 extensions (+me) and those that take the whole card are left out.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..units import GIB
+from ..text.units import GIB
 
 USABLE_FRACTION = 0.88
 _40, _80 = (
@@ -30,23 +30,19 @@ _PROFILES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class MigSlice:
     """One profile: its name, and the memory that it has at least."""
 
     profile: str
     usable_bytes: int
 
 
-def slices(gpu_id: str) -> tuple[Slice, ...]:
+def slices(gpu_id: str) -> tuple[MigSlice, ...]:
     """Return the profiles of a card, the smallest first; none for a card that cannot be divided."""
-    return tuple(map(_slice, _PROFILES.get(gpu_id, ())))
+    found = ((profile, int(profile.partition(".")[2].removesuffix("gb"))) for profile in _PROFILES.get(gpu_id, ()))
+    return tuple(MigSlice(profile, int(gigabytes * GIB * USABLE_FRACTION)) for profile, gigabytes in found)
 
 
-def smallest_slice(gpu_id: str, needed_bytes: float) -> Slice | None:
-    """Find the smallest slice of the card that has so much memory."""
+def smallest_slice(gpu_id: str, needed_bytes: float) -> MigSlice | None:
+    """Find the smallest slice of the card with at least `needed_bytes`."""
     return next((each for each in slices(gpu_id) if each.usable_bytes >= needed_bytes), None)
-
-
-def _slice(profile: str) -> Slice:
-    gigabytes = int(profile.partition(".")[2].removesuffix("gb"))
-    return Slice(profile, int(gigabytes * GIB * USABLE_FRACTION))

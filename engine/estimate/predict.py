@@ -1,8 +1,8 @@
 """PURE: from a memory model and a card to figures: peaks, the largest batch size, the safe one.
 
 The largest batch size is searched by replaying the steps against the card's limit. An allocator need not fit
-every size below one that fits, so a size counts only if the few below it fit too; the search says nothing of
-larger sizes that fit again after a gap.
+every size below one that fits, so a size counts only if the few below it fit too; larger sizes that fit again after a
+gap are not looked for.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..errors import SpecError
-from ..memory_breakdown import MemoryBreakdown
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..text.units import format_bytes
 from ..training_spec import check_expandable_segments, check_precision
-from ..units import format_bytes
 from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryModel
 from .explain import what_fills
 from .gpus import Gpu
 from .known_errors import known_error, margin_fraction
-from .replay import Card, Memory, PlainMemory, play, play_and_explain
+from .replay import CardConstants, PlainMemory, ReplayedMemory, play, play_and_explain
 from .types import Estimate, EstimateAt, EstimatedGpu, Limit
 
 NEAR = 32
-"""A size is near another that differs by less than this part of it."""
+"""A size is near another if they differ by less than size / NEAR."""
 PREDECESSORS = 3
-"""How many sizes below the largest must fit as well."""
+"""The number of sizes below the largest that must fit as well."""
 
 
 def check(spec: RunSpec, gpu: Gpu | None) -> None:
-    """Raise SpecError for what the engine would refuse on this card."""
+    """Raise SpecError for settings that the engine would refuse on this card."""
     name = "the CPU" if gpu is None else gpu.name
     check_precision(spec.precision, name, None if gpu is None else gpu.compute_capability)
     check_expandable_segments(spec, gpu is not None)
@@ -55,13 +54,13 @@ class Replays:
 
     model: MemoryModel
     expandable_segments: bool = False
-    _peaks_bytes: dict[tuple[Card, int], int] = field(default_factory=dict)
-    _unmet_peaks_bytes: dict[tuple[Card, int], int] = field(default_factory=dict)
-    """As they are found; those of `_peaks_bytes` were requested, and a search begins from them."""
-    _fits: dict[tuple[Card, int, int], bool] = field(default_factory=dict)
+    _peaks_bytes: dict[tuple[CardConstants, int], int] = field(default_factory=dict)
+    _unmet_peaks_bytes: dict[tuple[CardConstants, int], int] = field(default_factory=dict)
+    """Peaks as they are found; a search begins only from those of `_peaks_bytes`, which were requested."""
+    _fits: dict[tuple[CardConstants, int, int], bool] = field(default_factory=dict)
 
     def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
-        """Return what the steps take from a device without a limit: reserved bytes, on the CPU allocated ones."""
+        """Return the peak of the steps on a device without a limit: reserved bytes, on the CPU allocated ones."""
         key = (card_of(gpu), batch_size)
         if key not in self._peaks_bytes:
             if key not in self._unmet_peaks_bytes:
@@ -70,7 +69,7 @@ class Replays:
         return self._peaks_bytes[key]
 
     def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
-        """Whether the steps run within the limit, if need be by giving back what is cached."""
+        """Whether the steps run within the limit, if need be by releasing cached segments."""
         known = self._peaks_bytes.get((card_of(gpu), batch_size))
         if gpu is None or (known is not None and known <= limit_bytes):
             return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met, or it is final
@@ -80,7 +79,7 @@ class Replays:
         return self._fits[key]
 
     def _fits_within(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> bool:
-        """Replay. Where the limit was not met the peak is noted: it is the same without one."""
+        """Replay the steps. Where the limit was not reached, the peak is noted: it is the same without a limit."""
         memory = self.memory(gpu, limit_bytes)
         try:
             play(self.model.at(batch_size), memory, card_of(gpu))
@@ -93,19 +92,19 @@ class Replays:
         return True
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:
-        """Peaks by batch size, of what was replayed without a limit."""
+        """Return peaks by batch size, from replays without a limit."""
         wanted = card_of(gpu)
         return {size: peak for (card, size), peak in self._peaks_bytes.items() if card == wanted}
 
-    def memory(self, gpu: Gpu | None, limit_bytes: int | None) -> Memory:
+    def memory(self, gpu: Gpu | None, limit_bytes: int | None) -> ReplayedMemory:
         if gpu is None:
             return PlainMemory()
         return Allocator(limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
 
 
-def card_of(gpu: Gpu | None) -> Card:
-    """Return what of this card decides the sizes of blocks."""
-    return Card() if gpu is None else Card(gpu.cublas_workspace_bytes, gpu.processors)
+def card_of(gpu: Gpu | None) -> CardConstants:
+    """Return the properties of this card that decide the sizes of blocks."""
+    return CardConstants() if gpu is None else CardConstants(gpu.cublas_workspace_bytes, gpu.processors)
 
 
 def estimate_at(
@@ -116,7 +115,7 @@ def estimate_at(
     *,
     replays: Replays | None = None,
 ) -> EstimateAt:
-    """Return the memory of exactly `batch_size`; of what does not fit, what it would take without the limit."""
+    """Return the memory of exactly `batch_size`; if it does not fit, what it would take without the limit."""
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
     memory = replays.memory(gpu, limit_bytes if fits else None)
@@ -144,7 +143,7 @@ def largest_batch_size(
 
 
 def safe_batch_size(replays: Replays, gpu: Gpu | None, limit_bytes: int, margin: float, largest: int) -> int:
-    """Return the largest size that still fits if everything takes `margin` more, and without giving back any cache."""
+    """Return the largest size that fits if everything takes `margin` more, without releasing any cached segment."""
     if largest == 0:
         return 0
     room_bytes = int(limit_bytes / (1 + margin))
@@ -163,9 +162,9 @@ def _largest(fits: Callable[[int], bool], guess: int, maximum: int) -> int:
 
 
 def _first_guess(replays: Replays, gpu: Gpu | None, limit_bytes: int, maximum: int) -> int:
-    """Where the line through the two sizes replayed next to the limit meets it; one more size is replayed at most.
+    """Return where the line through the two replays nearest to the limit meets it, after at most one more replay.
 
-    A guess only starts the search. Over a whole catalogue most cards find near sizes replayed already.
+    A guess only starts the search. With a whole catalogue most cards find near sizes already replayed.
     """
     if maximum == 1:
         return 1
@@ -180,7 +179,7 @@ def _first_guess(replays: Replays, gpu: Gpu | None, limit_bytes: int, maximum: i
 
 
 def _meets(known: Mapping[int, int], limit_bytes: int, maximum: int) -> int:
-    """Peaks by size: where the line through the two nearest to the limit reaches it."""
+    """Return the size at which the line through the two peaks nearest to the limit reaches it."""
     (one, one_bytes), (other, other_bytes) = sorted(known.items(), key=lambda item: abs(item[1] - limit_bytes))[:2]
     if one_bytes == other_bytes:
         return min(max(one, other), maximum)
@@ -207,7 +206,7 @@ def _bracket(fits: Callable[[int], bool], guess: int, maximum: int) -> tuple[int
 
 
 def _with_predecessors(fits: Callable[[int], bool], size: int) -> int:
-    """`size`, or the next below it that fits together with the few sizes below itself."""
+    """Return `size`, or the next below it that fits together with the few sizes below itself."""
     largest = tried = size
     while tried > 0 and largest - tried <= PREDECESSORS:
         if not fits(tried):
@@ -238,37 +237,28 @@ def estimate(
     largest = largest_batch_size(model, gpu, limit_bytes, spec.max_batch_size, replays=replays)
     safe = safe_batch_size(replays, gpu, limit_bytes, margin, largest)
     sizes = sorted({*batch_sizes, spec.current_batch_size, safe or 1, largest or 1})
+    facts = EstimatedGpu("cpu", cpu_name, limit_bytes, context_bytes=0, calibrated=False)
+    if gpu is not None:
+        facts = EstimatedGpu(gpu.id, gpu.name, gpu.total_bytes, gpu.context_bytes, gpu.calibrated)
+    limits: Limit = "max_batch_size" if largest == spec.max_batch_size else "memory"
+    breakdown = None
+    if explains:
+        explained = model.at(min(largest + 1, spec.max_batch_size))
+        breakdown = what_fills(explained, replays.memory(gpu, limit_bytes), card_of(gpu), limit_bytes)
     return Estimate(
         spec=spec,
-        gpu=_facts(gpu, limit_bytes, cpu_name),
+        gpu=facts,
         limit_bytes=limit_bytes,
         largest_batch_size=largest,
         safe_batch_size=safe,
         margin_fraction=margin,
         at=tuple(estimate_at(model, gpu, size, limit_bytes, replays=replays) for size in sizes),
-        limits=_what_ends_it(largest, spec.max_batch_size),
+        limits=limits if largest else "does_not_fit",
         method=model.method,
         known_error=known_error(spec, gpu),
         seconds=seconds,
         versions=versions,
         expandable_segments=replays.expandable_segments,
         approximate_because=model.approximate_because,
-        breakdown=_explained(replays, gpu, limit_bytes, min(largest + 1, spec.max_batch_size)) if explains else None,
+        breakdown=breakdown,
     )
-
-
-def _explained(replays: Replays, gpu: Gpu | None, limit_bytes: int, batch_size: int) -> MemoryBreakdown:
-    memory = replays.memory(gpu, limit_bytes)
-    return what_fills(replays.model.at(batch_size), memory, card_of(gpu), limit_bytes)
-
-
-def _facts(gpu: Gpu | None, limit_bytes: int, cpu_name: str) -> EstimatedGpu:
-    if gpu is None:
-        return EstimatedGpu("cpu", cpu_name, limit_bytes, context_bytes=0, calibrated=False)
-    return EstimatedGpu(gpu.id, gpu.name, gpu.total_bytes, gpu.context_bytes, gpu.calibrated)
-
-
-def _what_ends_it(largest: int, maximum: int) -> Limit:
-    if largest == 0:
-        return "does_not_fit"
-    return "max_batch_size" if largest == maximum else "memory"

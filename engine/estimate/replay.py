@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol
 
-from .batch_model import KINDS, WORKSPACES, Block, Recording
-from .reductions import Processors, buffer_bytes
+from .batch_model import BLOCK_KINDS, WORKSPACES, MemoryBlock, Recording
+from .tracing.reductions import Processors, buffer_bytes
 from .types import KindBytes
 
 
-class Memory(Protocol):
+class ReplayedMemory(Protocol):
     """The interface of an allocator that a replay needs."""
 
     allocated_bytes: int
@@ -25,7 +25,7 @@ class Memory(Protocol):
 
 
 class PlainMemory:
-    """The CPU's: bytes are counted as requested, nothing is rounded, cached or reserved."""
+    """The CPU's memory: bytes are counted as requested, nothing is rounded, cached or reserved."""
 
     def __init__(self) -> None:
         self.allocated_bytes = self.peak_allocated_bytes = 0
@@ -47,23 +47,23 @@ class PlainMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class ReplayPeak:
     """The highest point of a replay: the block whose allocation reached it, and what was live then."""
 
-    block: Block | None
+    block: MemoryBlock | None
     by_kind: KindBytes
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """What of a card decides the sizes of blocks; the CPU has none of it."""
+class CardConstants:
+    """The properties of a card that decide the sizes of blocks; the CPU has none of them."""
 
     workspace_bytes: int = 0
     processors: Processors | None = None
 
 
-def play(recording: Recording, memory: Memory, card: Card = Card()) -> None:
-    """Play the steps into `memory` as a probe does: cache emptied and peaks forgotten once the model is loaded."""
+def play(recording: Recording, memory: ReplayedMemory, card: CardConstants = CardConstants()) -> None:
+    """Replay the steps in `memory` like a probe: cache emptied and peaks reset once the model is loaded."""
     skeleton = recording.skeleton
     sizes = sizes_on(card, recording)
     start = skeleton.step_starts[0] if skeleton.step_starts else 0
@@ -73,7 +73,7 @@ def play(recording: Recording, memory: Memory, card: Card = Card()) -> None:
     _play(skeleton.events[start:], sizes, memory)
 
 
-def _play(events: Sequence[int], sizes: Sequence[int], memory: Memory) -> None:
+def _play(events: Sequence[int], sizes: Sequence[int], memory: ReplayedMemory) -> None:
     allocate, free = memory.allocate, memory.free
     for event in events:
         if event >= 0:
@@ -82,8 +82,8 @@ def _play(events: Sequence[int], sizes: Sequence[int], memory: Memory) -> None:
             free(~event)
 
 
-def sizes_on(card: Card, recording: Recording) -> list[int]:
-    """Return the sizes of all blocks, those too that are the card's."""
+def sizes_on(card: CardConstants, recording: Recording) -> list[int]:
+    """Return the sizes of all blocks, including those that the card decides."""
     sizes = list(recording.sizes_bytes)
     for index, block in enumerate(recording.skeleton.blocks):
         if block.kind == WORKSPACES:
@@ -95,7 +95,7 @@ def sizes_on(card: Card, recording: Recording) -> list[int]:
     return sizes
 
 
-def play_and_explain(recording: Recording, memory: Memory, card: Card = Card()) -> Peak:
+def play_and_explain(recording: Recording, memory: ReplayedMemory, card: CardConstants = CardConstants()) -> ReplayPeak:
     """Do the same as `play`, and return what held the memory at the peak of the allocated bytes."""
     skeleton = recording.skeleton
     sizes = sizes_on(card, recording)
@@ -115,12 +115,9 @@ def play_and_explain(recording: Recording, memory: Memory, card: Card = Card()) 
         if position >= start and memory.allocated_bytes > highest:
             highest, peak_at = memory.allocated_bytes, position
     last = skeleton.events[peak_at] if peak_at >= start else None
-    return Peak(None if last is None else skeleton.blocks[last], _by_kind(recording, taken, peak_at))
-
-
-def _by_kind(recording: Recording, taken_bytes: Sequence[int], until: int) -> KindBytes:
-    totals = dict.fromkeys(KINDS, 0)
-    for event in recording.skeleton.events[: until + 1]:
+    totals = dict.fromkeys(BLOCK_KINDS, 0)
+    for event in skeleton.events[: peak_at + 1]:
         index = event if event >= 0 else ~event
-        totals[recording.skeleton.blocks[index].kind] += taken_bytes[index] if event >= 0 else -taken_bytes[index]
-    return KindBytes(**{f"{kind}_bytes": size for kind, size in totals.items()})
+        totals[skeleton.blocks[index].kind] += taken[index] if event >= 0 else -taken[index]
+    by_kind = KindBytes(**{f"{kind}_bytes": size for kind, size in totals.items()})
+    return ReplayPeak(None if last is None else skeleton.blocks[last], by_kind)

@@ -9,10 +9,10 @@ from engine.estimate.batch_model import (
     PARAMETERS,
     WORKSPACES,
     BatchModel,
-    Block,
+    MemoryBlock,
     Skeleton,
 )
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 
 PARAMETER_BYTES, SAMPLE_BYTES = 64 * MIB, 16 * MIB
 
@@ -20,10 +20,10 @@ PARAMETER_BYTES, SAMPLE_BYTES = 64 * MIB, 16 * MIB
 def model(parameter_bytes=PARAMETER_BYTES, sample_bytes=SAMPLE_BYTES):
     """Parameters, a workspace, activations that grow with the batch, then gradients in their place."""
     blocks = (
-        Block(PARAMETERS, None, "load"),
-        Block(ACTIVATIONS, "forward", "mm"),
-        Block(WORKSPACES, "forward", "mm"),
-        Block(GRADIENTS, "backward", "mm_backward"),
+        MemoryBlock(PARAMETERS, None, "load"),
+        MemoryBlock(ACTIVATIONS, "forward", "mm"),
+        MemoryBlock(WORKSPACES, "forward", "mm"),
+        MemoryBlock(GRADIENTS, "backward", "mm_backward"),
     )
     return BatchModel(
         skeleton=Skeleton(blocks, events=(0, 1, 2, 3, ~1), step_starts=(1,)),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.estimate.allocator import Allocator, OutOfMemory, rounded, segment_bytes
-from engine.units import GIB, KIB, MIB
+from engine.text.units import GIB, KIB, MIB
 
 SIZES = st.one_of(
     st.integers(1, 4 * KIB),

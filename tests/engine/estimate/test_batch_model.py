@@ -9,7 +9,7 @@ from engine.estimate.batch_model import (
     ACTIVATIONS,
     PARAMETERS,
     BatchModel,
-    Block,
+    MemoryBlock,
     Recording,
     RetracedModel,
     Skeleton,
@@ -18,7 +18,7 @@ from engine.estimate.batch_model import (
 )
 
 SKELETON = Skeleton(
-    blocks=(Block(PARAMETERS, None, "load"), Block(ACTIVATIONS, "forward", "mm")),
+    blocks=(MemoryBlock(PARAMETERS, None, "load"), MemoryBlock(ACTIVATIONS, "forward", "mm")),
     events=(0, 1, ~1),
     step_starts=(1,),
 )
@@ -31,7 +31,7 @@ def recorded(batch_size, size_bytes, skeleton=SKELETON):
 def in_steps(batch_size, steps, last_operator="mm"):
     """A model, then steps that each make one block and free that of the step before."""
     operators = ["mm"] * (steps - 1) + [last_operator]
-    blocks = (SKELETON.blocks[0], *(Block(ACTIVATIONS, "forward", operator) for operator in operators))
+    blocks = (SKELETON.blocks[0], *(MemoryBlock(ACTIVATIONS, "forward", operator) for operator in operators))
     events = [0, 1, *(event for step in range(2, steps + 1) for event in (~(step - 1), step))]
     starts = (1, *range(2, len(events), 2))
     return Recording(batch_size, Skeleton(blocks, tuple(events), starts), (4096, *[24 * batch_size] * steps))
@@ -46,7 +46,7 @@ def bent(batch_size, **_):
 
 
 def with_another_operator(batch_size, **_):
-    blocks = (SKELETON.blocks[0], Block(ACTIVATIONS, "forward", f"kernel_of_{batch_size}"))
+    blocks = (SKELETON.blocks[0], MemoryBlock(ACTIVATIONS, "forward", f"kernel_of_{batch_size}"))
     return recorded(batch_size, 24, Skeleton(blocks, SKELETON.events, SKELETON.step_starts))
 
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.cli import calibrate
+from engine.cli.main import command
 from engine.errors import EngineError, SpecError
 from engine.estimate import measure_calibration
 from engine.estimate.calibration import Calibration, apply, context_bytes
 from engine.estimate.gpus import find, of_memory
 from engine.measurement import device
-from engine.result import DeviceFacts
-from engine.units import GIB, MIB
+from engine.results.result import DeviceFacts
+from engine.text.units import GIB, MIB
 
 MEASURED = Calibration(
     device_name="NVIDIA A10",
@@ -80,22 +80,22 @@ def test_nothing_is_said_when_somebody_else_came_or_went_meanwhile():
 @WITHOUT_GPU
 @pytest.mark.parametrize("arguments", [[], ["cuda:0", "--json"], ["cpu"]])
 def test_without_a_gpu_it_is_refused_with_the_status_for_a_missing_device(arguments, capsys):
-    assert calibrate.main(arguments) == 4
+    assert command(["calibrate", *arguments]) == 4
     assert capsys.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.parametrize("arguments", [["--all"], ["cuda:0", "cuda:1"]])
 def test_unknown_arguments_are_refused(arguments, capsys):
-    assert calibrate.main(arguments) == 2
-    assert "takes a device" in capsys.readouterr().err
+    assert command(["calibrate", *arguments]) == 2
+    assert "See `python -m engine calibrate --help`." in capsys.readouterr().err
 
 
 def test_what_was_measured_is_printed_for_people_and_as_json(monkeypatch, capsys):
     monkeypatch.setattr(measure_calibration, "measure", lambda name: MEASURED)
     monkeypatch.setattr(device, "facts_of", lambda name: DeviceFacts(name, "cuda", "NVIDIA A10", 24 * GIB))
-    assert calibrate.main([]) == 0
+    assert command(["calibrate"]) == 0
     assert "NVIDIA A10 (a10)" in capsys.readouterr().out
-    assert calibrate.main(["cuda:0", "--json"]) == 0
+    assert command(["calibrate", "cuda:0", "--json"]) == 0
     assert Calibration.from_dict(json.loads(capsys.readouterr().out)) == MEASURED
 
 

@@ -9,26 +9,26 @@ from engine.estimate.batch_model import (
     PARAMETERS,
     STATE,
     TEMPORARIES,
-    Block,
+    MemoryBlock,
     Recording,
     Skeleton,
 )
 from engine.estimate.explain import what_fills
 from engine.estimate.predict import Replays, card_of, estimate
-from engine.estimate.replay import Card, PlainMemory
-from engine.memory_breakdown import by_kind
+from engine.estimate.replay import CardConstants, PlainMemory
+from engine.results.memory_breakdown import by_kind
 from engine.spec import RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 
 BLOCKS = (
-    Block(PARAMETERS, None, "load", "mlp"),
-    Block(TEMPORARIES, None, "randint"),
-    Block(ACTIVATIONS, "forward", "addmm", "mlp"),
-    Block(ACTIVATIONS, "forward", "gelu", "mlp"),
-    Block(GRADIENTS, "backward", "mm", "mlp"),
-    Block(TEMPORARIES, "backward", "mm", "mlp"),
-    Block(STATE, "optimizer_step", "zeros_like", "mlp"),
+    MemoryBlock(PARAMETERS, None, "load", "mlp"),
+    MemoryBlock(TEMPORARIES, None, "randint"),
+    MemoryBlock(ACTIVATIONS, "forward", "addmm", "mlp"),
+    MemoryBlock(ACTIVATIONS, "forward", "gelu", "mlp"),
+    MemoryBlock(GRADIENTS, "backward", "mm", "mlp"),
+    MemoryBlock(TEMPORARIES, "backward", "mm", "mlp"),
+    MemoryBlock(STATE, "optimizer_step", "zeros_like", "mlp"),
 )
 EVENTS = (0, 1, 2, 3, ~3, 4, 5, ~2, ~5, 6)
 SIZES = (30, 4, 100, 20, 30, 7, 60)
@@ -36,7 +36,7 @@ RECORDING = Recording(8, Skeleton(BLOCKS, EVENTS, (1,)), SIZES)
 
 
 def filled(limit_bytes):
-    found = what_fills(RECORDING, PlainMemory(), Card(), limit_bytes)
+    found = what_fills(RECORDING, PlainMemory(), CardConstants(), limit_bytes)
     assert sum(entry.size_bytes for entry in found.entries) == found.total_bytes
     return found
 
@@ -49,9 +49,13 @@ def test_the_first_request_above_the_limit_is_refused():
 
 
 def test_what_the_backward_pass_does_not_find_any_more_was_temporary():
-    found = what_fills(Recording(8, Skeleton(BLOCKS, (0, 1, 2, 3, 4, ~3, ~2), (1,)), SIZES), PlainMemory(), Card(), 150)
+    found = what_fills(
+        Recording(8, Skeleton(BLOCKS, (0, 1, 2, 3, 4, ~3, ~2), (1,)), SIZES), PlainMemory(), CardConstants(), 150
+    )
     assert by_kind(found) == {"parameters": 30, "activations": 100, "inputs": 4}  # refused at block 3
-    kept = what_fills(Recording(8, Skeleton(BLOCKS, (0, 2, 3, ~3, 1, 4, ~2), (1,)), SIZES), PlainMemory(), Card(), 140)
+    kept = what_fills(
+        Recording(8, Skeleton(BLOCKS, (0, 2, 3, ~3, 1, 4, ~2), (1,)), SIZES), PlainMemory(), CardConstants(), 140
+    )
     assert by_kind(kept) == {"parameters": 30, "activations": 100}
 
 

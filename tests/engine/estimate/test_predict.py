@@ -15,7 +15,7 @@ from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import SETTINGS, RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 
 SPEC = RunSpec("bert-tiny")
