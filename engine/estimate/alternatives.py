@@ -1,7 +1,7 @@
-"""PURE: which settings could be changed so that a batch size fits, in the order of what a change costs the user.
+"""PURE: which settings could be changed so that a batch size fits, the change with the lowest cost to the user first.
 
-One line of `ALTERNATIVES` for each setting that saves memory. A setting that a model does not have, or that a card
-cannot run, is left out where the spec is made, with the reason that it gives.
+`ALTERNATIVES` has one line for each setting that saves memory. A setting that the model does not have, or that the
+card cannot run, is left out with the reason that constructing the spec gives.
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ from enum import IntEnum
 from itertools import combinations, product
 from typing import Any
 
-from ..optimizers import OPTIMIZERS
+from ..settings.optimizers import OPTIMIZERS
 from ..spec import DEFAULTS, SETTINGS, RunSpec
 
-ORDER = (
-    "First what gives the same gradients, then what rounds them, then what applies them differently, "
-    "then what trains on less, last what trains something else."
-)
-"""Why the changes stand in the order of `Cost`: how far the training departs from the one that was requested."""
+ORDER = "Ordered by how little they change the training."
+"""Explains the order of `Cost`: how much the training differs from the one that was requested."""
 
 
 class Cost(IntEnum):
-    """What a change costs, the least first."""
+    """What a change costs, the lowest cost first."""
 
     SMALLER_PIECES = 1
     OTHER_KERNEL = 2
@@ -104,15 +101,12 @@ def _lighter_optimizers(spec: RunSpec) -> list[str]:
     return [name for name in ("adafactor", "sgd") if OPTIMIZERS[name].state_copies < state]
 
 
-def _rounded_optimizer(spec: RunSpec) -> list[str]:
-    return ["adamw-8bit"] if spec.optimizer in ("adamw", "adamw-fused") else []
-
-
+_WITH_8_BIT = ("adamw", "adamw-fused")
 ALTERNATIVES = (
     Alternative("attention", Cost.OTHER_KERNEL, lambda spec: ["sdpa"] if spec.attention == "eager" else []),
     Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _fixed(True)),
     Alternative("precision", Cost.ROUNDING, lambda spec: ["bf16"] if spec.precision in ("fp32", "tf32") else []),
-    Alternative("optimizer", Cost.ROUNDED_STATE, _rounded_optimizer),
+    Alternative("optimizer", Cost.ROUNDED_STATE, lambda s: ["adamw-8bit"] if s.optimizer in _WITH_8_BIT else []),
     Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
     Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
     Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
@@ -122,15 +116,15 @@ ALTERNATIVES = (
 
 
 def single_changes(spec: RunSpec) -> list[Changes]:
-    """Return every change that is not as requested already, with what it needs before it, in the order of their cost.
+    """Return every change to a value other than the requested one, after any that it needs, in the order of their cost.
 
-    Each is of one setting, but for those that need another: 4 bits come with LoRA unless adapters are trained already.
+    Each changes one setting, except those that need another: 4 bits come with LoRA unless adapters are already trained.
     """
     return sorted((changes for each in ALTERNATIVES for changes in _changes_to(each, spec)), key=costs_of)
 
 
 def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
-    """Return the changes to each of its values that is not as requested, each with those that have to come first."""
+    """Return the changes to each of its values other than the requested one, each after the changes that it needs."""
     firsts: list[Changes] = [()]
     if (needs := alternative.needs) is not None and getattr(spec, needs) == DEFAULTS[needs]:
         firsts = [changes for each in ALTERNATIVES if each.setting == needs for changes in _changes_to(each, spec)]
@@ -139,13 +133,13 @@ def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
 
 
 def pairs(singles: Sequence[Changes]) -> list[Changes]:
-    """Return two changes together, of different settings; the pair whose costlier change costs least comes first."""
+    """Return pairs of changes to different settings; the pair whose costlier change costs least comes first."""
     found = [(*one, *other) for one, other in combinations(singles, 2) if _axis(one) != _axis(other)]
     return sorted(found, key=costs_of)
 
 
 def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
-    """Return every combination: of each setting one of its changes or none; without the one that changes nothing."""
+    """Return every combination of at most one change per setting, except the one that changes nothing."""
     names = list(dict.fromkeys(map(_axis, singles)))
     axes: list[list[Changes]] = [[(), *(each for each in singles if _axis(each) == name)] for name in names]
     combined = [tuple(change for part in parts for change in part) for parts in product(*axes)]
@@ -153,12 +147,12 @@ def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
 
 
 def _axis(single: Changes) -> str:
-    """Return the setting of which a combination takes one change at most: LoRA alone, or LoRA with 4 bits."""
+    """Return the setting that a combination changes at most once: LoRA is alone or with 4 bits, not both."""
     return single[0].setting
 
 
 def costs_of(changes: Changes) -> tuple[int, ...]:
-    """Return the costs, the highest first: how changes are ordered."""
+    """Return the costs, the highest first: changes are ordered by this."""
     return tuple(sorted((change.cost for change in changes), reverse=True))
 
 

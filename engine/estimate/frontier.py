@@ -1,7 +1,7 @@
-"""PURE: length (or image size) x batch as a surface, and a budget of tokens (or pixels) for batches of unequal length.
+"""PURE: memory by length (or image size) and batch, and a budget of tokens (or pixels) for batches of unequal length.
 
 Everything is predicted: one estimate for each length. At a fixed number of tokens the memory is convex in the length
-(attention grows with it, what a sample takes alone shrinks), so what fits at two lengths fits between them.
+(attention grows with it, the fixed cost per sample shrinks), so what fits at two lengths fits between them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..spec import RunSpec
+from ..text.units import format_percent
 from .types import Estimate, EstimatedGpu, Limit
 
 SCHEMA = 1
@@ -21,8 +22,8 @@ GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One batch size at one length: whether it fits, and what it would take."""
+class FrontierCell:
+    """One batch size at one length: whether it fits, and the memory it would take."""
 
     batch_size: int
     fits: bool
@@ -30,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FrontierRow:
     """One length. `units` are tokens, or pixels of an image; the sizes are 0 where not even one sample fits."""
 
     input_size: int
@@ -40,7 +41,7 @@ class Row:
     limits: Limit
     units_at_largest: int
     units_at_safe: int
-    cells: tuple[Cell, ...]
+    cells: tuple[FrontierCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +63,24 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The surface of one workload on one card. `unit` is tokens or pixels; `budget` None: some length does not fit."""
+    """The lengths of one workload on one card. `unit` is tokens or pixels; `budget` None: some length does not fit."""
 
     spec: RunSpec
     gpu: EstimatedGpu
     limit_bytes: int
     unit: str
-    rows: tuple[Row, ...]
+    rows: tuple[FrontierRow, ...]
     budget: Budget | None
     seconds: float
     schema: int = SCHEMA
 
     @property
     def text(self) -> str:
-        """The budget as a sentence, with its margin."""
+        """Write the budget as a sentence, with its margin."""
         return describe_budget(self.budget, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a document."""
+        """Return what a document stores."""
         return {"kind": "frontier", **asdict(self), "spec": self.spec.to_dict(), "text": self.text}
 
 
@@ -119,7 +120,7 @@ def frontier_of(spec: RunSpec, estimates: Sequence[Estimate]) -> Frontier:
     )
 
 
-def budget_of(rows: Sequence[Row], margin_fraction: float) -> Budget | None:
+def budget_of(rows: Sequence[FrontierRow], margin_fraction: float) -> Budget | None:
     """Return the budget that holds at every length; None where a length allows no sample."""
     tightest = min(rows, key=lambda row: (row.units_at_safe, row.input_size))
     if tightest.units_at_safe == 0:
@@ -137,19 +138,19 @@ def describe_budget(budget: Budget | None, unit: str) -> str:
         return f"No budget of {unit}: at one of these sizes not even one sample fits."
     low, high = f"{budget.from_input_size:,}", f"{budget.to_input_size:,}"
     what = "length" if unit == "tokens" else "image size"
-    more = "" if budget.is_bounded else " More may fit: the largest batch size that may be tried ended the estimate."
+    margin = format_percent(budget.margin_fraction)
+    more = "" if budget.is_bounded else " More may fit: the search stopped at its largest batch size."
     return (
-        f"At most {budget.units:,} {unit} a batch, padding counted, at any {what} from {low} to {high} (shorter ones "
-        f"count as {low}). Derived: the fewest of all sizes here, those of {budget.decided_at:,}; it would fit with "
-        f"{budget.margin_fraction:.1%} more memory than predicted.{more}"
+        f"Budget: {budget.units:,} {unit} per batch, padding included, for {what}s {low} to {high} (a shorter sample "
+        f"counts as {low}). Set by {what} {budget.decided_at:,}, with a margin of {margin}.{more}"
     )
 
 
-def _row(made: Estimate, grid: tuple[int, ...]) -> Row:
+def _row(made: Estimate, grid: tuple[int, ...]) -> FrontierRow:
     spec = made.spec
     units = spec.input_size if spec.workload.is_text else spec.input_size**2
     shown = [at for at in made.at if at.batch_size in grid]
-    return Row(
+    return FrontierRow(
         input_size=spec.input_size,
         units_per_sample=units,
         largest_batch_size=made.largest_batch_size,
@@ -157,5 +158,7 @@ def _row(made: Estimate, grid: tuple[int, ...]) -> Row:
         limits=made.limits,
         units_at_largest=units * made.largest_batch_size,
         units_at_safe=units * made.safe_batch_size,
-        cells=tuple(Cell(at.batch_size, at.fits, at.peak_reserved_bytes or at.peak_allocated_bytes) for at in shown),
+        cells=tuple(
+            FrontierCell(at.batch_size, at.fits, at.peak_reserved_bytes or at.peak_allocated_bytes) for at in shown
+        ),
     )

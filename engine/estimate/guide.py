@@ -10,22 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..errors import DeviceUnavailable, EngineError, TimeIsUp
-from ..result import DeviceFacts, RunResult
-from ..search.guided import Expectation, decide
-from ..search.unguided import Found, Limits, Trial, Try
+from ..results.result import DeviceFacts, RunResult
+from ..search.guided import ExpectedMemory, decide
+from ..search.unguided import Found, SearchLimits, Trial, Try
 from ..spec import RunSpec
 from .batch_model import BatchModel
 from .calibration import Calibration
 from .prior import PriorEstimate, graded
 from .types import Estimate
 
-TRACE_SECONDS = 60.0  # an estimate that takes longer is not worth its time
+TRACE_SECONDS = 60.0  # time limit of a trace: a longer one would not save as much time
 
 T = TypeVar("T")
 
 
 class EstimateGuide:
-    """The expected memory of a run, as far as known. `log` is called with the reason when the estimate fails."""
+    """The expected memory of a run, if it can be estimated. `log` is called with the reason when that fails."""
 
     def __init__(self, spec: RunSpec, calibration: Calibration | None, log: Callable[[str, str], None]) -> None:
         self.spec = spec
@@ -34,10 +34,10 @@ class EstimateGuide:
         self.seconds = 0.0
         self._model: BatchModel | None = None
         self._prior: PriorEstimate | None = None
-        self._expected: Expectation | None = None
+        self._expected: ExpectedMemory | None = None
 
     def trace(self, trace: Callable[[float], dict[str, Any]], seconds_left: float) -> None:
-        """Trace the steps, within a minute of the remaining time."""
+        """Trace the steps, within `TRACE_SECONDS` and the remaining time."""
         seconds = min(TRACE_SECONDS, seconds_left)
         if seconds > 0:
             self._model = self._best_effort(lambda: BatchModel.from_dict(trace(seconds)))
@@ -58,8 +58,8 @@ class EstimateGuide:
         if self._prior is not None and self.spec.start_batch_size is None:
             self._expected = self._prior.expectation()
 
-    def decide(self, trials: Sequence[Trial], limits: Limits) -> Try | Found:
-        """Decide on the next size, by the estimate while there is one."""
+    def decide(self, trials: Sequence[Trial], limits: SearchLimits) -> Try | Found:
+        """Decide on the next size, with the estimate while there is one."""
         if (expected := self._expected) is not None:
             step = self._best_effort(lambda: decide(trials, limits, expected))
             if step is not None:
@@ -77,7 +77,7 @@ class EstimateGuide:
         try:
             return work()
         except DeviceUnavailable:
-            raise  # nothing can be measured either
+            raise  # without the worker nothing can be measured either
         except (EngineError, TimeIsUp) as exc:
             reason = str(exc)
         except Exception as exc:  # noqa: BLE001 - a failure of the predictor must not fail the run

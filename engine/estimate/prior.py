@@ -1,4 +1,4 @@
-"""PURE: the estimate a run makes before it measures: for its own device, at its own limit, graded at the end.
+"""PURE: the estimate a run makes before it measures, for its own device and limit; it is graded at the end.
 
 `card_of` chooses the rules for a device; `PriorEstimate` turns the traced steps into the estimate that is reported and
 stored, and into the expectation that guides the search; `graded` compares it with the measurement.
@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from ..errors import EstimateImpossible
-from ..result import DeviceFacts, EstimateError, Probe, RunResult
-from ..search.guided import Expectation
+from ..results.result import DeviceFacts, EstimateError, Probe, RunResult
+from ..results.stats import decisive_probes
+from ..search.guided import ExpectedMemory
 from ..spec import RunSpec
-from ..stats import decisive_probes
 from . import gpus
 from .batch_model import BatchModel
 from .calibration import Calibration, apply
@@ -33,13 +33,13 @@ def card_of(device: DeviceFacts, calibration: Calibration | None = None) -> Gpu 
     card = gpus.match(device.name, device.capacity_bytes) or _unnamed(device)
     if calibration is not None:
         card = apply(card, calibration)
-    # what others hold is as little there for the training as the context
+    # memory that others hold is as unavailable to the training as the context
     context_bytes = card.context_bytes + (device.foreign_used_bytes or 0)
     return replace(card, total_bytes=device.capacity_bytes, context_bytes=context_bytes)
 
 
 def _unnamed(device: DeviceFacts) -> Gpu:
-    """Return a card that is not in the catalogue, or a part of one: its capability determines its rules."""
+    """Return a card outside the catalogue, or a slice of a card: the compute capability decides its rules."""
     if device.compute_capability is None:
         raise EstimateImpossible(f"{device.name} cannot be estimated; measure on it instead")
     major, minor = (int(part) for part in device.compute_capability.split("."))
@@ -69,7 +69,7 @@ class PriorEstimate:
         seconds: float,
         calibration: Calibration | None = None,
     ) -> PriorEstimate:
-        """`seconds` is what tracing took. Raises SpecError for what the device cannot do."""
+        """Predict by a traced model; `seconds` is what tracing took. Raises SpecError for what the device cannot do."""
         card = card_of(device, calibration)
         is_expandable = "expandable_segments:True" in (environment.get("allocator_settings") or "")
         replays = Replays(model, expandable_segments=is_expandable)
@@ -85,9 +85,9 @@ class PriorEstimate:
         )
         return cls(made, card, replays)
 
-    def expectation(self) -> Expectation:
-        """For the search, which knows the memory there is better than any catalogue."""
-        return Expectation(
+    def expectation(self) -> ExpectedMemory:
+        """Return the expectation for the search, which knows the available memory better than any catalogue."""
+        return ExpectedMemory(
             partial(self.replays.peak_bytes, self.card),
             self.estimate.margin_fraction,
             partial(self.replays.fits, self.card),
@@ -112,7 +112,7 @@ def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
 
 
 def error_of(estimate: Estimate, result: RunResult) -> EstimateError:
-    """Compare an estimate that has its figures for the largest measured size with what was measured."""
+    """Compare the estimate's figures for the largest measured size with what was measured."""
     largest = result.boundary.largest_batch_size
     fitting = _fitting(result)
     point = estimate.at_batch_size(fitting[-1].batch_size) if fitting else None
@@ -126,7 +126,7 @@ def _fitting(result: RunResult) -> list[Probe]:
 
 
 def _peak_error(point: EstimateAt, probe: Probe) -> float | None:
-    """Of reserved bytes where both have them, else of allocated ones."""
+    """Return the relative error of the reserved bytes where both have them, else of the allocated bytes."""
     if point.peak_reserved_bytes is not None and probe.peak_reserved_bytes:
         return point.peak_reserved_bytes / probe.peak_reserved_bytes - 1
     return point.peak_allocated_bytes / probe.peak_allocated_bytes - 1 if probe.peak_allocated_bytes else None

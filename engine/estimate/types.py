@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from ..memory_breakdown import MemoryBreakdown
+from ..results.memory_breakdown import MemoryBreakdown
 from ..spec import RunSpec
 
 SCHEMA = 1
@@ -17,14 +17,30 @@ SCHEMA = 1
 Method = Literal["fake_cuda", "approximate_fake_cpu", "fake_cpu"]
 """Fake tensors on `cuda`; on `cpu` in place of `cuda`, whose operators differ somewhat; on `cpu` for the CPU."""
 Limit = Literal["memory", "max_batch_size", "does_not_fit"]
+SEARCH_STOPS = "or more: the search stops there"
+"""How a size at which the search ended for another reason than memory is described."""
+
+
+OR_MORE = "or more"
+"""Follows a size at which the search stopped, wherever it is written: "65,536 or more"."""
+
+
+def is_capped(size: int | None, limits: str, largest: int | None) -> bool:
+    """Whether the size is where the search stopped, and no finding about memory."""
+    return bool(size) and size == largest and limits == "max_batch_size"
+
+
+def describe_size(size: int | None, limits: str, largest: int | None) -> str:
+    """Write a size for a table: "508", "none", or "65536+" for the one at which the search stopped."""
+    return f"{size or 'none'}{'+' if is_capped(size, limits, largest) else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class KindBytes:
     """What holds the memory at the peak: the seven add up to `peak_allocated_bytes`.
 
-    Activations are what the forward pass allocated; temporaries what the batch, the backward pass and the
-    optimizer did, unless it became a gradient or optimizer state. Each block counts with the allocator's rounding.
+    Activations are what the forward pass allocated; temporaries are what the batch, the backward pass and the optimizer
+    allocated, except gradients and optimizer state. Each block counts with the allocator's rounding.
     """
 
     parameters_bytes: int = 0
@@ -38,7 +54,7 @@ class KindBytes:
 
 @dataclass(frozen=True, slots=True)
 class EstimateAt:
-    """The predicted memory of one batch size; where it does not fit, what it would take if there were room.
+    """The predicted memory of one batch size; where it does not fit, what it would take without the limit.
 
     `phase` and `operator` are where the peak of the allocated bytes is reached. A CPU has no caching allocator
     and no context: its reserved and device-used bytes are None.
@@ -52,6 +68,11 @@ class EstimateAt:
     phase: str | None
     operator: str | None
     by_kind: KindBytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the training itself: reserved where an allocator reserves, else allocated."""
+        return self.peak_allocated_bytes if self.peak_reserved_bytes is None else self.peak_reserved_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +88,7 @@ class EstimatedGpu:
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
-    """How far predictions of this family were from measured peaks: median and largest, as fractions, of `runs`."""
+    """How far `runs` predictions of this family were from measured peaks: median and largest, as fractions."""
 
     typical_fraction: float
     worst_fraction: float
@@ -80,9 +101,9 @@ class Estimate:
     """The answer for one card.
 
     `largest_batch_size` is the largest predicted to fit, 0 where not even one sample does; `safe_batch_size` the
-    largest that still would if everything took `margin_fraction` more than predicted. `limits` is what ends it.
-    `approximate_because` is why the method is the approximate one, and None where it is not. `breakdown` is what would
-    fill the memory one size above the largest; None where it was not requested.
+    largest that still would if everything took `margin_fraction` more than predicted. `limits` is what ends the search.
+    `approximate_because` is why the approximate method was used, else None. `breakdown` is what would fill the memory
+    one size above the largest; None where it was not requested.
     """
 
     spec: RunSpec
@@ -106,7 +127,7 @@ class Estimate:
         return next((at for at in self.at if at.batch_size == batch_size), None)
 
     def taking(self, seconds: float) -> Estimate:
-        """Return the same, with the seconds it took in the end."""
+        """Return the same estimate, with the seconds it took in all."""
         return replace(self, seconds=round(seconds, 3))
 
     def to_dict(self) -> dict[str, Any]:

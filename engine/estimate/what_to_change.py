@@ -1,8 +1,8 @@
 """The smallest change with which a batch size fits, and a grid of settings around it.
 
-Each combination of settings is judged by an estimate of its own, which `evaluate` makes: it fits if it still would when
-everything took the margin of error more than predicted. First each change by itself, in the order of their cost;
-pairs only where none of them is enough.
+Each combination of settings gets its own estimate from `evaluate`: it counts as fitting if it would still fit when
+everything took more than predicted, by the margin of error. First each change is tried by itself, in the order of their
+cost; pairs only where none of them is enough.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from enum import StrEnum
 from typing import Any
 
 from ..errors import EstimateImpossible, SpecError
-from ..from_json import from_json
 from ..spec import RunSpec
 from .alternatives import BATCH_NORM_NOTE, COSTS, Changes, Cost, changed, label_of, pairs, single_changes, whole_grid
 
 ENOUGH_PAIRS = 3
-"""After so many pairs that fit, no more are tried: each costs an estimate, and the cheapest came first."""
+"""Number of fitting pairs after which no more are tried: each costs an estimate, and the cheapest come first."""
 
 
 class Scope(StrEnum):
     """How much is tried."""
 
     FIRST = "first"
-    """In the order of their cost, up to the first change that fits."""
+    """Changes in the order of their cost, up to the first that fits."""
     SINGLE = "single"
     """Every change by itself; pairs only where none of them fits."""
     GRID = "grid"
@@ -35,7 +34,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The estimate of one combination of settings, as far as it is needed here."""
+    """The parts of one combination's estimate that are needed here."""
 
     limit_bytes: int
     margin_fraction: float
@@ -46,7 +45,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One combination of settings, judged at the batch size that is wanted.
+    """One combination of settings, judged at the requested batch size.
 
     `settings` are those that differ from the request. `micro_batch_size` is None where the whole batch is one step;
     else each micro-batch of the request is divided into `batch_size / micro_batch_size` of them. `memory_bytes` is the
@@ -81,9 +80,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class WhatToChange:
-    """What was tried. `variants` begins with the request itself; `advice` are the labels of those that are safe.
+    """What was tried. `variants` begins with the request itself; `advice` are the labels of the safe ones.
 
-    `advice` has the smallest change first, and is empty where the request itself is safe, or nothing that was tried is.
+    `advice` has the smallest change first. It is empty where the request itself is safe, or no variant is.
     """
 
     scope: Scope
@@ -101,16 +100,12 @@ class WhatToChange:
 
     @property
     def advised(self) -> list[Variant]:
-        """The variants of the advice, in its order."""
+        """Return the variants of the advice, in its order."""
         by_label = {variant.label: variant for variant in self.variants}
         return [by_label[label] for label in self.advice]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> WhatToChange:
-        return from_json(cls, data)
 
 
 Evaluate = Callable[[RunSpec], Evaluated]
@@ -175,10 +170,10 @@ class _Tried:
         self._add(changes, found, found.peak_bytes(self.batch_size), None)
 
     def in_pieces(self, changes: Changes) -> None:
-        """Judge them with gradient accumulation: the largest micro-batch that divides the batch and fits, if any.
+        """Judge the settings with gradient accumulation: the largest micro-batch that divides the batch and fits.
 
-        From the second micro-batch on all gradients are held while the next are made, which may raise the peak: that is
-        a step of its own to estimate. Where no micro-batch fits without that, none does with it.
+        From the second micro-batch on all gradients are held while the next are made, which may raise the peak, so it
+        needs another estimate. Where no micro-batch fits without that, none does with it.
         """
         alone = self._evaluated.get(changes)
         if alone is None or alone.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
@@ -201,11 +196,14 @@ class _Tried:
             label = f"{label} + {pieces}" if changes else pieces
         if any(variant.label == label for variant in self.variants):
             return
+        texts = dict(COSTS)
+        if self.spec.workload.architecture == "cnn":
+            texts[Cost.SMALLER_PIECES] += f"; {BATCH_NORM_NOTE}"
         self.variants.append(
             Variant(
                 label=label,
                 settings={change.setting: change.value for change in changes},
-                costs=tuple(self._describe(cost) for cost in sorted(costs)),
+                costs=tuple(texts[cost] for cost in sorted(costs)),
                 batch_size=self.batch_size,
                 memory_bytes=memory_bytes,
                 fits=memory_bytes <= found.limit_bytes,
@@ -216,11 +214,6 @@ class _Tried:
                 order=tuple(sorted(costs, reverse=True)),
             )
         )
-
-    def _describe(self, cost: Cost) -> str:
-        has_batch_norm = self.spec.workload.architecture == "cnn"
-        note = f"; {BATCH_NORM_NOTE}" if cost is Cost.SMALLER_PIECES and has_batch_norm else ""
-        return f"{COSTS[cost]}{note}"
 
     def outcome(self, scope: Scope, seconds: float) -> WhatToChange:
         found = self._evaluated[()]

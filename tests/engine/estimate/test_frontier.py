@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import SpecError
-from engine.estimate.frontier import Row, budget_of, frontier_of, grid_of, specs_of
+from engine.estimate.frontier import FrontierRow, budget_of, frontier_of, grid_of, specs_of
 from engine.estimate.predict import estimate
 from engine.spec import RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.engine.estimate.synthetic_models import card, model
 
 SPEC = RunSpec("bert-tiny", sequence_length=64)
 
 
 def row(input_size, safe, limits="memory"):
-    return Row(input_size, input_size, safe + 1, safe, limits, input_size * (safe + 1), input_size * safe, ())
+    return FrontierRow(input_size, input_size, safe + 1, safe, limits, input_size * (safe + 1), input_size * safe, ())
 
 
 def surface(spec=SPEC, sizes=(32, 64, 128), **changes):
@@ -93,9 +93,10 @@ def test_sizes_of_images_are_counted_in_pixels():
 
 @pytest.mark.slow
 def test_budget_of_two_traced_lengths_holds_at_a_length_between_them():
-    from engine.estimate.answers import Answers
+    from engine.estimate.estimator import Estimator
 
     spec = RunSpec("bert-tiny", memory_limit_bytes=512 * MIB)
-    safe = {each.input_size: Answers(each).of([None])[0].safe_batch_size for each in specs_of(spec, (64, 128, 256))}
+    specs = specs_of(spec, (64, 128, 256))
+    safe = {each.input_size: Estimator(each).estimates([None])[0].safe_batch_size for each in specs}
     budget = min(64 * safe[64], 256 * safe[256])
     assert budget // 128 <= safe[128]

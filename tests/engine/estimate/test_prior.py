@@ -4,17 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from engine.cli.console import details, event_line
+from engine.cli.printing.console import event_line
+from engine.cli.printing.result_text import details
 from engine.errors import DeviceUnavailable, EstimateImpossible, TimeIsUp, WorkerFailed
 from engine.estimate.calibration import Calibration
 from engine.estimate.prior import PriorEstimate, card_of
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
-from engine.result import DeviceFacts, RunResult
+from engine.results.result import DeviceFacts, RunResult
 from engine.runner import measure
-from engine.search.guided import Expectation
+from engine.search.guided import ExpectedMemory
 from engine.spec import RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.engine.fake_worker import FakeWorker, synthetic_model
 from tests.engine.synthetic_devices import Device
 
@@ -111,7 +112,7 @@ def test_a_trace_that_fails_is_a_warning_and_the_plain_search(failure):
 
 def test_a_prediction_that_fails_in_the_search_is_a_warning_and_the_plain_search(monkeypatch):
     events: list[dict] = []
-    fails_in_the_search = Expectation(lambda size: {}[size])
+    fails_in_the_search = ExpectedMemory(lambda size: {}[size])
     monkeypatch.setattr(PriorEstimate, "expectation", lambda self: fails_in_the_search)
     result = run(worker(), events)
     assert (result.boundary.largest_batch_size, result.boundary.certified) == (528, True)

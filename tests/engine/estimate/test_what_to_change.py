@@ -9,6 +9,7 @@ import pytest
 from engine.errors import EstimateImpossible
 from engine.estimate.alternatives import ALTERNATIVES, COSTS, Cost, label_of, single_changes
 from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
+from engine.from_json import from_json
 from engine.spec import SETTINGS, RunSpec
 
 LIMIT = 1000
@@ -132,7 +133,7 @@ def test_lora_with_4_bits_is_one_change_with_the_costs_of_both() -> None:
     assert advised.settings == {"lora_rank": 16, "load_in_4bit": True}
     assert advised.costs == (COSTS[Cost.OTHER_WEIGHTS], COSTS[Cost.ROUNDED_WEIGHTS])
     assert [each.label for each in found.variants[-2:]] == ["LoRA rank 16", QLORA]  # the costliest of all, and last
-    assert WhatToChange.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert from_json(WhatToChange, json.loads(json.dumps(found.to_dict()))) == found
 
 
 def test_lora_with_4_bits_is_combined_with_the_other_changes_and_not_with_lora() -> None:
@@ -163,7 +164,7 @@ def test_a_model_without_the_layers_leaves_4_bits_out_with_its_reason(model: str
 
 def test_what_was_tried_is_read_back_from_its_document() -> None:
     found = tried(Scope.SINGLE, 64, Device())
-    assert WhatToChange.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert from_json(WhatToChange, json.loads(json.dumps(found.to_dict()))) == found
 
 
 def test_the_remaining_time_is_reported_with_each_change() -> None:
