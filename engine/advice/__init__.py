@@ -2,7 +2,7 @@
 
 global_batch    micro-batch x accumulation pairs that keep a global batch exactly
 document        the whole advice as data, which command line, pages and API show
-recipe          what the code has to set: batch, precision, optimizer, checkpointing, memory limit
+recipe          the settings of the code: batch, precision, optimizer, checkpointing, memory limit
 snippets        the code of a training with Trainer, Accelerate, Lightning and plain torch
 configurations  the configurations of DeepSpeed and torchtitan
 """

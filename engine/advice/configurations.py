@@ -1,7 +1,7 @@
 """PURE: the configurations of DeepSpeed and torchtitan for a training.
 
-A test reads them with DeepSpeed's own configuration class and torchtitan's own dataclass; neither trains there, because
-DeepSpeed compiles an extension before its first step and torchtitan brings its own models.
+A test reads them with DeepSpeed's configuration class and torchtitan's dataclass. Neither trains in the tests, because
+DeepSpeed compiles an extension before its first step and torchtitan has its own models.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 
 from ..training_spec import FULL, PURE_BF16
 from .recipe import Recipe
-from .snippets import JSON, PYTHON, LeftOut, Snippet
+from .snippets import JSON, PYTHON, NoSnippet, Snippet
 
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 _NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: check its first steps."
 
 
-def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
-    """Write DeepSpeed's configuration without ZeRO, the training that was measured, and the call that takes it."""
+def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
+    """Write DeepSpeed's configuration without ZeRO, as the training was measured, and the call that takes it."""
     title = "DeepSpeed"
     if recipe.precision == PURE_BF16:
-        return LeftOut(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
+        return NoSnippet(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
     if recipe.load_in_4bit:
-        return LeftOut(title, "its engine was not tried with weights of 4 bits")
+        return NoSnippet(title, "its engine was not tried with weights of 4 bits")
     config: dict[str, Any] = {
         "train_batch_size": recipe.global_batch_size,
         "train_micro_batch_size_per_gpu": recipe.micro_batch_size,
@@ -52,19 +52,19 @@ def deepspeed(recipe: Recipe) -> Snippet | LeftOut:
     return Snippet("deepspeed", title, JSON, text, "\n".join(python), note + _NOT_MEASURED.format(name="DeepSpeed"))
 
 
-def torchtitan(recipe: Recipe) -> Snippet | LeftOut:
-    """Write the lines for one's own function in torchtitan's `config_registry.py`."""
+def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
+    """Write the lines for the user's function in torchtitan's `config_registry.py`."""
     title = "torchtitan"
     if recipe.workload.task != "text-generation":
-        return LeftOut(title, "it trains language models")
+        return NoSnippet(title, "it trains language models")
     if recipe.precision == "fp16":
-        return LeftOut(title, "it has no fp16")
+        return NoSnippet(title, "it has no fp16")
     if recipe.lora_rank is not None:
-        return LeftOut(title, "adapters of peft are not its own")
+        return NoSnippet(title, "adapters of peft are not its own")
     if recipe.sequences != FULL:
-        return LeftOut(title, f"it makes full rows of its own data, and {recipe.sequences} ones were measured")
+        return NoSnippet(title, f"it makes full rows of its own data, and {recipe.sequences} ones were measured")
     if recipe.torch_optimizer.class_name not in ("Adam", "AdamW"):
-        return LeftOut(
+        return NoSnippet(
             title, f"its usual optimizers are Adam and AdamW, and {recipe.torch_optimizer.label} was measured"
         )
     dtype = "bfloat16" if recipe.precision == PURE_BF16 else "float32"
@@ -92,4 +92,4 @@ def torchtitan(recipe: Recipe) -> Snippet | LeftOut:
     return Snippet("torchtitan", title, PYTHON, "\n".join(lines), note=accumulation + own)
 
 
-WRITERS: Sequence[Callable[[Recipe], Snippet | LeftOut]] = (deepspeed, torchtitan)
+WRITERS: Sequence[Callable[[Recipe], Snippet | NoSnippet]] = (deepspeed, torchtitan)

@@ -7,19 +7,21 @@ decide is named.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..catalog.stored_workload import stored_workload
-from ..kinds import ESTIMATED, MEASURED
-from ..result import DeviceFacts, Point, Probe
-from ..stats import decisive_probes
-from ..training_spec import PURE_BF16, is_own_training
+from ..estimate.types import Estimate
+from ..results.figure_kinds import ESTIMATED, MEASURED
+from ..results.result import Point, RunResult
+from ..results.stats import decisive_probes
+from ..training_spec import PURE_BF16
+from ..tune.training import Training
 from . import configurations, snippets
-from .global_batch import GlobalBatch, MeasuredMemory, Pair, plan_global_batch
+from .global_batch import BatchPair, GlobalBatch, MeasuredMemory, plan_global_batch
 from .recipe import not_written, recipe_of
-from .snippets import LeftOut, Snippet
+from .snippets import NoSnippet, Snippet
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ PAPERS = (
         "https://arxiv.org/abs/1811.03600",
     ),
 )
-SAMPLES_NEEDED = "A larger batch is faster per sample. It does not mean that the training needs fewer samples."
+SAMPLES_NEEDED = (
+    "A larger batch may need more samples to reach the same loss: compare the time to a loss, not to a step."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,12 @@ class Advice:
     today_global_batch_size: int
     is_wanted: bool
     global_batch: GlobalBatch
-    chosen: Pair | None
+    chosen: BatchPair | None
     learning_rate_rules: tuple[ScalingRule, ...]
     samples_needed: str
     papers: tuple[Paper, ...]
     snippets: tuple[Snippet, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NoSnippet, ...]
     not_in_code: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,58 +112,58 @@ class Basis:
         if self.micro_batches > 1:
             return 0
         workload = stored_workload(self.spec)
-        if workload is None or is_own_training(self.spec) or self.spec.get("lora_rank") is not None:
+        if workload is None or self.spec.get("lora_rank") is not None:
             return None
-        if not workload.parameter_count:  # of a config whose parameters were not counted
+        if not workload.parameter_count:  # a config whose parameters were not counted
             return None
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
 
 
-def basis_of_result(
-    spec: Mapping[str, Any],
-    device: DeviceFacts,
-    recommended: Point | None,
-    probes: Iterable[Probe],
-    others: Iterable[Point | None],
-    *,
-    is_speed_measurable: bool,
-    micro_batches: int | None = None,
-    ranks: int = 1,
-) -> Basis | None:
-    """Return the basis of a measured result; None where no size is recommended.
+def basis_of_result(result: RunResult, training: Training | None = None) -> Basis | None:
+    """Return the basis of a measured result; None where compared speeds recommend no size.
 
-    `micro_batches` None: as many as the spec accumulates.
+    `training` is what a command or a function consumed.
     """
-    if recommended is None:
+    if result.recommended is None:
         return None
-    points = {size: Point.of(probe, device) for size, probe in decisive_probes(probes).items() if probe.fits}
-    points |= {point.batch_size: point for point in others if point is not None}
-    if not is_speed_measurable:
-        points = {size: _without_speed(point) for size, point in points.items()}
-    limit_bytes = device.limit_bytes or device.capacity_bytes
-    size, capacity_bytes = recommended.batch_size, device.capacity_bytes
-    steps = micro_batches or _micro_batches_of(spec)
-    return Basis(MEASURED, spec, device.kind, size, points, limit_bytes, capacity_bytes, steps, ranks)
+    device, spec = result.device, result.spec.to_dict()
+    points = {size: Point.of(p, device) for size, p in decisive_probes(result.probes).items() if p.fits}
+    named = (result.largest, result.fastest, result.recommended, result.current)
+    points |= {point.batch_size: point for point in named if point is not None}
+    if result.speed is not None and not result.speed.is_measurable:
+        points = {
+            size: Point(size, None, None, each.peak_allocated_bytes, each.peak_reserved_bytes, each.memory_bytes)
+            for size, each in points.items()
+        }
+    return Basis(
+        MEASURED,
+        spec,
+        device.kind,
+        recommended=result.recommended.batch_size,
+        points=points,
+        limit_bytes=device.limit_bytes or device.capacity_bytes,
+        capacity_bytes=device.capacity_bytes,
+        micro_batches=(training.micro_batches if training else 0) or _micro_batches_of(spec),
+        ranks=(training.ranks if training else 0) or 1,
+    )
 
 
-def basis_of_estimate(
-    spec: Mapping[str, Any],
-    *,
-    is_cpu: bool,
-    safe: int | None,
-    memory: Mapping[int, int],
-    limit_bytes: int,
-    total_bytes: int,
-) -> Basis | None:
-    """Return the basis of an estimate, whose safe size takes the place of the recommended one; None without one.
-
-    `memory` is the predicted one by batch size, to be compared with `limit_bytes`.
-    """
-    if not safe:
+def basis_of_estimate(made: Estimate) -> Basis | None:
+    """Return the basis of an estimate, whose safe size takes the place of the recommended one; None without one."""
+    if not made.safe_batch_size:
         return None
-    points = {size: Point(size, None, None, None, None, taken) for size, taken in memory.items()}
-    device_kind, steps = "cpu" if is_cpu else "cuda", _micro_batches_of(spec)
-    return Basis(ESTIMATED, spec, device_kind, safe, points, limit_bytes, total_bytes, steps)
+    spec = made.spec.to_dict()
+    memory = {at.batch_size: at.peak_reserved_bytes or at.peak_allocated_bytes for at in made.at}
+    return Basis(
+        ESTIMATED,
+        spec,
+        "cpu" if made.gpu.id == "cpu" else "cuda",
+        recommended=made.safe_batch_size,
+        points={size: Point(size, None, None, None, None, taken) for size, taken in memory.items()},
+        limit_bytes=int(made.limit_bytes / (1 + made.margin_fraction)),
+        capacity_bytes=made.gpu.total_bytes,
+        micro_batches=_micro_batches_of(spec),
+    )
 
 
 def _micro_batches_of(spec: Mapping[str, Any]) -> int:
@@ -186,7 +190,7 @@ def advise(basis: Basis, *, global_batch_size: int | None = None, devices: int |
         samples_needed=SAMPLES_NEEDED,
         papers=PAPERS,
         snippets=tuple(each for each in made if isinstance(each, Snippet)),
-        left_out=tuple(each for each in made if isinstance(each, LeftOut)),
+        left_out=tuple(each for each in made if isinstance(each, NoSnippet)),
         not_in_code=not_written(basis.spec) if made else (),
     )
 
@@ -201,7 +205,7 @@ def _rules(today: int, wanted: int) -> tuple[ScalingRule, ...]:
     )
 
 
-def _snippets(basis: Basis, chosen: Pair, devices: int) -> list[Snippet | LeftOut]:
+def _snippets(basis: Basis, chosen: BatchPair, devices: int) -> list[Snippet | NoSnippet]:
     recipe = recipe_of(
         basis.spec,
         micro_batch_size=chosen.micro_batch_size,
@@ -214,8 +218,3 @@ def _snippets(basis: Basis, chosen: Pair, devices: int) -> list[Snippet | LeftOu
     if recipe is None:
         return []
     return [write(recipe) for write in (*snippets.WRITERS, *configurations.WRITERS)]
-
-
-def _without_speed(point: Point) -> Point:
-    memory = (point.peak_allocated_bytes, point.peak_reserved_bytes, point.memory_bytes)
-    return Point(point.batch_size, None, None, *memory)

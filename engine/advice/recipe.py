@@ -1,4 +1,4 @@
-"""PURE: what a training's code has to set so that it takes the memory and the speed that were measured."""
+"""PURE: the settings with which a training's code has the memory and the speed that were measured."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..adapters import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION, compute_dtype, lora_options
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
-from ..optimizers import OPTIMIZERS, Optimizer
+from ..settings.lora_options import (
+    QUANTIZATION_TYPE,
+    TRAINED_HEADS,
+    USES_DOUBLE_QUANTIZATION,
+    compute_dtype,
+    lora_options,
+)
+from ..settings.optimizers import OPTIMIZERS, Optimizer
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
-from ..training_spec import FULL, PACKED, PADDED, PURE_BF16, is_own_training
-from ..units import format_bytes
+from ..text.units import format_bytes
+from ..training_spec import FULL, PACKED, PADDED, PURE_BF16
 
 _WRITTEN = (
     "precision",
@@ -24,12 +30,12 @@ _WRITTEN = (
     "sequences",
     "pretrained",
 )
-"""The settings of a training that the code sets, or that are the reader's own."""
+"""The settings of a training that the code sets, or that readers have to set themselves."""
 _ROWS = {
     PADDED: "padded, with an attention_mask and labels of -100 where it is 0",
     PACKED: "of several sequences, with position_ids that begin anew with each and no attention_mask",
 }
-"""What the samples of a language model are, where they are not full ones."""
+"""Describes the samples of a language model, where rows are not full sequences."""
 _AS_PREPARED = "of the other weights, as prepare_model_for_kbit_training casts them"
 
 
@@ -63,32 +69,27 @@ class Recipe:
 
     @property
     def is_of_transformers(self) -> bool:
-        """Whether the model takes a batch as its arguments and gives the loss with its outputs."""
+        """Whether the model takes a batch as its arguments and returns the loss with its outputs."""
         return self.workload.library == "transformers"
 
-    @property
-    def memory_fraction(self) -> float | None:
-        """The share of the card that its allocator may take, where a memory limit was given."""
-        if self.device_kind != "cuda" or not self.limit_bytes or not self.capacity_bytes:
-            return None
-        fraction = self.limit_bytes / self.capacity_bytes
-        return fraction if fraction < 1 else None
-
     def limit_lines(self) -> list[str]:
-        """Return the line that holds a process below the memory limit; none for a whole card."""
-        if (fraction := self.memory_fraction) is None:
+        """Return the line that limits a process to the memory limit; none for a whole card."""
+        if self.device_kind != "cuda" or not self.limit_bytes or not self.capacity_bytes:
+            return []
+        fraction = self.limit_bytes / self.capacity_bytes
+        if fraction >= 1:
             return []
         shown = f"{int(fraction * 10_000) / 10_000:.4f}"  # rounded down
-        limit = format_bytes(self.limit_bytes or 0)
+        limit = format_bytes(self.limit_bytes)
         return [f"torch.cuda.set_per_process_memory_fraction({shown})  # {limit}, as in this run"]
 
     def optimizer_call(self, parameters: str) -> str:
-        """Write the optimizer as it was made for the run, but with the reader's learning rate."""
+        """Write the optimizer of the run, with the reader's learning rate."""
         options = "".join(f", {name}={value!r}" for name, value in self.torch_optimizer.options.items())
         return f"{self.torch_optimizer.path}({parameters}, lr=learning_rate{options})"
 
     def yours_lines(self, *more: str) -> list[str]:
-        """Name what the reader has to have: the model or, of one that the code loads, its name, and `more`."""
+        """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
         loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
         model = loaded if self.load_in_4bit else "model"
         yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
@@ -98,7 +99,7 @@ class Recipe:
         return lines
 
     def model_lines(self, *, checkpoints: bool = True) -> list[str]:
-        """Return what is done with the model before its optimizer is made: weights, adapters, checkpointing."""
+        """Return the lines that prepare the model before its optimizer is made: weights, adapters, checkpointing."""
         if self.load_in_4bit:
             lines = self._lines_loading_in_4_bits()
         else:
@@ -106,7 +107,8 @@ class Recipe:
         if self.sequences == PACKED:
             lines.append("model.config.use_cache = False  # with a cache a packed row counts as one sequence")
         if self.lora_rank is not None:
-            adapters = f"LoraConfig({_arguments(lora_options(self.lora_rank, self.workload))})"
+            options = lora_options(self.lora_rank, self.workload).items()
+            adapters = f"LoraConfig({', '.join(f'{name}={_written(value)}' for name, value in options)})"
             lines.append(f"model = get_peft_model(model, {adapters})")
         if checkpoints and self.gradient_checkpointing:
             enable = 'gradient_checkpointing_enable({"use_reentrant": False})'
@@ -114,7 +116,7 @@ class Recipe:
         return lines
 
     def _lines_loading_in_4_bits(self) -> list[str]:
-        """Write the loading, which is where weights get their 4 bits; the others get the dtype that was measured."""
+        """Write the loading, in which weights are quantised to 4 bits; the others get the dtype that was measured."""
         heads = [f"    llm_int8_skip_modules={_written(TRAINED_HEADS)},"] if self.workload.label_count else []
         labels = ["    num_labels=num_labels,"] if self.workload.label_count else []
         dtype = "bfloat16," if self.precision == PURE_BF16 else f"float32,  # {_AS_PREPARED}"
@@ -136,7 +138,7 @@ class Recipe:
         ]
 
     def _device_map(self) -> str:
-        """Write the device onto which a process loads its weights: with several each its own, by its launcher."""
+        """Write the device onto which a process loads its weights: of several processes, each gets its launcher's."""
         if self.device_kind == "cpu" or self.devices == 1:
             return _written(self.device_kind)
         return f'"{self.device_kind}:" + os.environ.get("LOCAL_RANK", "0")'
@@ -150,7 +152,7 @@ class Recipe:
         return [*imports, *(["from peft import LoraConfig, get_peft_model"] if self.lora_rank is not None else [])]
 
     def precision_lines(self) -> list[str]:
-        """Return the switches of the whole process for TensorFloat-32; cuDNN has them on by default."""
+        """Return the process's switches for TensorFloat-32, which cuDNN uses by default."""
         if self.device_kind != "cuda" or self.precision not in ("fp32", "tf32"):
             return []
         if self.precision == "tf32":
@@ -158,16 +160,12 @@ class Recipe:
         return ["torch.backends.cudnn.allow_tf32 = False"] if self.workload.architecture == "cnn" else []
 
 
-def _arguments(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_written(value)}" for name, value in options.items())
-
-
 def _written(value: Any) -> str:
     return repr(value).replace("'", '"')
 
 
 def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the settings of a stored spec that no code sets, in the words of a form: "average of the weights"."""
+    """Return the settings of a stored spec that no code sets, with their labels: "EMA of the weights"."""
     workload = stored_workload(spec)
     has_call = workload is not None and workload.library_has_checkpointing
     written = (*_WRITTEN, *(["gradient_checkpointing"] if has_call else []))
@@ -187,9 +185,11 @@ def recipe_of(
     limit_bytes: int | None,
     capacity_bytes: int | None,
 ) -> Recipe | None:
-    """Make it of a stored spec; None for a command, a model that is no longer offered, and one without an optimizer."""
+    """Make the recipe of a stored spec; None for a command, a model no longer offered, and no optimizer."""
     workload, optimizer = stored_workload(spec), OPTIMIZERS.get(spec.get("optimizer", ""))
-    if workload is None or optimizer is None or optimizer.class_name is None or is_own_training(spec):
+    if workload is None or optimizer is None or optimizer.class_name is None:
+        return None
+    if "precision" not in spec:
         return None
     return Recipe(
         workload=workload,

@@ -1,7 +1,7 @@
 """PURE: the code of a training, for the libraries that people train with.
 
-Each snippet is run by a test with the installed library: tests/engine/advice. What is the reader's own stands in its
-first line; the learning rate is among it.
+A test runs each snippet with the installed library: tests/engine/advice. Its first line names what the reader has to
+provide, such as the learning rate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TRAINER_OPTIMIZERS = {
     "rmsprop": "rmsprop",
     "adagrad": "adagrad",
 }
-"""The optimizers that `TrainingArguments(optim=...)` makes with torch's own classes."""
+"""The optimizers that `TrainingArguments(optim=...)` makes from torch's own classes."""
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
 _LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
@@ -28,7 +28,7 @@ _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Code to paste. `python` is what goes with a configuration; `note` is what the reader should know of it."""
+    """Code to paste. `python` is the code that goes with a configuration; `note` is what the reader should know."""
 
     id: str
     title: str
@@ -39,22 +39,22 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class NoSnippet:
     """A library that has no snippet for this training, and why."""
 
     title: str
     reason: str
 
 
-def trainer(recipe: Recipe) -> Snippet | LeftOut:
+def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the training for transformers' Trainer."""
     title = "transformers TrainingArguments"
     if not recipe.is_of_transformers or recipe.workload.task == "image-text-matching":
-        return LeftOut(
+        return NoSnippet(
             title, f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
         )
     if (reason := _no_fp16(recipe)) is not None:
-        return LeftOut(title, reason)
+        return NoSnippet(title, reason)
     arguments = [
         'output_dir="out"',
         f"per_device_train_batch_size={recipe.micro_batch_size}",
@@ -69,7 +69,9 @@ def trainer(recipe: Recipe) -> Snippet | LeftOut:
     if recipe.gradient_checkpointing:
         arguments += ["gradient_checkpointing=True", 'gradient_checkpointing_kwargs={"use_reentrant": False}']
     arguments += ["use_cpu=True"] if recipe.device_kind == "cpu" else []
-    optimizer = "" if name else f", optimizer_cls_and_kwargs={_class_and_options(recipe)}"
+    options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
+    class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
+    optimizer = "" if name else f", optimizer_cls_and_kwargs={class_and_options}"
     body = [
         "arguments = TrainingArguments(",
         *(f"    {argument}," for argument in arguments),
@@ -83,11 +85,11 @@ def trainer(recipe: Recipe) -> Snippet | LeftOut:
     )
 
 
-def accelerate(recipe: Recipe) -> Snippet | LeftOut:
+def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the training loop for Accelerate."""
     title = "Accelerate"
     if (reason := _no_fp16(recipe)) is not None:
-        return LeftOut(title, reason)
+        return NoSnippet(title, reason)
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
     mixed = f'"{recipe.precision}"' if recipe.precision in _DTYPES else '"no"'
     lines = [
@@ -112,14 +114,14 @@ def accelerate(recipe: Recipe) -> Snippet | LeftOut:
     return Snippet("accelerate", title, PYTHON, _code(recipe, imports, lines), note=_note(recipe, launch))
 
 
-def lightning(recipe: Recipe) -> Snippet | LeftOut:
+def lightning(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the training as a module of Lightning."""
     title = "Lightning"
     if (reason := _no_fp16(recipe)) is not None:
-        return LeftOut(title, reason)
+        return NoSnippet(title, reason)
     if recipe.device_kind not in _LIGHTNING_DEVICES:
-        return LeftOut(title, f"it has no accelerator for {recipe.device_kind}")
-    # of pure bf16 too: it converts nothing, where "bf16-true" would convert the adapters, which were measured in fp32
+        return NoSnippet(title, f"it has no accelerator for {recipe.device_kind}")
+    # for pure bf16 too: it converts nothing, while "bf16-true" would convert the adapters, which were measured in fp32
     precision = _LIGHTNING_PRECISIONS.get(recipe.precision, "32-true")
     lines = [
         *_switches(recipe),
@@ -151,11 +153,11 @@ def lightning(recipe: Recipe) -> Snippet | LeftOut:
     return Snippet("lightning", title, PYTHON, _code(recipe, ["import lightning"], lines), note=note)
 
 
-def plain_torch(recipe: Recipe) -> Snippet | LeftOut:
-    """Write the plain loop, as it was measured."""
+def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
+    """Write the plain training loop, as it was measured."""
     title = "Plain PyTorch"
     if recipe.devices > 1:
-        return LeftOut(
+        return NoSnippet(
             title, "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
         )
     scaler = recipe.precision == "fp16"
@@ -197,7 +199,7 @@ def plain_torch(recipe: Recipe) -> Snippet | LeftOut:
     return Snippet("torch", title, PYTHON, _code(recipe, [], lines), note=_note(recipe))
 
 
-WRITERS: Sequence[Callable[[Recipe], Snippet | LeftOut]] = (trainer, accelerate, lightning, plain_torch)
+WRITERS: Sequence[Callable[[Recipe], Snippet | NoSnippet]] = (trainer, accelerate, lightning, plain_torch)
 
 
 def _code(recipe: Recipe, imports: Sequence[str], lines: Sequence[str]) -> str:
@@ -224,11 +226,6 @@ def _loader(recipe: Recipe) -> str:
 
 def _mode(recipe: Recipe) -> str:
     return "model.train()" if recipe.is_train_mode else "model.eval()"
-
-
-def _class_and_options(recipe: Recipe) -> str:
-    options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
-    return f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
 
 
 def _no_fp16(recipe: Recipe) -> str | None:

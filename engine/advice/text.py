@@ -1,22 +1,22 @@
-"""PURE: the sentences of an advice, for the command line and the pages."""
+"""PURE: advice in sentences, for the command line and the pages."""
 
 from __future__ import annotations
 
-from ..kinds import ESTIMATED
 from ..program import PROGRAM
+from ..results.figure_kinds import ESTIMATED
 from .document import Advice
-from .global_batch import Pair
+from .global_batch import BatchPair
 
 PAIRS_SHOWN = 6
 
 
-def describe_pair(pair: Pair, devices: int) -> str:
+def describe_pair(pair: BatchPair, devices: int) -> str:
     """Write "8 x 4" for micro-batch x accumulation, and "8 x 4 x 2" on two devices."""
     factors = [pair.micro_batch_size, pair.accumulation_steps, *([devices] if devices > 1 else [])]
     return " x ".join(f"{factor:,}" for factor in factors)
 
 
-def describe_speed(pair: Pair) -> str:
+def describe_speed(pair: BatchPair) -> str:
     """Write "161.3 samples/s [154.0, 168.2]"; empty where it was not measured."""
     if pair.samples_per_second is None:
         return ""
@@ -25,13 +25,8 @@ def describe_speed(pair: Pair) -> str:
     return f"{pair.samples_per_second:,.1f} samples/s {interval}"
 
 
-def describe_memory(pair: Pair) -> str:
-    """Say what accumulation means for the memory of this pair, where that is not covered by what was measured."""
-    return "" if pair.fits else "the gradients that stay between micro-batches were not measured, and may not fit"
-
-
 def describe_plan(advice: Advice) -> str:
-    """Say whether a pair makes the global batch, and if not which ones are near."""
+    """Describe whether a pair makes the global batch, and if not, which global batches are near."""
     plan = advice.global_batch
     on = f" on {plan.devices:,} devices" if plan.devices > 1 else ""
     if plan.is_sensible:
@@ -47,7 +42,7 @@ def describe_plan(advice: Advice) -> str:
 
 
 def describe_learning_rate(advice: Advice) -> str:
-    """Name the rules for the learning rate of another global batch; none of them is applied."""
+    """Name the rules for the learning rate of another global batch, none of which is applied."""
     if not advice.learning_rate_rules:
         return "The optimizer sees as many samples a step as today, so the learning rate can stay."
     size, today = advice.global_batch.size, advice.today_global_batch_size
@@ -65,21 +60,25 @@ def describe_not_in_code(advice: Advice) -> str:
     return f"The code leaves to you: {', '.join(advice.not_in_code)}. The memory and the speed are with it."
 
 
-def pair_line(pair: Pair, devices: int) -> str:
+def pair_line(pair: BatchPair, devices: int) -> str:
     """Write ``  24 x 4       161.3 samples/s [154.0, 168.2]``."""
-    texts = (f"  {describe_pair(pair, devices):<12}", describe_speed(pair), describe_memory(pair))
+    # what accumulation takes in addition, where the measurement does not cover it
+    unknown = "" if pair.fits else "the gradients that stay between micro-batches were not measured, and may not fit"
+    texts = (f"  {describe_pair(pair, devices):<12}", describe_speed(pair), unknown)
     return "  ".join(text for text in texts if text).rstrip()
 
 
 def advice_lines(advice: Advice) -> list[str]:
-    """Return the whole advice without its code, whose names it gives."""
+    """Return the whole advice, with the names of the code but not the code."""
     plan = advice.global_batch
     factors = "micro-batch x accumulation steps" + (" x devices" if plan.devices > 1 else "")
     heading = [f"ESTIMATE, nothing was measured: the micro-batch is the safe one, {advice.recommended_batch_size:,}."]
     lines = heading if advice.kind == ESTIMATED else []
     lines += [describe_plan(advice)]
     if plan.pairs:
-        lines += [f"{factors[:1].upper()}{factors[1:]}, with the measured speed of the micro-batch:"]
+        has_speeds = any(pair.samples_per_second is not None for pair in plan.pairs[:PAIRS_SHOWN])
+        speeds = ", with the measured speed of the micro-batch" if has_speeds else ""
+        lines += [f"{factors[:1].upper()}{factors[1:]}{speeds}:"]
         lines += [pair_line(pair, plan.devices) for pair in plan.pairs[:PAIRS_SHOWN]]
     lines += [describe_learning_rate(advice), advice.samples_needed]
     lines += [f"  {paper.citation} ({paper.url})" for paper in advice.papers]
@@ -92,7 +91,7 @@ def advice_lines(advice: Advice) -> list[str]:
 
 
 def short_lines(advice: Advice) -> list[str]:
-    """Return the end of a run's output: the two best pairs, and what gives the rest."""
+    """Return the end of a run's output: the two best pairs, and the command that prints the rest."""
     plan = advice.global_batch
     best = ", ".join(describe_pair(pair, plan.devices) for pair in plan.pairs[:3])
     pairs = f"{plan.size:,} samples an optimizer step exactly: {best} (micro-batch x accumulation)."

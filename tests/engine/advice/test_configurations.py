@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.advice import configurations, snippets
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.engine.advice.recipes import recipe
 
 DEEPSPEED, TORCHTITAN = "deepspeed==0.19.8", "torchtitan==0.3.0"
@@ -36,7 +36,7 @@ def test_deepspeed_configuration_holds_batch_accumulation_and_precision():
 
 @pytest.mark.parametrize("training", [{"precision": "bf16-pure"}, {"lora_rank": 8, "load_in_4bit": True}])
 def test_deepspeed_is_left_out_where_it_would_train_otherwise_than_measured(training):
-    assert isinstance(configurations.deepspeed(recipe(**training)), snippets.LeftOut)
+    assert isinstance(configurations.deepspeed(recipe(**training)), snippets.NoSnippet)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_deepspeed_is_left_out_where_it_would_train_otherwise_than_measured(trai
 )
 def test_torchtitan_is_left_out_with_its_reason_where_it_cannot_train_this(model, training):
     left_out = configurations.torchtitan(recipe(model, "cuda", **training))
-    assert isinstance(left_out, snippets.LeftOut)
+    assert isinstance(left_out, snippets.NoSnippet)
     assert left_out.reason
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from engine.advice.global_batch import MeasuredMemory, plan_global_batch
 from engine.errors import SpecError
-from engine.result import Point
-from engine.units import GIB
+from engine.results.result import Point
+from engine.text.units import GIB
 
 NOTHING_MEASURED = MeasuredMemory({}, 24 * GIB, 1 * GIB)
 

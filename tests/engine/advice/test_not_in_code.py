@@ -12,7 +12,7 @@ from tests.engine.advice.recipes import recipe
     [
         ("bert", {}, ()),
         ("bert", {"precision": "bf16", "optimizer": "sgd", "lora_rank": 4, "gradient_checkpointing": True}, ()),
-        ("bert", {"accumulation_steps": 4, "ema": True}, ("average of the weights",)),
+        ("bert", {"accumulation_steps": 4, "ema": True}, ("EMA of the weights",)),
         ("bert", {"clip_grad_norm": True, "frozen_blocks": 2}, ("gradient clipping", "Frozen blocks 2")),
         ("resnet", {"gradient_checkpointing": True}, ("gradient checkpointing",)),
         ("gpt2-lm", {"lora_rank": 4, "load_in_4bit": True, "sequences": "packed"}, ()),
