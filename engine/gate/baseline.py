@@ -1,7 +1,7 @@
-"""Where a baseline comes from: a file, one run of a portal, or the newest run there of the same workload and device.
+"""Finds a baseline: a file, one run of a portal, or the newest run there of the same workload and device.
 
-The token is read from MEMORYMARK_TOKEN alone, and goes to the address that was given and nowhere else: a redirect is
-refused, because it could lead to another host.
+The token is read from MEMORYMARK_TOKEN, or the file that MEMORYMARK_TOKEN_FILE names, and is sent only to the given
+address: a redirect is refused, because it could lead to another host.
 """
 
 from __future__ import annotations
@@ -9,37 +9,63 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from ..documents.measured import Measured
 from ..errors import SpecError
-from ..report.address import TOKEN_VARIABLE, Address, checked_token
+from ..report.address import TOKEN_VARIABLE, Address, token_of
 from ..report.http import Portal
-from ..report.protocol import Answer, describe
-from ..result_file import read_document
-from .compare import Measured, workload_differences
+from ..report.protocol import PortalAnswer, describe
+from ..results.result_file import read_document
+from ..text.printable import printable
+from .compare import workload_differences
+from .origin import ResultOrigin
 
 FIELD = "baseline"
 TIMEOUT_SECONDS, MOST_BYTES, MOST_LOOKED_AT = 30.0, 64 * 2**20, 20
 _FILTERS = ("precision", "optimizer", "sequence_length", "image_size")
-"""Settings that the portal filters by, so that runs of others do not hide the one to compare with."""
+"""Settings that the portal filters by, so that other runs do not hide the one to compare with."""
 _RUN = re.compile(r"/api/v1/runs/\d+(/result)?/?$")
 
 
-def find_baseline(place: str, now: Measured) -> tuple[Measured, str]:
-    """Return the baseline, and where it is from. Raises SpecError where there is none."""
-    if urlsplit(place).scheme not in ("http", "https"):
-        return Measured.of(read_document(place, FIELD), FIELD), place
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a result is compared with: its place (a file or an address), and its origin according to its portal."""
+
+    measured: Measured
+    origin: ResultOrigin
+
+    @classmethod
+    def of(cls, document: object, place: str) -> Baseline:
+        return cls(Measured.of(document, FIELD), ResultOrigin.of(document, FIELD, place))
+
+
+def find_baseline(place: str, now: Measured, *, trusted_only: bool = False) -> Baseline:
+    """Return the baseline. Raises SpecError where there is none, or with `trusted_only` no trusted one."""
+    is_from_portal = urlsplit(place).scheme in ("http", "https")
+    found = _found(place, now, is_from_portal)
+    if trusted_only:
+        found.origin.check_trusted(is_from_portal=is_from_portal)
+    return found
+
+
+def _found(place: str, now: Measured, is_from_portal: bool) -> Baseline:
+    if not is_from_portal:
+        return Baseline.of(read_document(place, FIELD), place)
     if _RUN.search(urlsplit(place).path):
-        return Measured.of(_content(place, _answer(place)), FIELD), place
+        return Baseline.of(_content(place, _answer(place)), place)
     for address, run in _newest_runs(place.rstrip("/"), now):
         try:
-            found = Measured.of(run, FIELD)
+            found = Baseline.of(run, address)
         except SpecError:
-            continue  # stored by a version whose results had other members; an older run may be readable
-        if not workload_differences(now, found) and not _is_same_run(now, found):
-            return found, address
+            continue  # stored by another version, with other members; an older run may be readable
+        keys = now.environment.get("run_key"), found.measured.environment.get("run_key")
+        is_itself = now.probes == found.measured.probes if None in keys else keys[0] == keys[1]  # already reported
+        if not workload_differences(now, found.measured) and not is_itself:
+            return found
     which = f"trusted runs of {now.spec.get('model')} on {now.device.name} with these settings"
     raise SpecError(FIELD, f"{place} has no baseline among its {MOST_LOOKED_AT} newest {which}, but this run at most")
 
@@ -60,29 +86,20 @@ def _newest_runs(portal: str, now: Measured) -> Iterator[tuple[str, Mapping[str,
         yield address, _content(address, _answer(address))
 
 
-def _is_same_run(now: Measured, found: Measured) -> bool:
-    """Whether the portal's run is this very result, which was reported there before it was checked."""
-    keys = now.environment.get("run_key"), found.environment.get("run_key")
-    return now.probes == found.probes if None in keys else keys[0] == keys[1]
-
-
-def _answer(address: str) -> Answer:
-    token = checked_token(os.environ.get(TOKEN_VARIABLE, ""))
+def _answer(address: str) -> PortalAnswer:
+    token = token_of(os.environ.get(TOKEN_VARIABLE, ""), os.environ)
     return Portal(Address(address, token), timeout_seconds=TIMEOUT_SECONDS).get("", most_bytes=MOST_BYTES)
 
 
-def _content(address: str, answer: Answer) -> Mapping[str, Any]:
-    """Return the JSON object of an answer. Raises SpecError, which never holds the token."""
+def _content(address: str, answer: PortalAnswer) -> Mapping[str, Any]:
+    """Return the JSON object of an answer. Raises SpecError, whose text never holds the token."""
     if not answer.status:
-        raise SpecError(FIELD, f"{address} cannot be reached: {answer.reason}")
+        raise SpecError(FIELD, f"{address} cannot be reached: {printable(answer.reason)}")
     if answer.status != HTTPStatus.OK:
         remedy = f"; is {TOKEN_VARIABLE} set to a token that may read it?" if answer.status in (401, 403) else ""
-        remedy = f"; {answer.reason}" if answer.reason else remedy
-        raise SpecError(FIELD, f"{address} answered {answer.status} {_phrase(answer.status)}{remedy}")
+        remedy = f"; {printable(answer.reason)}" if answer.reason else remedy
+        phrase = HTTPStatus(answer.status).phrase if answer.status in set(HTTPStatus) else ""
+        raise SpecError(FIELD, f"{address} answered {answer.status} {phrase}{remedy}")
     if not answer.body:
         raise SpecError(FIELD, f"{address} answered no JSON object: is it a run's API address, or the portal's?")
     return answer.body
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in set(HTTPStatus) else ""

@@ -7,21 +7,20 @@ the interval of the ratio does not hold 1, too: two speeds whose intervals meet 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from ..catalog.stored_workload import is_own_training
+from ..documents.measured import Measured
 from ..errors import SpecError
-from ..from_json import from_json
-from ..intervals import Interval
-from ..result import Boundary, DeviceFacts, Point, Probe
-from ..result_file import result_in
-from ..setting import Role
+from ..results.intervals import Interval
+from ..results.result import Boundary, Point
+from ..results.stats import is_same_figure
+from ..settings.setting import Role
 from ..spec import DEFAULTS, SETTINGS
-from ..stats import decisive_probes
-from ..training_spec import is_own_training
-from ..units import format_bytes
+from ..text.units import format_bytes
 
 FAIL_BELOW = 0.05
 _COMMAND_WORKLOAD = ("command", "function", "batch", "whole_run")
@@ -42,34 +41,6 @@ class Demands:
     fail_below: float = FAIL_BELOW
     max_memory_bytes: int | None = None
     min_batch_size: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The members of a result that are compared."""
-
-    spec: Mapping[str, Any]
-    device: DeviceFacts
-    environment: Mapping[str, Any]
-    boundary: Boundary
-    recommended: Point | None
-    probes: tuple[Probe, ...]
-
-    @classmethod
-    def of(cls, document: object, what: str) -> Measured:
-        """Read a result, also one in a result file or in a run of the portal. Raises SpecError for the field `what`."""
-        content = result_in(document, what)
-        try:
-            found = from_json(cls, {each.name: content[each.name] for each in fields(cls)})
-        except KeyError as exc:
-            raise SpecError(what, f"is no result of a measurement: it has no {exc.args[0]}") from exc
-        except ValueError as exc:
-            raise SpecError(what, f"is no result of a measurement: {exc}") from exc
-        return found
-
-    def points(self) -> dict[int, Point]:
-        """Return every size that trained, with its memory."""
-        return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +85,36 @@ def _demanded(now: Measured, demands: Demands) -> Iterator[Row]:
             found = _judge_size(now.boundary, is_smaller=largest < least, reason="the largest that trained")
         yield Row("batch size demanded", _size(largest), f"at least {least}", *found)
     if (most := demands.max_memory_bytes) is not None:
-        size, memory_bytes = _memory_of_today(now)
+        points, recommended = now.points(), now.recommended.batch_size if now.recommended else 0
+        # the speed of today's size, or of the recommended one where today's was not measured
+        sizes = (now.spec.get("current_batch_size", 0), recommended)
+        size = next((each for each in sizes if each in points), None)
+        memory_bytes = None if size is None else points[size].memory_bytes
         verdict = Verdict.UNKNOWN if memory_bytes is None else _verdict(memory_bytes > most)
         reason = "no size that trained has a memory figure" if size is None else f"of batch {size}"
         yield Row("memory allowed", _bytes(memory_bytes), f"at most {format_bytes(most)}", verdict, reason)
 
 
-def _memory_of_today(now: Measured) -> tuple[int | None, int | None]:
-    """Return the memory of today's batch size; of the recommended one where today's was not measured."""
-    points = now.points()
-    recommended = now.recommended.batch_size if now.recommended else 0
-    for size in (now.spec.get("current_batch_size", 0), recommended):
-        if size in points:
-            return size, points[size].memory_bytes
-    return None, None
-
-
 def _batch_size(now: Measured, baseline: Measured, demands: Demands) -> Row:
+    """Compare the limits. The size at which a search ended early is a lower bound, which decides one way alone."""
     sizes = now.boundary.largest_batch_size, baseline.boundary.largest_batch_size
-    texts = _size(sizes[0]), _size(sizes[1])
+    texts = _limit(now.boundary), _limit(baseline.boundary)
     if sizes[0] is None or sizes[1] is None:
         return Row("largest batch size", *texts, Verdict.UNKNOWN, "not known of both")
     is_smaller, change = sizes[0] < sizes[1] * (1 - demands.fail_below), _change(sizes[0], sizes[1])
+    if not baseline.boundary.certified and not (is_smaller and now.boundary.certified):
+        return Row(
+            "largest batch size", *texts, Verdict.UNKNOWN, "the baseline is a lower bound: its limit is not known"
+        )
+    if not now.boundary.certified or not baseline.boundary.certified:
+        change = "decided by the lower bound"
     return Row("largest batch size", *texts, *_judge_size(now.boundary, is_smaller=is_smaller, reason=change))
+
+
+def _limit(boundary: Boundary) -> str:
+    """Write the largest size; "at least 22" where the search ended before its limit."""
+    size = boundary.largest_batch_size
+    return _size(size) if boundary.certified or size is None else f"at least {size}"
 
 
 def _judge_size(boundary: Boundary, *, is_smaller: bool, reason: str) -> tuple[Verdict, str]:
@@ -195,7 +173,7 @@ def _verdict(is_worse: bool) -> Verdict:
 
 
 def _change(now: float, before: float) -> str:
-    if now == before:
+    if is_same_figure(now, before):
         return "the same"
     return f"{now / before - 1:+.1%}" if before else "was 0"
 

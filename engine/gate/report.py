@@ -1,4 +1,4 @@
-"""PURE: a comparison as lines, as a Markdown table, and as JUnit XML."""
+"""PURE: a comparison as lines, as a Markdown table, and as JUnit XML. `doubts` are warnings about untrusted origins."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from .changes import Change
+from ..text.printable import printable
+from .changes import Difference
 from .compare import Row, Verdict
 
 _MARKS = {Verdict.PASSED: "PASS", Verdict.REGRESSED: "FAIL", Verdict.UNKNOWN: "OPEN"}
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKUP = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
+_LINE_MOST = 2_000
 _SUSPECTED = "Suspected, because it is not as it was in the baseline:"
 _UNCHANGED = "No recorded version or setting is other than in the baseline."
 
@@ -20,40 +23,49 @@ def is_regression(rows: Sequence[Row]) -> bool:
     return any(row.verdict is Verdict.REGRESSED for row in rows)
 
 
-def lines(rows: Sequence[Row], suspects: Sequence[Change] | None) -> list[str]:
+def lines(rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> list[str]:
     """Return the report for a terminal. `suspects` is None where there is no baseline, or no regression."""
-    found = [f"[{_MARKS[r.verdict]}] {r.name}: {r.now}; baseline or demand: {r.baseline} ({r.reason})" for r in rows]
+    texts = [f"{r.name}: {r.now}; baseline or demand: {r.baseline} ({r.reason})" for r in rows]
+    found = [f"[WARN] {printable(doubt, _LINE_MOST)}" for doubt in doubts]
+    found += [f"[{_MARKS[r.verdict]}] {printable(text, _LINE_MOST)}" for r, text in zip(rows, texts, strict=True)]
     if suspects is not None:
-        found += [_SUSPECTED, *(f"  {each.text}" for each in suspects)] if suspects else [_UNCHANGED]
+        named = [f"  {printable(each.text, _LINE_MOST)}" for each in suspects]
+        found += [_SUSPECTED, *named] if suspects else [_UNCHANGED]
     return found
 
 
-def markdown(title: str, rows: Sequence[Row], suspects: Sequence[Change] | None) -> str:
-    """Return a heading, a table and the suspects, for the summary of a job."""
-    cells = [(r.name, r.now, r.baseline, f"**{r.verdict}**" if _is_bad(r) else str(r.verdict), r.reason) for r in rows]
-    table = [("Figure", "Now", "Baseline or demand", "Verdict", "Why"), ("---",) * 5, *cells]
-    parts = [f"### {_cell(title)}", "", *("| " + " | ".join(map(_cell, row)) + " |" for row in table), ""]
+def markdown(title: str, rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> str:
+    """Return a heading, the warnings, a table and the suspects, for the summary of a job."""
+    head = ["| Figure | Now | Baseline or demand | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
+    warnings = [line for doubt in doubts for line in (f"> **Warning:** {_cell(doubt)}", "")]
+    parts = [f"### {_cell(title)}", "", *warnings, *head]
+    for row in rows:
+        verdict = f"**{row.verdict}**" if row.verdict is Verdict.REGRESSED else str(row.verdict)
+        cells = (_cell(row.name), _cell(row.now), _cell(row.baseline), verdict, _cell(row.reason))
+        parts.append(f"| {' | '.join(cells)} |")
+    parts.append("")
     if suspects is not None:
         parts += [_SUSPECTED, "", *(f"- {_cell(each.text)}" for each in suspects)] if suspects else [_UNCHANGED]
         parts.append("")
     return "\n".join(parts)
 
 
-def _is_bad(row: Row) -> bool:
-    return row.verdict is Verdict.REGRESSED
-
-
 def _cell(text: str) -> str:
-    """Escape what ends a cell or begins HTML: the texts come out of documents."""
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    """Escape what would end a cell, or be markup, HTML or a link: the texts come from untrusted documents."""
+    line = printable(" ".join(text.split()), _LINE_MOST).replace("&", "&amp;")
+    shown = _MARKUP.sub(lambda found: f"\\{found[0]}", line)
+    return shown.replace("<", "&lt;").replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
 
 
-def junit(title: str, rows: Sequence[Row], suspects: Sequence[Change] | None) -> bytes:
-    """Return the rows as test cases: a regression is a failure, what is not known is skipped."""
+def junit(title: str, rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> bytes:
+    """Return the rows as test cases: a regression is a failure; an unknown or doubtful figure is skipped."""
     counts = {verdict: str(sum(r.verdict is verdict for r in rows)) for verdict in Verdict}
-    suite = Element("testsuite", name=_xml(title), tests=str(len(rows)), errors="0")
+    suite = Element("testsuite", name=_xml(title), tests=str(len(rows) + len(doubts)), errors="0")
     suite.set("failures", counts[Verdict.REGRESSED])
-    suite.set("skipped", counts[Verdict.UNKNOWN])
+    suite.set("skipped", str(int(counts[Verdict.UNKNOWN]) + len(doubts)))
+    for doubt in doubts:
+        case = SubElement(suite, "testcase", classname="memorymark.check", name="origin")
+        SubElement(case, "skipped", message=_xml(f"Warning: {doubt}"))
     for row in rows:
         case = SubElement(suite, "testcase", classname="memorymark.check", name=_xml(row.name))
         text = _xml(f"{row.now}; baseline or demand: {row.baseline} ({row.reason})")
@@ -68,5 +80,5 @@ def junit(title: str, rows: Sequence[Row], suspects: Sequence[Change] | None) ->
 
 
 def _xml(text: str) -> str:
-    """Leave out the characters that XML cannot hold."""
+    """Remove the characters that XML cannot hold."""
     return _NO_XML.sub("", text)

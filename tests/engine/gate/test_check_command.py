@@ -13,11 +13,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
-from engine.cli.check import main
+from engine.cli.main import command
 from tests.engine.honest_worker import HonestWorker, document_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -89,7 +90,7 @@ def test_a_smaller_limit_ends_with_7_and_is_in_the_summary_of_the_job(
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    assert main([result, "--baseline", write(tmp_path, BASE), "--junit", str(tmp_path / "check.xml")]) == 7
+    assert command(["check", result, "--baseline", write(tmp_path, BASE), "--junit", str(tmp_path / "check.xml")]) == 7
     assert "[FAIL] largest batch size: 60; baseline or demand: 100 (-40.0%)" in capsys.readouterr().out
     assert summary.read_text().startswith("before\n### MemoryMark: bert-tiny on Made-up device")
     assert "| largest batch size | 60 | 100 | **regressed** | -40.0% |" in summary.read_text()
@@ -98,31 +99,30 @@ def test_a_smaller_limit_ends_with_7_and_is_in_the_summary_of_the_job(
 
 def test_what_is_within_the_share_ends_with_0(result: str, tmp_path: Path) -> None:
     better = [result, "--baseline", write(tmp_path, SMALLER), "--max-memory", "400MiB", "--min-batch", "60"]
-    assert main(better) == 0
-    assert main([result, "--baseline", write(tmp_path, BASE), "--fail-below", "50%"]) == 0
+    assert command(["check", *better]) == 0
+    assert command(["check", result, "--baseline", write(tmp_path, BASE), "--fail-below", "50%"]) == 0
 
 
 def test_a_demand_that_the_search_had_no_time_to_reach_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     stopped = str(ROOT / "benchmarks/data/results/time_budget.json")  # 128 trained, and nothing larger was tried
-    assert main([stopped, "--min-batch", "129"]) == 0
+    assert command(["check", stopped, "--min-batch", "129"]) == 0
     assert "[OPEN] batch size demanded: 128; baseline or demand: at least 129" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--baseline", "nowhere.json"], ["--baseline", "http://127.0.0.1:9/"]])
 def test_what_cannot_be_checked_ends_with_2(options: list[str], result: str) -> None:
-    assert main([result, *options]) == 2
+    assert command(["check", result, *options]) == 2
 
 
 @pytest.mark.parametrize("option", [("--fail-below", "200%"), ("--max-memory", "much"), ("--min-batch", "0")])
 def test_a_bad_option_is_named(option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["result.json", *option])
-    assert f"argument {option[0]}: " in capsys.readouterr().err
+    assert command(["check", "result.json", *option]) == 2
+    assert f"Invalid value for '{option[0]}': " in capsys.readouterr().err
 
 
 def test_one_run_of_a_portal_is_a_baseline(result: str, portal: Portal) -> None:
     portal.answers["/api/v1/runs/7/"] = (200, run_of(BASE))
-    assert main([result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 7
+    assert command(["check", result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 7
     assert portal.seen == [("/api/v1/runs/7/", f"Bearer {SECRET}")]
 
 
@@ -138,16 +138,16 @@ def test_the_newest_run_of_the_same_workload_is_the_baseline_and_not_the_run_its
         "/api/v1/runs/6/": (200, run_of(other)),
         "/api/v1/runs/5/": (200, run_of(BASE, "earlier")),
     }
-    assert main([result, "--baseline", f"{portal.url}/"]) == 7
+    assert command(["check", result, "--baseline", f"{portal.url}/"]) == 7
     assert f"{portal.url}/api/v1/runs/5/" in capsys.readouterr().out
     assert [path for path, _ in portal.seen[1:]] == [f"/api/v1/runs/{n}/" for n in (9, 8, 6, 5)]
     portal.answers["/api/v1/runs/"] = (200, {"results": rows[:2]})
-    assert main([result, "--baseline", portal.url]) == 2
+    assert command(["check", result, "--baseline", portal.url]) == 2
 
 
 def test_the_portal_lists_only_what_it_trusts_of_the_same_training(result: str, portal: Portal) -> None:
     portal.answers["/api/v1/runs/"] = (200, {"results": []})
-    assert main([result, "--baseline", portal.url]) == 2
+    assert command(["check", result, "--baseline", portal.url]) == 2
     (listed,) = (parse_qs(urlsplit(path).query) for path, _ in portal.seen)
     assert {name: value for name, (value,) in listed.items()} == {
         **{"model": "bert-tiny", "gpu": "Made-up device", "kind": "measurement", "state": "finished"},
@@ -159,10 +159,86 @@ def test_a_portal_that_does_not_know_the_filter_is_named_as_of_another_version(
     result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     portal.answers["/api/v1/runs/"] = (400, {"detail": "origin: must be one of here, reported, trusted, untrusted"})
-    assert main([result, "--baseline", portal.url]) == 2
+    assert command(["check", result, "--baseline", portal.url]) == 2
     error = capsys.readouterr().err
     assert f"{portal.url} is of another version, update it or give the address of a run" in error
     assert "origin: must be one of here" in error
+
+
+REPORTED = {"origin": "reported by kim from dgx-01", "reported_from": "dgx-01", "is_trusted": False}
+DOUBT = "was reported by kim from dgx-01, and its portal does not trust it"
+
+
+@pytest.mark.parametrize("rest", ["", "result/"])
+def test_a_baseline_that_its_portal_does_not_trust_is_warned_of_in_every_format(
+    rest: str, result: str, portal: Portal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"/api/v1/runs/7/{rest}"
+    portal.answers[address] = (200, {**SMALLER, **REPORTED} if rest else run_of(SMALLER, **REPORTED))
+    files = ["--markdown", str(tmp_path / "table.md"), "--junit", str(tmp_path / "check.xml")]
+    assert command(["check", result, "--baseline", f"{portal.url}{address}", *files]) == 0
+    assert f"[WARN] the baseline {DOUBT}" in capsys.readouterr().out
+    assert f"> **Warning:** the baseline {DOUBT}" in (tmp_path / "table.md").read_text()
+    suite = ElementTree.parse(tmp_path / "check.xml").getroot()
+    (skipped,) = [message for each in suite.iter("skipped") if DOUBT in (message := each.get("message", ""))]
+    assert skipped.startswith("Warning: the baseline ")
+    assert (suite.get("tests"), suite.get("skipped")) == (str(len(suite)), str(len(list(suite.iter("skipped")))))
+    assert command(["check", result, "--baseline", f"{portal.url}{address}", "--markdown", "-"]) == 0
+    assert f"> **Warning:** the baseline {DOUBT}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rest", ["", "result/"])
+def test_with_trusted_only_it_is_refused_and_nothing_is_written(
+    rest: str, result: str, portal: Portal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address, report = f"/api/v1/runs/7/{rest}", tmp_path / "check.xml"
+    portal.answers[address] = (200, {**SMALLER, **REPORTED} if rest else run_of(SMALLER, **REPORTED))
+    options = [result, "--baseline", f"{portal.url}{address}", "--trusted-only", "--junit", str(report)]
+    assert command(["check", *options]) == 2
+    shown = capsys.readouterr()
+    assert f"error: --baseline: {portal.url}{address} is refused by --trusted-only: the baseline {DOUBT}" in shown.err
+    assert (shown.out, report.exists()) == ("", False)
+    portal.answers[address] = (200, SMALLER)  # of a portal that does not say
+    assert command(["check", *options]) == 2
+    assert "does not say whether it is trusted" in capsys.readouterr().err
+    trusted = {**REPORTED, "is_trusted": True}
+    portal.answers[address] = (200, {**SMALLER, **trusted} if rest else run_of(SMALLER, **trusted))
+    assert command(["check", *options]) == 0
+    assert "WARN" not in capsys.readouterr().out
+
+
+def test_the_members_of_the_run_decide_and_not_what_its_result_claims(
+    result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = {**SMALLER, **REPORTED, "is_trusted": True}
+    portal.answers["/api/v1/runs/7/"] = (200, run_of(forged, **{**REPORTED, "is_trusted": "yes"}))
+    assert command(["check", result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 0
+    assert "[WARN]" in capsys.readouterr().out
+
+
+def test_a_result_out_of_a_portal_is_warned_of_and_refused_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [write(tmp_path, run_of(SMALLER, **REPORTED), "exported.json"), "--baseline", write(tmp_path, SMALLER)]
+    assert command(["check", *files]) == 0
+    assert f"[WARN] the result {DOUBT}" in capsys.readouterr().out
+    assert command(["check", *files, "--trusted-only"]) == 2
+    assert "error: result: " in capsys.readouterr().err
+
+
+def test_a_file_that_says_nothing_of_trust_is_taken_as_it_is(
+    result: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["check", result, "--baseline", write(tmp_path, SMALLER), "--trusted-only"]) == 0
+    assert "WARN" not in capsys.readouterr().out
+
+
+def test_the_name_of_a_sender_cannot_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = {**REPORTED, "origin": "reported by \x1b]0;kim\x07\r\n[PASS] all from dgx-01"}
+    assert command(["check", write(tmp_path, run_of(SMALLER, **hostile)), "--min-batch", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert [line[:6] for line in shown.splitlines()[1:]] == ["[WARN]", "[PASS]"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +254,7 @@ def test_a_portal_that_does_not_answer_a_run_is_an_error_without_the_token(
     answer: tuple[int, Any], said: str, result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     portal.answers["/api/v1/runs/7/"] = answer
-    assert main([result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 2
+    assert command(["check", result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert SECRET not in error

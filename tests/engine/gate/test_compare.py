@@ -9,13 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from engine.documents.measured import Measured
 from engine.errors import SpecError
 from engine.gate.changes import changes
-from engine.gate.compare import Demands, Measured, Row, Verdict, compare
+from engine.gate.compare import Demands, Row, Verdict, compare
 from engine.gate.report import is_regression, junit, lines, markdown
 from engine.provenance.parse import OF_ONE_RUN
-from engine.result import Point, Reason
-from engine.units import GIB, MIB
+from engine.results.result import Point, Reason
+from engine.text.units import GIB, MIB
 from tests.engine.honest_worker import HonestWorker, document_of
 
 DOCUMENT = document_of(HonestWorker(100))
@@ -66,6 +67,28 @@ def test_a_search_that_ended_early_does_not_show_a_smaller_limit(figure: str, le
         Verdict.UNKNOWN,
         "the search ended before its limit was known (time budget)",
     )
+
+
+LOWER_BOUND = {"certified": False, "reason": Reason.TIME_BUDGET}
+
+
+@pytest.mark.parametrize(
+    ("now", "baseline", "verdict"),
+    [
+        (of_size(39, **LOWER_BOUND), of_size(22, **LOWER_BOUND), Verdict.UNKNOWN),
+        (of_size(22, **LOWER_BOUND), of_size(39, **LOWER_BOUND), Verdict.UNKNOWN),
+        (of_size(39, **LOWER_BOUND), of_size(22), Verdict.PASSED),
+        (of_size(22), of_size(39, **LOWER_BOUND), Verdict.REGRESSED),
+        (of_size(39), of_size(22, **LOWER_BOUND), Verdict.UNKNOWN),
+    ],
+)
+def test_lower_bounds_are_judged_only_where_they_decide(now: Measured, baseline: Measured, verdict: Verdict) -> None:
+    assert row("largest", now, baseline).verdict is verdict
+
+
+def test_a_lower_bound_is_written_as_one() -> None:
+    found = row("largest", of_size(39, **LOWER_BOUND), of_size(22))
+    assert (found.now, found.baseline, found.reason) == ("at least 39", "22", "decided by the lower bound")
 
 
 def test_a_size_that_trained_meets_a_demand_although_the_search_ended_early() -> None:
