@@ -10,11 +10,11 @@ import pynvml
 
 from ..machine import host, nvml
 from ..machine.device_lock import held_for_command, lock_path
-from ..result import DeviceFacts
+from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
-from .launch import visible_devices
 from .reading import Reading
 from .spec import Limits
+from .start.environment import visible_devices
 
 
 @contextmanager

@@ -10,17 +10,20 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 from ..errors import SpecError
+from ..execution import Emit
 from .devices import devices_held
-from .forked import MakeStep, begin_fork, check_fork
-from .launch import HOOK_VARIABLE, Begin
-from .run import Emit, TuneResult, tune
+from .run import TuneResult, tune
 from .spec import TARGET, FunctionSpec
-from .warm import WarmServer
+from .start.environment import HOOK_VARIABLE
+from .start.fork import MakeStep, begin_fork, check_fork
+from .start.launch import Begin
+from .start.warm import WarmServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[Functio
         return FunctionSpec(make_step, **limits), None
     if not callable(make_step):
         raise SpecError("make_step", "must be a function of a batch size, or the text package.module:function")
-    script = _file_of(make_step)
+    script = None
+    with suppress(TypeError):  # an object that can be called has no file
+        script = inspect.getsourcefile(make_step)
     if (target := importable_name(make_step, sys.modules)) is not None:
         return FunctionSpec(target, script=script, **limits), None
     name = getattr(make_step, "__qualname__", type(make_step).__qualname__)
@@ -86,10 +91,3 @@ def importable_name(make_step: Callable[..., Any], modules: dict[str, Any]) -> s
     except AttributeError:  # made within another function
         return None
     return f"{module_name}:{name}" if found is make_step else None
-
-
-def _file_of(make_step: Callable[..., Any]) -> str | None:
-    try:
-        return inspect.getsourcefile(make_step)
-    except TypeError:  # an object that can be called
-        return None

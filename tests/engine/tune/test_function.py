@@ -14,10 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from engine.errors import CommandUntunable, SpecError, WorkloadFailed
+from engine.kinds import find_contradictions
 from engine.public import tune
-from engine.tune.forked import why_no_fork
 from engine.tune.function import importable_name
-from engine.tune.launch import HOOK_VARIABLE
+from engine.tune.start.environment import HOOK_VARIABLE
+from engine.tune.start.fork import why_no_fork
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -142,9 +143,9 @@ def program(function: str, limit: str = "8MiB") -> dict:
     return json.loads(done.stdout)
 
 
-def of_module(*, warm: bool) -> dict:
+def of_module(*, warm: bool, compare_speed: bool = False) -> dict:
     code = f"import json; from engine.public import tune; tuned = tune('program:make_step', device='cpu', warm={warm}, "
-    code += "memory_limit='8MiB', emit=id); print(json.dumps(tuned.to_dict()))"
+    code += f"compare_speed={compare_speed}, memory_limit='8MiB', emit=id); print(json.dumps(tuned.to_dict()))"
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3_000:]
     return json.loads(done.stdout)
@@ -165,6 +166,17 @@ def test_a_fork_of_a_program_that_computed_with_threads_finds_what_fresh_process
     assert boundary == fresh["boundary"] == warm["boundary"]
     assert peaks(forked) == peaks(fresh) == peaks(warm)
     assert forked["environment"]["script"] == "program.py"
+
+
+@pytest.mark.slow
+def test_warm_starts_are_compared_in_turns_too() -> None:
+    result = of_module(warm=True, compare_speed=True)
+    assert len(result["speed_rounds"]) >= 6
+    if result["speed"]["claim"] == "nothing":  # as on a busy machine
+        assert result["recommended"] is None
+    else:
+        assert result["recommended"]["batch_size"] > 16
+    assert find_contradictions(result) == []
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import DeviceUnavailable
 from engine.tune.disk import changed_files
-from engine.tune.launch import visible_devices
+from engine.tune.start.environment import visible_devices
 
 
 @pytest.mark.parametrize(

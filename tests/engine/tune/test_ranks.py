@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.tune.launch import Watching, begin_command, start
 from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
 
 SCRIPT = Path(__file__).parent / "scripts" / "ranks.py"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")

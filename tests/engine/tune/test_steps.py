@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.public import steps
-from engine.tune.launch import HOOK
+from engine.tune.start.environment import HOOK
 
 pytestmark = pytest.mark.slow  # needs torch
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.tune.launch import Watching, begin_command, start
 from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,10 @@ import pytest
 
 from engine.tune.hook import memorymark_rows
 from engine.tune.hook.memorymark_rows import elements, largest_rows
-from engine.tune.launch import Watching, begin_command, start
 from engine.tune.reading import Memory, Reading, kept_each
 from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
 from engine.tune.whole_run import describe_peak, describe_whole_run
 
 ROOT = Path(__file__).parents[3]
@@ -219,6 +220,7 @@ def test_a_tuned_whole_run_says_what_it_saw_and_what_held_the_peak(tmp_path: Pat
         "cpu",
         "--json",
         "--whole-run",
+        "--no-compare-speed",
         "--memory-limit",
         "16MiB",
     ]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.tune.launch import Watching, begin_command, start
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "unusual_loops.py"

@@ -54,6 +54,7 @@ def hangs(_):
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(tune(globals()[sys.argv[1]], memory_limit=sys.argv[2], device="cpu", emit=id).to_dict()))
+        settings = {"memory_limit": sys.argv[2], "device": "cpu", "compare_speed": False}
+        print(json.dumps(tune(globals()[sys.argv[1]], **settings, emit=id).to_dict()))
     except EngineError as error:
         print(json.dumps(error.to_dict()))

@@ -15,10 +15,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..machine.parent import die_with_parent
-from .forked import begin_fork, why_no_fork
+from ...machine.parent import die_with_parent
+from ..spec import FunctionSpec
+from .fork import begin_fork, why_no_fork
 from .launch import LOOK_SECONDS, Place, Watching
-from .spec import FunctionSpec
 
 
 def main(settings: dict[str, Any], parent: int) -> None:

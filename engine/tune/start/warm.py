@@ -18,10 +18,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import CommandUntunable
-from ..machine.device_lock import inherited_lock
-from .launch import HOOK_VARIABLE, Place, Running, Watching, environment_of
-from .spec import FunctionSpec
+from ...errors import CommandUntunable
+from ...machine.device_lock import inherited_lock
+from ..spec import FunctionSpec
+from .environment import HOOK_VARIABLE, environment_of
+from .launch import Place, Running, Watching
 
 END_SECONDS = 10.0
 GONE = {"event": "gone"}
@@ -98,7 +99,7 @@ class WarmServer:
         # a module that calls tune while it is imported is told so by the hook's variable
         own = {"PYTHONPATH": path, HOOK_VARIABLE: "{}"}
         return subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.server", json.dumps(asdict(spec)), str(os.getpid())],
+            [sys.executable, "-m", f"{__package__}.warm_server", json.dumps(asdict(spec)), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -16,11 +16,12 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ..errors import CommandUntunable
-from ..machine.fork import ForkFailed, in_a_fork
-from ..machine.parent import die_with_parent, prefer_as_oom_victim
-from .launch import HOOK, Place, Watching, environment_of, hook_settings
-from .spec import FunctionSpec
+from ...errors import CommandUntunable
+from ...machine.fork import ForkFailed, in_a_fork
+from ...machine.parent import die_with_parent, prefer_as_oom_victim
+from ..spec import FunctionSpec
+from .environment import HOOK, environment_of, hook_settings
+from .launch import Place, Watching
 
 MakeStep = Callable[[int], Callable[[], object]]
 

@@ -1,0 +1,139 @@
+"""One start of a training: what is started, and what is seen of it until enough was noted or it failed.
+
+What makes it is a `Begin`: the package's `command`, `fork` or `warm`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from ...machine.host import oom_kills
+from ...machine.scratch import scratch_folder
+from ...report.script_output import MARK
+from ...text.masking import masked_text
+from ...text.printable import printable_lines
+from ..evidence import Ended
+from ..reading import Reading
+from ..seen import News, last_seen
+from .kept_log import kept_log
+
+LOOK_SECONDS = 0.05
+GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first
+LAST_BYTES, LAST_LINES, LAST_OUTPUT, LINE_MOST = 8_000, 3, 20, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """How long a start is watched: steps whose memory is read, then steps that are timed."""
+
+    memory_steps: int
+    timed_steps: int = 6
+    timed_seconds: float = 15.0
+    whole_run: bool = False
+    rows_folder: str | None = None
+    """Where the starts of a whole run share which rows of the data are the largest."""
+    look_through_seconds: float = 20.0
+    """How long the first start of a whole run may look a data set through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The files of one start: what the hook notes, what the training may write, its output."""
+
+    notes: Path
+    out: Path
+    log: Path
+
+
+class Running(Protocol):
+    """What was started."""
+
+    def has_ended(self) -> bool: ...
+    def end(self) -> int | None:
+        """End all of it; the exit status where it had ended by itself, negative for a signal."""
+
+
+Begin = Callable[[int, Watching, Place], Running]
+"""Starts a training with a batch size."""
+BeginUnwatched = Callable[[int, Place], Running]
+"""Starts it without the watch."""
+
+
+def start(
+    begin: Begin,
+    batch_size: int,
+    watching: Watching,
+    *,
+    seconds: float,
+    on_tick: Callable[[str | None], None] = lambda _: None,
+) -> tuple[list[Reading], Ended]:
+    """Start the training once; what the hook noted, and how it ended. Nothing of it is left when this returns.
+
+    `on_tick` is called all the time; with what is seen of the training where it has made no step for long.
+    """
+    with scratch_folder() as folder:
+        place = Place(Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log")
+        place.notes.mkdir()
+        place.out.mkdir()
+        place.log.touch()
+        kills, began = oom_kills(), time.monotonic()
+        running = begin(batch_size, watching, place)
+        try:
+            timed_out = _watch(running, place.notes, began + seconds, on_tick)
+        finally:
+            status = running.end()
+        readings = _readings(place.notes)
+        _reading.cache_clear()  # the events of a start are many, and no other start reads them
+        last = _last_lines(place.log)
+        ended = Ended(
+            exit_status=status,
+            timed_out_after_seconds=seconds if timed_out else None,
+            kernel_killed=oom_kills() > kills and bool(status),  # a launcher turns its rank's SIGKILL into a 1
+            last_lines=f"{MARK}{' | '.join(line.strip() for line in last[-LAST_LINES:])}" if last else "",
+            last_output=last,
+            log=kept_log(place.log) if status or any(r.has_failed for r in readings) else None,
+            seen=last_seen(place.notes, began),
+            wall_seconds=time.monotonic() - began,
+        )
+        return readings, ended
+
+
+def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[str | None], None]) -> bool:
+    """Wait until every rank is done, one failed, or the training ended; true when the time was over first."""
+    news = News(notes, time.monotonic())
+    while time.monotonic() < until:
+        has_ended = running.has_ended()
+        readings = _readings(notes)
+        done = [r for r in readings if r.is_done]
+        if any(r.has_failed for r in readings):
+            time.sleep(GRACE_SECONDS)
+            return False
+        if has_ended or (done and len(done) >= done[0].world_size):
+            return False
+        on_tick(news.due())
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def _readings(notes: Path) -> list[Reading]:
+    """Return what was written to its end; a file is renamed into its place."""
+    return [_reading(path, path.stat().st_mtime_ns) for path in sorted(notes.glob("*.json"))]
+
+
+@lru_cache(maxsize=64)
+def _reading(path: Path, _: int) -> Reading:
+    return Reading(json.loads(path.read_text()))
+
+
+def _last_lines(log: Path) -> tuple[str, ...]:
+    """Return the last lines of the command's output, without what looks like a secret."""
+    with log.open("rb") as file:
+        file.seek(max(log.stat().st_size - LAST_BYTES, 0))
+        lines = [line.rstrip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return tuple(masked_text(printable_lines(line[:LINE_MOST]).rstrip()) for line in lines[-LAST_OUTPUT:])
