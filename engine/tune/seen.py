@@ -1,0 +1,145 @@
+"""What the processes of a start have done so far, and when and how that is said.
+
+A start whose training makes no step may be waiting for a download, compile for minutes, or train something that torch's
+hooks do not see. Nobody should have to wait for the end of the time budget to learn which.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from .hook.memorymark_seen import FACTS, SUFFIX
+
+LEAST_SECONDS = 10.0
+UNSEEN_SECONDS = 20.0  # before torch was imported nothing tells how quick this machine is
+AGAIN_SECONDS = 60.0
+LOOK_SECONDS = 1.0
+TIMES_THE_IMPORT = 2
+BYTES = 8 * len(FACTS)
+KEPT_OUT = "`python -I`, `-S` and `-E`, and containers, keep the hook out"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one Python process did so far: counts, and times of `time.monotonic`; 0 where there was none.
+
+    `forwards` are passes of outermost modules in training mode with gradients, `evaluations` all others.
+    """
+
+    began: float = 0
+    importing: float = 0
+    imported: float = 0
+    forwards: float = 0
+    evaluations: float = 0
+    batches: float = 0
+    batch_size: float = 0
+    optimizers: float = 0
+    steps: float = 0
+    stepped: float = 0
+    ended: float = 0
+
+    @property
+    def progress(self) -> tuple[float, ...]:
+        """How far it came: of several processes the one that trains is the furthest, a launcher or a worker is not."""
+        facts = (self.steps, self.forwards, self.evaluations, self.batches, self.optimizers)
+        return (*facts, bool(self.imported), bool(self.importing), self.began)
+
+
+@dataclass(frozen=True, slots=True)
+class LastSeen:
+    """What was seen when a start was over: of how many Python processes, whether one imported torch, and in words."""
+
+    processes: int
+    has_torch: bool
+    text: str
+
+
+def read_seen(notes: Path) -> list[Seen]:
+    """Return what each Python process with the hook has left in the folder so far."""
+    contents = [path.read_bytes() for path in notes.glob(f"*{SUFFIX}")]
+    whole = [array("d", each) for each in contents if len(each) == BYTES]  # one may be about to be written
+    return [Seen(**dict(zip(FACTS, values, strict=True))) for values in whole]
+
+
+def last_seen(notes: Path, began: float) -> LastSeen:
+    """Return what can be said of a start that is over."""
+    processes = read_seen(notes)
+    has_torch = any(each.imported for each in processes)
+    return LastSeen(len(processes), has_torch, describe(processes, began, time.monotonic()))
+
+
+def describe(processes: Collection[Seen], began: float, now: float) -> str:
+    """Say how far the training came: ``torch was imported 12 s ago; no optimizer step yet; ...``."""
+    running = [each for each in processes if not each.ended] or processes
+    if not running:
+        return f"no Python process was seen yet ({now - began:.0f} s): {KEPT_OUT}"
+    seen = max(running, key=lambda each: each.progress)
+    if seen.imported:
+        ended = ["that process has ended"] if seen.ended else []
+        return "; ".join([f"torch was imported {now - seen.imported:.0f} s ago", *_training(seen, now), *ended])
+    if seen.importing and not seen.ended:
+        return f"torch is being imported, for {now - seen.importing:.0f} s so far"
+    is_another = any(each.imported for each in processes)
+    return f"no {'running ' if is_another else ''}Python process has imported torch yet ({now - began:.0f} s)"
+
+
+def _training(seen: Seen, now: float) -> list[str]:
+    """Return what is to be said of a process that has imported torch."""
+    if seen.steps:
+        steps = f"{_count(seen.steps, 'optimizer step')}, the last {now - seen.stepped:.0f} s ago"
+    else:
+        steps = "no optimizer step yet"
+    if seen.forwards:
+        forwards = f"{_count(seen.forwards, 'forward pass', 'es')} in training mode"
+    elif seen.evaluations:
+        forwards = f"{_count(seen.evaluations, 'forward pass', 'es')}, none in training mode with gradients"
+    else:
+        forwards = "no model ran forward"
+    parts = [steps, forwards]
+    if seen.forwards and not seen.optimizers:
+        parts.append("no optimizer of torch.optim was made")
+    if seen.batches:
+        size = f"batches of {seen.batch_size:.0f}" if seen.batch_size else "batches"
+        parts.append(f"it draws {size} from a DataLoader")
+    return parts
+
+
+def _count(number: float, what: str, plural: str = "s") -> str:
+    return f"{number:.0f} {what}{'' if number == 1 else plural}"
+
+
+class News:
+    """When a start says what is seen of it: after twice the time to its import of torch, then ever more rarely.
+
+    Nothing is said while optimizer steps follow each other.
+    """
+
+    def __init__(self, notes: Path, began: float) -> None:
+        self.notes, self.began = notes, began
+        self.look_at, self.said_at = began + LEAST_SECONDS, -inf
+
+    def due(self) -> str | None:
+        """Return what is to be said now; None where nothing is."""
+        now = time.monotonic()
+        if now < self.look_at:
+            return None
+        processes = read_seen(self.notes)
+        self.look_at = now + LOOK_SECONDS
+        if not is_due(processes, self.began, self.said_at, now):
+            return None
+        self.said_at = now
+        return describe(processes, self.began, now)
+
+
+def is_due(processes: Collection[Seen], began: float, said_at: float, now: float) -> bool:
+    """Whether a start that began then, and was last spoken of at `said_at`, has been silent for long."""
+    imported = min((each.imported for each in processes if each.imported), default=None)
+    patience = UNSEEN_SECONDS if imported is None else max(LEAST_SECONDS, TIMES_THE_IMPORT * (imported - began))
+    since = max([began, *(each.stepped for each in processes)])
+    again = min(max(said_at - began, patience), AGAIN_SECONDS)
+    return now >= max(since + patience, said_at + again)
