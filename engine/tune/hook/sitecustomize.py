@@ -1,12 +1,11 @@
 """Starts the watch over a training that MemoryMark measures. Without MEMORYMARK_HOOK in the environment it is inert.
 
-Python imports this file at its start because its folder is on PYTHONPATH. A file of the same name that the user has is
-run as ever. The watch itself is `memorymark_watch.py` beside this file; it begins when torch has been imported.
+Python imports this file at its start because its folder is on PYTHONPATH. The user's own file of the same name is run
+too. The watch itself is `memorymark_watch.py`; it begins when `memorymark_imports.py` sees torch imported.
 """
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
@@ -17,26 +16,8 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function with the module of a name once it has been imported."""
-
-    def __init__(self, actions: Any) -> None:
-        self.actions = actions
-
-    def find_spec(self, name: Any, path: Any, target: Any = None) -> Any:
-        if (action := self.actions.pop(name, None)) is None:
-            return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        spec = next((found for finder in others if (found := finder.find_spec(name, path, target))), None)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            execute = loader.exec_module
-            loader.exec_module = lambda module: (execute(module), action(module))
-        return spec
-
-
 def run_the_users_own() -> None:
-    """Run the `sitecustomize` that would have been imported if this one were not in its way."""
+    """Run the `sitecustomize` that would have been imported without this one."""
     elsewhere = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", elsewhere)
     if spec is not None and spec.loader is not None:
@@ -44,25 +25,37 @@ def run_the_users_own() -> None:
 
 
 def watch() -> None:
+    import memorymark_imports
     import memorymark_watch
 
     watched = memorymark_watch.begin(json.loads(os.environ["MEMORYMARK_HOOK"]))
     way = watched.settings["batch"]
-    if way == "function":
-        return  # `memorymark_step.py` begins when the function's module has been imported
 
     def batch() -> Any:
         return importlib.import_module("memorymark_batch")
 
+    def begins(name: str) -> None:
+        if name == "torch":
+            watched.seen.now("importing")
+
     def arm(torch: Any) -> None:
-        watched.arm(torch)
+        if not hasattr(torch, "nn") or watched.torch is not None:
+            return  # a folder named torch, or a reload
+        watched.seen.once("imported")
+        if way == "function":
+            return  # `memorymark_step.py` arms when the function's module has been imported
+        watched.arm(sys.modules.get("torch", torch))
         if way == "dataloader":
             batch().goes_to_loaders(watched, torch)
 
     if way == "steps":
-        batch()  # `memorymark.steps` looks whether it is there
-    actions = {"torch": arm, "transformers.training_args": lambda module: batch().goes_to_arguments(watched, module)}
-    sys.meta_path.insert(0, AfterImport(actions))
+        batch()  # `memorymark.steps` checks whether it is loaded
+    actions: dict[str, Any] = {"torch": arm}
+    if way != "function":
+        actions["transformers.training_args"] = lambda module: batch().goes_to_arguments(watched, module)
+    finder = memorymark_imports.AfterImport(actions, begins)
+    sys.meta_path.insert(0, finder)
+    finder.catch_up()  # a .pth file may have imported torch before this file ran
 
 
 if os.environ.get("MEMORYMARK_HOOK"):
