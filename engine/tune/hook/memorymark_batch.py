@@ -1,6 +1,6 @@
-"""Gives a training the batch size to be tried, in the one way that was chosen for it, and notes where it went.
+"""Gives a training the batch size to be tried, in the way chosen for it, and notes where it was used.
 
-Also keeps the Trainer of Hugging Face from uploading: a start is no training that anybody wants to find on a hub.
+It also stops the Trainer of Hugging Face from uploading: a start is not a real training run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import memorymark_watch
 
 
 def goes_to_loaders(watched: Any, torch: Any) -> None:
-    """Have each DataLoader that is given a batch size use the one to be tried."""
+    """Make each DataLoader that is given a batch size use the one to be tried."""
     make = torch.utils.data.DataLoader.__init__
 
     def made(loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:
@@ -25,7 +25,7 @@ def goes_to_loaders(watched: Any, torch: Any) -> None:
 
 
 def goes_to_arguments(watched: Any, module: Any) -> None:
-    """Have the arguments of a Hugging Face Trainer upload nothing, and where wanted hold the batch size to be tried."""
+    """Make the arguments of a Hugging Face Trainer upload nothing, and if chosen hold the batch size to be tried."""
     check = module.TrainingArguments.__post_init__
 
     def checked(arguments: Any) -> None:
@@ -40,10 +40,10 @@ def goes_to_arguments(watched: Any, module: Any) -> None:
 
 
 def loader_to_try(loader: Any) -> Any:
-    """Return a copy of the loader that draws batches of the size to be tried; itself where another way was chosen.
+    """Return a copy of the loader that draws batches of the size to be tried; itself if another way was chosen.
 
-    `memorymark.steps` calls this. The copy has the same data, sampler, generator and workers' settings: it differs in
-    how many samples it draws at a time.
+    `memorymark.steps` calls this. The copy has the same data, sampler, generator and settings of workers: only the
+    number of samples that it draws at a time differs.
     """
     watched = memorymark_watch.watched
     if watched is None or watched.settings["batch"] != "steps":
@@ -58,5 +58,5 @@ def loader_to_try(loader: Any) -> Any:
     watched.mark("batch_size_set", "memorymark.steps", loader.batch_size)
     tried = copy.copy(loader)
     sampler = data.BatchSampler(loader.sampler, size, loader.drop_last)
-    tried.__dict__.update(batch_size=size, batch_sampler=sampler)  # a loader refuses both as attributes
+    tried.__dict__.update(batch_size=size, batch_sampler=sampler)  # a loader does not allow setting these attributes
     return tried

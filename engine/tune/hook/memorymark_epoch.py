@@ -1,10 +1,10 @@
-"""Shortens a training to what its memory hangs on: the largest batches of its data, its evaluation, its checkpoints.
+"""Shortens a training to what decides its memory: the largest batches of its data, its evaluation, its checkpoints.
 
 Used by `memorymark_watch.py` for a whole run only. Each pass of a DataLoader over its data begins with a batch of the
-largest rows. That of the training goes on with ordinary ones among the largest, gives the short last batch, and ends
-there: so the script comes to its evaluation, its checkpoint and its next epoch after a few steps. That of an evaluation
-goes on for a while, since it may keep the outputs of all its batches. A pass never has more batches than the script's
-own: each of largest rows takes the place of one that was drawn.
+largest rows. A pass of the training goes on with ordinary and largest batches, gives the short last batch, and ends:
+so the script reaches its evaluation, its checkpoint and its next epoch after a few steps. A pass of an evaluation goes
+on for a while, since it may hold the outputs of all its batches. A pass never has more batches than in the unchanged
+script: each batch of largest rows replaces one that was drawn.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from typing import Any
 from memorymark_rows import attributes_restored, largest_rows, length_of
 
 SECOND_PASS_STEPS = 2
-EVALUATED = 4  # batches of an evaluation at least; a loader may draw one or two before they are used
+EVALUATED = 4  # fewest batches of an evaluation; a loader may draw one or two before they are used
 EVALUATION_SECONDS = 20.0
-LOST = 8  # times the wanted steps: enough where a script never begins its data again
-NOT_SHORTENED = "not-shortened"  # a file beside the rows: this script's loop does not bear a pass that ends early
+LOST = 8  # multiple of the wanted steps after which a script counts as never beginning its data again
+NOT_SHORTENED = "not-shortened"  # a file next to the rows: this script fails where a pass ends early
 
 
 class Pass:
-    """One pass of a loader over its data, and what the training had done when it began."""
+    """One pass of a loader over its data, and the training's progress when it began."""
 
     def __init__(self, data: int, watched: Any) -> None:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
         self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
 
     def is_one_batch_of_training(self, watched: Any) -> bool:
-        """Whether it was left after one batch that was trained, as by `next(iter(loader))`."""
+        """Whether it was abandoned after one batch that was trained, as by `next(iter(loader))`."""
         is_left = self.drawn == 1 and not self.is_over
         return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
 
 
 class Data:
-    """One data set: how it is told from others, its largest rows, and what is noted of it.
+    """One data set: how it is recognised, its largest rows, and what was recorded.
 
-    It is not kept: a script may make another one for each epoch, and its memory may then be freed.
+    No reference to it is held: a script may make another one for each epoch, and its memory may then be freed.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -54,7 +54,7 @@ class Data:
 
 
 def same_as(dataset: Any) -> Callable[[Any], bool]:
-    """Return what tells a data set from others, also from one that is given its address later."""
+    """Return a function that recognises this data set, even if another one gets its address later."""
     try:
         reference = weakref.ref(dataset)
     except TypeError:  # a list
@@ -64,10 +64,10 @@ def same_as(dataset: Any) -> Callable[[Any], bool]:
 
 
 def rows_of_a_batch(torch: Any, batches: Any) -> int | None:
-    """Return how many rows each batch has in this process; None where a batch sampler of the script's chooses them."""
+    """Return how many rows each batch has in this process; None where the script's own batch sampler chooses them."""
     parts = 1
     while type(batches) is not torch.utils.data.BatchSampler:
-        if getattr(batches, "split_batches", False):  # of accelerate: each process takes its part of a batch
+        if getattr(batches, "split_batches", False):  # accelerate: each process takes its part of a batch
             parts *= batches.num_processes
         if (batches := getattr(batches, "batch_sampler", None)) is None:
             return None
@@ -77,8 +77,8 @@ def rows_of_a_batch(torch: Any, batches: Any) -> int | None:
 def is_for_largest(number: int) -> bool:
     """Whether the batch of this number in a pass is one of the largest rows: all but those of numbers 1, 3, 6, 10, 15.
 
-    Not every second one: a script that accumulates two batches, or makes a step of its second optimizer with every
-    second one, would meet the largest in one of these places only. Gaps that grow fall in step with no script.
+    Not every second one: a script that accumulates two batches, or steps its second optimizer with every second batch,
+    would meet the largest at only one of the two places. Growing gaps coincide with no script's period.
     """
     return number == 0 or isqrt(8 * number + 1) ** 2 != 8 * number + 1
 
@@ -112,17 +112,17 @@ class Epoch:
         torch.save, iterators._reset = saved, began
 
     def steps_wanted(self, wanted: int) -> int:
-        """Return how many optimizer steps to read the memory of, where an ordinary start reads `wanted`."""
+        """Return for how many optimizer steps to read the memory, where an ordinary start reads `wanted`."""
         if self.steps_at_second is not None:
             return max(wanted, int(self.steps_at_second) + SECOND_PASS_STEPS)
         return wanted * LOST if self.latest else wanted
 
     def has_not_trained(self) -> bool:
-        """Whether the pass that began last has trained nothing so far, as that of an evaluation."""
+        """Whether the pass that began last has trained nothing so far, as in an evaluation."""
         return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)
 
     def draw(self, iterator: Any, draw: Any) -> Any:
-        """Return the next batch: one of the largest rows, the one that `draw` gives, or the short last one."""
+        """Return the next batch: one of the largest rows, the one that `draw` returns, or the short last one."""
         watched, before = self.watched, self.latest
         if watched.memory is not None:
             return draw(iterator)
@@ -157,7 +157,7 @@ class Epoch:
         return self.largest_batch(iterator, now, batch) if is_largest else batch
 
     def number_of(self, dataset: Any) -> int:
-        """Return the number of a data set in the order in which they were seen."""
+        """Return the number of a data set, in the order in which they were first seen."""
         for number, each in enumerate(self.data):
             if each.is_same(dataset):
                 return number
@@ -165,7 +165,7 @@ class Epoch:
         return len(self.data) - 1
 
     def is_enough(self, now: Pass, is_evaluation: bool) -> bool:
-        """Whether a pass has given what is to be seen of it. Later passes over the training's data go on as ever."""
+        """Whether a pass may end. Later passes over the training's data are not shortened."""
         watched = self.watched
         if now is self.first:
             return bool(watched.least_steps() >= now.steps + watched.settings["memory_steps"])
@@ -174,7 +174,7 @@ class Epoch:
         return is_evaluation and is_late and is_alone and now.drawn >= EVALUATED
 
     def is_ended_by_cut(self, kind: Any, message: str) -> bool:
-        """Whether a pass that ended early has ended the script, as where it calls `next` a fixed number of times.
+        """Whether ending a pass early has ended the script, as where it calls `next` a fixed number of times.
 
         Later starts then shorten nothing.
         """
@@ -185,7 +185,7 @@ class Epoch:
         return False
 
     def largest_batch(self, iterator: Any, now: Pass, drawn: Any) -> Any:
-        """Return a batch of the largest rows in place of the one that was drawn, where they are known and differ."""
+        """Return a batch of the largest rows instead of the drawn one, if they are known and differ."""
         data, batches = self.data[now.data], iterator._index_sampler
         is_of_one_size = data.known.get("largest") == data.known.get("smallest") and not data.known.get("collated")
         if not data.known["rows"] or is_of_one_size:
@@ -196,7 +196,7 @@ class Epoch:
         size = min(size or 0, data.known["count"], length_of(sampler) or data.known["count"])
         try:
             leading = data.known["leading"]
-            at = data.rows_given % leading if size < leading else 0  # a few rows at a time, but all in the end
+            at = data.rows_given % leading if size < leading else 0  # a few rows at a time, and in the end all
             batch = self.fetch(iterator, list(islice(cycle(data.known["rows"]), at, at + size)))
             data.rows_given += size
             data.noted["leading_given"] = min(data.rows_given, leading)
@@ -208,7 +208,7 @@ class Epoch:
             return drawn
 
     def know(self, iterator: Any, number: int) -> None:
-        """Look a data set through before its first row is drawn: what it opens then is its own."""
+        """Look through a data set before its first row is drawn: files that it opens with it are its own."""
         data = self.data[number]
         if data.known is None:
             data.known = self.look_through(iterator, number)
@@ -234,7 +234,7 @@ class Epoch:
         )
 
     def fetch(self, iterator: Any, rows: Any) -> Any:
-        """Return the batch of these rows, made as the loader makes its own."""
+        """Return the batch of these rows, made in the same way as the loader's own batches."""
         kinds, pin = self.torch.utils.data.dataloader._DatasetKind, self.torch.utils.data._utils.pin_memory
         fetcher = kinds.create_fetcher(
             iterator._dataset_kind, iterator._dataset, iterator._auto_collation, iterator._collate_fn, False

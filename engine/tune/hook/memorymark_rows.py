@@ -1,4 +1,4 @@
-"""Looks through a data set for its largest rows, in the user's own process, on the host alone."""
+"""Looks through a data set for its largest rows, in the user's process, using only the host."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
-SEEN_AGAIN = 3  # rows that are read twice: random ones have no largest
-FIRST_ROWS = 1_000  # from their time it is known whether all rows can be looked through
+SEEN_AGAIN = 3  # number of rows that are read twice: if they differ, they are random, and there is no largest
+FIRST_ROWS = 1_000  # rows whose time shows whether all rows can be looked through
 KEPT_ROWS = 65_536
-COLLATED_ROWS = 4_096  # the longest texts, whose tokens are counted
-NESTED = 8  # data sets within each other, as torch's Subset
+COLLATED_ROWS = 4_096  # number of the longest texts, whose tokens are counted
+NESTED = 8  # deepest nesting of data sets that is followed, as in torch's Subset
 
 
 def largest_rows(
     torch: Any, dataset: Any, known_path: str, seconds: float, *, collate: Any = None, in_thread: bool = True
 ) -> Any:
-    """Return what is known of the rows of `dataset`, the largest first. `collate` makes a batch of a list of rows.
+    """Return what is known about the rows of `dataset`, the largest first. `collate` makes a batch of a list of rows.
 
-    The first start looks them through and keeps the answer in the file `known_path`: later starts must train the same
-    rows, or two sizes would prove no boundary. Where a profiler runs this is done `in_thread`, a thread of its own that
-    is not watched. The random generators are left as they were.
+    The first start looks through them and stores the answer in the file `known_path`: later starts must train the same
+    rows, or two sizes would prove no boundary. Where a profiler runs, this is done `in_thread`, a separate thread that
+    is not watched. The random generators are not changed.
     """
     if os.path.exists(known_path):
         with open(known_path) as file:
             known = json.load(file)
-        if known["count"] == length_of(dataset):  # a script may make other data sets in each start
+        if known["count"] == length_of(dataset):  # a script may make different data sets in each start
             return known
     states = [(random.setstate, random.getstate()), (torch.set_rng_state, torch.get_rng_state())]
     if numpy := sys.modules.get("numpy"):
@@ -56,10 +56,10 @@ def largest_rows(
 
 @contextmanager
 def attributes_restored(dataset: Any) -> Iterator[None]:
-    """Give a data set, and the one that it is a part of, its attributes back as they were.
+    """Restore the attributes of a data set, and of the one that it is a part of, after the context.
 
-    What it opens with its first row, as a file or a connection to a database, belongs to the thread or the worker
-    process that reads the rows.
+    What it opens with its first row, such as a file or a connection to a database, must belong to the thread or the
+    worker process that reads the rows.
     """
     before: list[tuple[Any, dict[str, Any]]] = []
     while hasattr(dataset, "__dict__") and len(before) < NESTED:
@@ -73,7 +73,7 @@ def attributes_restored(dataset: Any) -> Iterator[None]:
 
 
 def length_of(value: Any) -> int | None:
-    """Return how many there are; None where that is not known."""
+    """Return the number of items; None where that is unknown."""
     try:
         return len(value)
     except (TypeError, NotImplementedError):
@@ -81,7 +81,7 @@ def length_of(value: Any) -> int | None:
 
 
 def _look_through(dataset: Any, seconds: float, collate: Any) -> dict[str, Any]:
-    """Return the rows, how many were looked through, and the largest of them; `problem` where that is impossible."""
+    """Return the rows, how many were looked through, and the largest; `problem` where that is impossible."""
     began = time.monotonic()
 
     def shapes(row: int) -> list[tuple[int, ...]]:
@@ -91,7 +91,7 @@ def _look_through(dataset: Any, seconds: float, collate: Any) -> dict[str, Any]:
         count = len(dataset)
         totals, largest = _totals(shapes, range(min(count, FIRST_ROWS)), began + seconds)
         a_row = (time.monotonic() - began) / max(len(totals), 1)
-        stride = -(-(count - len(totals)) * a_row // seconds) or 1  # every row, or evenly spread as many as time allows
+        stride = -(-(count - len(totals)) * a_row // seconds) or 1  # every row, or as many evenly spread as time allows
         rest, more = _totals(shapes, range(len(totals), count, int(stride)), began + 2 * seconds)
         again = {row: sum(elements(dataset[row])) for row, _ in zip(totals, range(SEEN_AGAIN), strict=False)}
         is_text = count > 0 and has_text(dataset[0])
@@ -122,16 +122,16 @@ def _look_through(dataset: Any, seconds: float, collate: Any) -> dict[str, Any]:
 
 
 def _ordered(totals: dict[int, int], largest: dict[int, tuple[int, int]]) -> tuple[list[int], int]:
-    """Return the rows, the largest first, and how many lead: the one of most elements, and of each part the largest."""
+    """Return the rows, the largest first, and how many lead: that of most elements, and the largest of each part."""
     order = heapq.nlargest(KEPT_ROWS, totals, key=totals.__getitem__)
     leading = list(dict.fromkeys([*order[:1], *(row for _, row in largest.values())]))
     return [*leading, *(row for row in order if row not in leading)], len(leading)
 
 
 def _ordered_by_collated(dataset: Any, collate: Any, rows: list[int], seconds: float) -> dict[str, Any]:
-    """Order the first of `rows` by what `collate` makes of each alone: of texts the tokens; nothing where it cannot.
+    """Order the first of `rows` by what `collate` makes of each, such as the tokens of a text; nothing where it cannot.
 
-    A text of many characters may have few tokens. `is_text` stays where the script makes tokens of a whole batch later.
+    A text of many characters may have few tokens. `is_text` remains where the script tokenises a whole batch later.
     """
     try:
         is_text = has_text(collate([dataset[rows[0]]]))
@@ -148,7 +148,7 @@ def _ordered_by_collated(dataset: Any, collate: Any, rows: list[int], seconds: f
 def _totals(
     shapes: Callable[[int], list[tuple[int, ...]]], rows: Iterable[int], until: float
 ) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
-    """Return the elements of each row by its number, and of each part and dimension the largest with its row."""
+    """Return the elements of each row by its number, and the largest of each part and dimension with its row."""
     totals: dict[int, int] = {}
     largest: dict[int, tuple[int, int]] = {}
     for row in rows:
@@ -177,13 +177,13 @@ def elements(value: Any) -> list[int]:
 
 
 def shapes_of(value: Any) -> list[tuple[int, ...]]:
-    """Return the shape of each part of a row: of tensors, arrays, lists of numbers, texts and pictures.
+    """Return the shape of each part of a row: tensors, arrays, lists of numbers, texts and pictures.
 
-    A batch is as wide as its widest picture and as high as its highest, which may be two.
+    A batch is as wide as its widest picture and as high as its highest, which may be two different ones.
     """
     if isinstance(value, (str, bytes)):
         return [(len(value),)]
-    if isinstance(shape := getattr(value, "shape", None), tuple):  # of torch a tuple's subclass
+    if isinstance(shape := getattr(value, "shape", None), tuple):  # torch.Size is a subclass of tuple
         return [tuple(map(int, shape))]
     if callable(getattr(value, "values", None)):
         return [shape for each in value.values() for shape in shapes_of(each)]
@@ -192,4 +192,4 @@ def shapes_of(value: Any) -> list[tuple[int, ...]]:
             return [(len(value),)]
         return [shape for each in value for shape in shapes_of(each)]
     size = getattr(value, "size", None)
-    return [size] if isinstance(size, tuple) else []  # of a picture: width and height
+    return [size] if isinstance(size, tuple) else []  # width and height of a picture

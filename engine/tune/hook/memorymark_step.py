@@ -1,4 +1,4 @@
-"""Runs the optimizer steps of a function `make_step`: of a module in a process of its own, or in a fork of a program.
+"""Runs the optimizer steps of a function `make_step`: of a module in a new process, or in a fork of a program.
 
     python -m memorymark_step package.module:function 32
 
@@ -35,9 +35,9 @@ def run(make_step: Any, batch_size: int, watched: Any) -> None:
 
 
 def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: Any, log: str) -> None:
-    """Live the whole life of a process that was forked to run `make_step`. Never returns.
+    """Run `make_step` in a forked process; never returns.
 
-    What the program it was forked from would do at its end is none of its business, nor is that program's terminal.
+    It skips the parent's exit handlers and detaches from its terminal.
     """
     status = 1
     try:
