@@ -15,17 +15,22 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ..errors import CommandUntunable
 from ..measurement.oom import classify
-from ..result import Outcome, Probe
-from ..stats import is_steady, samples_per_second
-from ..units import format_bytes
-from .reading import Memory, Reading, Step
+from ..results.result import DATA_EXHAUSTED, Outcome, Probe
+from ..results.stats import is_steady, samples_per_second
+from ..text.masking import masked_text
+from ..text.units import format_bytes
+from .data_end import DataEnd
+from .reading import BY_LOADER, Memory, Reading, Step
+from .seen import KEPT_OUT, LastSeen
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
+AXES = (0, 1, BY_LOADER)
 CLEAR_FALL = 0.01
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
 
@@ -38,7 +43,17 @@ class Ended:
     timed_out_after_seconds: float | None = None
     kernel_killed: bool = False
     last_lines: str = ""
+    last_output: tuple[str, ...] = ()
+    """The last lines of its output, more of them, for an error that ends the run."""
+    log: Path | None = None
+    """Its whole output, where it failed."""
+    seen: LastSeen | None = None
     wall_seconds: float = 0.0
+
+    @property
+    def last_words(self) -> str:
+        """What was seen of it last, and the last lines of its output, to be set behind a message."""
+        return f"; seen last: {self.seen.text}{self.last_lines}" if self.seen else self.last_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,8 @@ class Evidence:
     """Why the training may take more later than in the steps that were watched."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
+    rows_of_a_pass: int | None = None
+    """The rows that one pass over the data has in each process; None where the loaders do not say."""
 
 
 def evidence_of(
@@ -75,20 +92,27 @@ def evidence_of(
     limit_bytes: int | None,
     batch: str,
     honoured: Collection[int],
+    data_end: DataEnd | None = None,
 ) -> Evidence:
     """Return what one start with `batch_size` shows.
 
     `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
     that the command was seen to train with, as the first dimension of its inputs: they tell a data set that is too
-    small from a size that is ignored. Another dimension may equal a size by chance.
+    small from a size that is ignored. Another dimension may equal a size by chance. `data_end` is what earlier starts
+    showed of the data.
     """
+    too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
+        if too_large and data_end and refusal.outcome is Outcome.ERROR:
+            message = f"{data_end.describe(batch_size)}; {refusal.error_type}: {refusal.error_message}"
+            return Evidence(_out_of_data(batch_size, message, ended))
         return Evidence(refusal)
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
     if not trained:
         untunable = _unseen(readings, ended)
         if readings and honoured:
-            return Evidence(_out_of_data(batch_size, str(untunable), ended))
+            message = data_end.describe(batch_size) if data_end else str(untunable)
+            return Evidence(_out_of_data(batch_size, message, ended))
         raise untunable
     world_size, finished = trained[0].world_size, len({r.rank for r in trained})
     if finished < world_size:
@@ -98,6 +122,8 @@ def evidence_of(
     steps = [r.steps() for r in trained]
     counted = [_micro_batches(each, batch_size) for each in steps]
     if None in counted:
+        if too_large and data_end:
+            return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
         return _short(steps, batch_size, ended, honoured)
     found = [each for each in counted if each is not None]
     axis, micro_batches = found[0]
@@ -110,22 +136,18 @@ def evidence_of(
     evidence = _measured(batch_size, trained, steps, [m for m in memories if m], micro_batches, limit_bytes, ended)
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
     growth = max(m.growth_bytes for m in memories if m)
-    whole_run = _whole_run(trained[0])
+    whole_run = trained[0].whole_run
     trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
     if trained_data and all(each["looked"] and not each["is_text"] for each in trained_data):
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
-    caveat = _caveat(lengths, growth, kept, whole_run is not None, max(r.idle_optimizers for r in trained))
-    return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=caveat)
-
-
-def _whole_run(reading: Reading) -> dict[str, Any] | None:
-    """Return what a whole run saw, and how often its optimizers stepped in what was read of it."""
-    if (seen := reading.whole_run) is None:
-        return None
-    steps = reading.read_steps()
-    return {**seen, "optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
+    caveat = _caveat(
+        lengths, axis == BY_LOADER, growth, kept, whole_run is not None, max(r.idle_optimizers for r in trained)
+    )
+    rows = {r.rows_of_a_pass for r in trained}
+    rows_of_a_pass = rows.pop() if len(rows) == 1 else None
+    return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=caveat, rows_of_a_pass=rows_of_a_pass)
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
@@ -153,30 +175,37 @@ def _measured(
     ended: Ended,
 ) -> Evidence:
     worst = max(memories, key=lambda m: m.peak_bytes)
-    step_seconds = _timed(steps[0], batch_size, micro_batches)
+    step_seconds = [  # each full step after the memory was read
+        b.ended_at - a.ended_at
+        for a, b in pairwise(steps[0])
+        if a.is_timed and max(b.holds(batch_size, axis) for axis in AXES) == micro_batches
+    ]
     seconds = median(step_seconds) if step_seconds else None
     samples = batch_size * micro_batches * len(trained)
-    is_over = limit_bytes is not None and worst.peak_bytes > limit_bytes
+    over = None
+    if limit_bytes is not None and worst.peak_bytes > limit_bytes:
+        peak = f"the peak is {format_bytes(worst.peak_bytes)} ({worst.peak_bytes} bytes)"
+        over = f"out of memory: {peak}, the limit {format_bytes(limit_bytes)}"
     probe = Probe(
         batch_size,
-        Outcome.OUT_OF_MEMORY if is_over else Outcome.FITS,
+        Outcome.OUT_OF_MEMORY if over else Outcome.FITS,
         fresh_process=True,
         steps=sum(not s.is_timed for s in steps[0]),
         peak_allocated_bytes=worst.peak_bytes,
         peak_reserved_bytes=max((m.reserved_bytes for m in memories if m.reserved_bytes is not None), default=None),
-        device_used_bytes=_used_bytes(trained),
+        device_used_bytes=max((r.card["total_bytes"] - r.card["free_bytes"] for r in trained if r.card), default=None),
         allocator_retries=max((r.card["allocator_retries"] for r in trained if r.card), default=None),
         peak_phase=worst.phase,
         step_seconds=seconds,
         timed_step_seconds=tuple(step_seconds),
         timing_is_steady=is_steady(step_seconds) if step_seconds else None,
         samples_per_second=None if seconds is None else samples_per_second(samples, seconds),
-        error_type="BudgetExceeded" if is_over else None,
-        error_message=_over(worst.peak_bytes, limit_bytes or 0) if is_over else None,
-        failed_phase=worst.phase if is_over else None,
+        error_type="BudgetExceeded" if over else None,
+        error_message=over,
+        failed_phase=worst.phase if over else None,
         wall_seconds=ended.wall_seconds,
     )
-    full = [step for step in steps[0] if step.holds(batch_size, 0) == micro_batches]
+    full = [step for step in steps[0] if micro_batches in (step.holds(batch_size, axis) for axis in (0, BY_LOADER))]
     tokens = [sum(t for _, _, t in step.forwards if t) for step in full]
     return Evidence(
         probe,
@@ -208,7 +237,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     elif failed:
         outcome, error_type, message = Outcome.ERROR, failed[0].data["error_type"], failed[0].data["error_message"]
     elif ended.timed_out_after_seconds is not None:
-        text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_lines}"
+        text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
         outcome, error_type, message = Outcome.ERROR, "Timeout", text
     elif ended.exit_status:
         text = f"the command ended with status {ended.exit_status}{ended.last_lines}"
@@ -220,7 +249,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
         outcome,
         fresh_process=True,
         error_type=error_type,
-        error_message=message,
+        error_message=masked_text(message or ""),
         wall_seconds=ended.wall_seconds,
     )
 
@@ -231,15 +260,14 @@ def _outcome(reading: Reading) -> Outcome | None:
 
 
 def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
-    if not readings:
-        return CommandUntunable(
-            "hook_not_loaded",
-            "no Python process with torch was seen: `python -I`, `-S` and `-E`, and containers, keep the hook out"
-            f"{ended.last_lines}",
-        )
+    """Return why there is nothing to judge: the hook saw no torch, or too few steps."""
+    if not readings and not (ended.seen and ended.seen.has_torch):
+        has_python = ended.seen is not None and ended.seen.processes > 0
+        why = "Python ran with the hook and did not import it" if has_python else KEPT_OUT
+        return CommandUntunable("hook_not_loaded", f"no Python process with torch was seen: {why}{ended.last_lines}")
     most = max((len(r.steps()) for r in readings), default=0)
     return CommandUntunable(
-        "ended_early", f"the training ended after {most} optimizer steps, before its memory was known{ended.last_lines}"
+        "ended_early", f"the training ended after {most} optimizer steps, before its memory was known{ended.last_words}"
     )
 
 
@@ -249,8 +277,9 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
     Only steps whose memory was read count, and of those not the short ones, as at the end of a data set. A gradient
     scaler may skip a step, which makes the next one look longer: the most frequent count. Where none occurs twice, as
     with an optimizer that calls a closure, the lowest. A few training loops put the batch in the second dimension.
+    Where no dimension is the batch size, as with graphs, pairs or lists of images, the loader's rows are counted.
     """
-    for axis in (0, 1):
+    for axis in AXES:
         held = [count for step in steps if not step.is_timed and (count := step.holds(batch_size, axis))]
         if len(held) >= LEAST_FULL_STEPS:
             times = Counter(held)
@@ -260,15 +289,21 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
 
 
 def _caveat(
-    lengths: Sequence[Collection[int]], growth_bytes: int, kept_bytes: int, is_whole: bool, idle_optimizers: int
+    lengths: Sequence[Collection[int]],
+    are_items: bool,
+    growth_bytes: int,
+    kept_bytes: int,
+    is_whole: bool,
+    idle_optimizers: int,
 ) -> str | None:
     """Say why later steps may take more than those watched. One length of several modules is no difference."""
     parts = []
     longest = [max(each) for each in lengths if each]
     if longest and min(longest) < max(longest):
+        size, larger = ("items large", "larger") if are_items else ("long", "longer")
         parts.append(
-            f"the batches that were watched were {min(longest)} to {max(longest)} long, and a longer one takes more "
-            f"memory{'' if is_whole else ': --whole-run trains the longest'}"
+            f"the batches that were watched were {min(longest)} to {max(longest)} {size}, and a {larger} one takes "
+            f"more memory{'' if is_whole else ': --whole-run trains the longest'}"
         )
     if growth_bytes:
         parts.append(
@@ -308,19 +343,10 @@ def _out_of_data(batch_size: int, message: str, ended: Ended) -> Probe:
         batch_size,
         Outcome.SIZE_LIMIT,
         fresh_process=True,
-        error_type="DataExhausted",
+        error_type=DATA_EXHAUSTED,
         error_message=message,
         wall_seconds=ended.wall_seconds,
     )
-
-
-def _timed(steps: Sequence[Step], batch_size: int, micro_batches: int) -> list[float]:
-    """Return the seconds of each full step after the memory was read."""
-    return [
-        b.ended_at - a.ended_at
-        for a, b in zip(steps, steps[1:], strict=False)
-        if a.is_timed and max(b.holds(batch_size, axis) for axis in (0, 1)) == micro_batches
-    ]
 
 
 def _waiting(steps: Sequence[Step]) -> float | None:
@@ -340,14 +366,3 @@ def _tokens_per_second(ranks: Sequence[Sequence[Step]]) -> float | None:
         tokens = sum(count for _, step in timed for _, _, count in step.forwards if count)
         found += tokens / seconds if seconds > 0 else 0.0
     return found or None
-
-
-def _used_bytes(trained: Sequence[Reading]) -> int | None:
-    return max((r.card["total_bytes"] - r.card["free_bytes"] for r in trained if r.card), default=None)
-
-
-def _over(peak_bytes: int, limit_bytes: int) -> str:
-    return (
-        f"out of memory: the peak is {format_bytes(peak_bytes)} ({peak_bytes} bytes), "
-        f"the limit {format_bytes(limit_bytes)}"
-    )

@@ -19,6 +19,11 @@ OPTIMIZER_STEP = "optimizer_step"
 TRAINING_PHASES = ("forward", "backward", OPTIMIZER_STEP)
 LEAST_RISES = 2
 GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
+ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
+BY_HAND = 0
+"""Stands for the optimizer where a script has none, and changes its weights itself."""
+BY_LOADER = -1
+"""Stands for the dimension of the inputs that is the batch size, where none is and the loader tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Step:
     ended_at: float
     waited_seconds: float
     is_timed: bool
+    drawn: tuple[int | None, ...] = ()
+    """The rows that each batch had in the data set; None where the loader does not tell."""
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
@@ -40,6 +47,9 @@ class Step:
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
         Smaller ones are the last of a data set, or the parts of a batch that failed as a whole.
         """
+        if axis == BY_LOADER:
+            is_whole = all(rows == batch_size for rows in self.drawn)
+            return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
         largest = max(calls, default=0)
         if any(n == largest and len(shape) > axis and shape[axis] < batch_size for n, shape, _ in self.forwards):
@@ -52,6 +62,8 @@ class Step:
 
     def lengths(self, batch_size: int, axis: int) -> set[int]:
         """Return the other of the first two dimensions of what had that size: of sequences, their length."""
+        if axis == BY_LOADER:
+            return self.seen()
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 
@@ -124,14 +136,23 @@ class Reading:
 
     @property
     def whole_run(self) -> dict[str, Any] | None:
-        """What a whole run saw of the data and of the script's other parts."""
-        seen: dict[str, Any] | None = self.data.get("whole_run")
-        return seen
+        """What a whole run saw of the data and the script, and how often its optimizers stepped in what was read."""
+        if (seen := self.data.get("whole_run")) is None:
+            return None
+        steps = self.read_steps()
+        return {**seen, "optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
 
     @property
     def idle_optimizers(self) -> int:
         """How many optimizers were made and have made no step."""
         return int(self.data.get("idle_optimizers", 0))
+
+    @property
+    def rows_of_a_pass(self) -> int | None:
+        """Return how many rows one pass over the training's data has; None where it is not known, or loaders differ."""
+        batches = [mark[2:] for mark in self.data["marks"] if mark[1] == "batch" and mark[2]]
+        found = {details[ROWS] if len(details) > ROWS else None for details in batches}
+        return found.pop() if len(found) == 1 else None
 
     def read_steps(self) -> Counter[int]:
         """Return how many steps of each optimizer were made until the memory was read."""
@@ -142,16 +163,20 @@ class Reading:
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
         counts = Counter(mark[2] for mark in self.data["marks"] if mark[1] == "step")
+        if len(counts) > 1:
+            counts.pop(BY_HAND, None)
         slowest = min(counts, key=lambda each: counts[each], default=None)
         steps: list[Step] = []
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []
         batches: list[tuple[int, ...]] = []
+        drawn: list[int | None] = []
         waited, loading_since, is_timed = 0.0, None, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
                 forwards.append((details[0], tuple(details[1] or ()), details[2]))
             elif name == "batch" and details[0]:
                 batches.append(tuple(details[1] or ()))
+                drawn.append(details[DRAWN] if len(details) > DRAWN else None)
             elif name == "loading":
                 loading_since = at
             elif name == "loaded" and loading_since is not None:
@@ -159,8 +184,8 @@ class Reading:
             elif name == "memory_read":
                 is_timed = True
             elif name == "step" and details[0] == slowest:
-                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed))
-                forwards, batches, waited = [], [], 0.0
+                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn)))
+                forwards, batches, drawn, waited = [], [], [], 0.0
         return steps
 
     def memory(self) -> Memory | None:

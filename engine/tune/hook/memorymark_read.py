@@ -1,4 +1,4 @@
-"""Reads figures of a training that is watched: what it holds, what its card counts, how large a batch is."""
+"""Reads figures of a watched training: the memory it holds, the card's counters, the size of a batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SOME_TENSORS = 64
 
 
 def card_memory(torch: Any) -> dict[str, Any]:
-    """Return what the card's allocator counted since the process began, and what the card is; empty without a card."""
+    """Return what the card's allocator counted since the process began, and the card's facts; empty without a card."""
     if not torch.cuda.is_initialized():
         return {}
     torch.cuda.synchronize()
@@ -30,7 +30,7 @@ def card_memory(torch: Any) -> dict[str, Any]:
 
 
 def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
-    """Return bytes by address of what modules and `optimizers` hold; an averaged copy of the model is a module, too."""
+    """Return bytes by address that modules and `optimizers` hold; an averaged copy of the model is a module, too."""
     modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
     own = [each for each in _optimizers(torch) if id(each) in optimizers]
     tensors = [t for each in modules for t in (*each._parameters.values(), *each._buffers.values()) if t is not None]
@@ -48,24 +48,40 @@ def gradients(torch: Any) -> list[tuple[Any, int]]:
     return [(weakref.ref(t), t.untyped_storage().data_ptr()) for t in _on_cpu(torch, found)]
 
 
+def rows_drawn(torch: Any, iterator: Any) -> tuple[int | None, int | None]:
+    """Return how many rows one pass of a loader has, and how many the batch drawn last; None where that is not known.
+
+    It is not known where the rows come one after the other, or the script's own sampler puts batches together.
+    """
+    batches = iterator._index_sampler
+    if iterator._dataset_kind != 0 or type(batches) is not torch.utils.data.BatchSampler:
+        return None, None
+    try:
+        rows, size = len(batches.sampler), int(batches.batch_size)
+    except (TypeError, NotImplementedError):
+        return None, int(batches.batch_size)
+    left = rows - (iterator._num_yielded - 1) * size
+    return rows, min(size, left) if left > 0 else size
+
+
 def idle_optimizers(torch: Any, made: set[int], stepped: Any) -> int:
-    """Return how many of the optimizers that were made, and are still there, have made no step."""
+    """Return how many of the optimizers that were made, and still exist, have made no step."""
     return len(({id(each) for each in _optimizers(torch)} & made) - set(stepped))
 
 
 def _optimizers(torch: Any) -> list[Any]:
-    """Return the optimizers that are there. Another object may have the address of one that was freed."""
+    """Return the existing optimizers. Another object may have the address of one that was freed."""
     return [each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)]
 
 
 def _on_cpu(torch: Any, tensors: Any) -> list[Any]:
-    """Return those that have memory of a CPU; a sharded tensor by its part here. A sparse one has no storage."""
+    """Return the tensors in a CPU's memory; of a sharded tensor the local part. A sparse one has no storage."""
     found = [getattr(t, "_local_tensor", t) for t in tensors if issubclass(type(t), torch.Tensor)]
     return [t for t in found if t.device.type == "cpu" and t.layout is torch.strided and not t.is_nested]
 
 
 def allocator_events(profile: Any) -> list[list[int]]:
-    """Return the CPU allocator's events as [time, address, bytes], and our marks among them as [time, number]."""
+    """Return the CPU allocator's events as [time, address, bytes], with the watch's marks as [time, number]."""
     events, waiting = [], list(reversed(profile.profiler.kineto_results.experimental_event_tree()))
     while waiting:
         node = waiting.pop()
@@ -78,10 +94,25 @@ def allocator_events(profile: Any) -> list[list[int]]:
     return events
 
 
+def first_with_gradient(torch: Any, value: Any) -> Any:
+    """Return the first tensor in what a module gave that a backward pass goes through; None where there is none."""
+    waiting: list[Any] = [value]
+    while waiting:
+        each = waiting.pop(0)
+        if issubclass(type(each), torch.Tensor):
+            if each.requires_grad:
+                return each
+        elif callable(getattr(each, "values", None)):
+            waiting = [*each.values(), *waiting]
+        elif isinstance(each, (list, tuple)):
+            waiting = [*each, *waiting]
+    return None
+
+
 def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, list[list[int]]]:
     """Return dimensions of the first tensor in `value`, elements of its first whole numbers, address and bytes of all.
 
-    The first two dimensions; of a table only its rows: its columns are nothing that could be a batch size.
+    At most two dimensions; only the rows of a table, because its columns cannot be a batch size.
     """
     waiting: list[Any] = [value]
     tensors: list[Any] = []

@@ -1,8 +1,8 @@
-"""Notes what a training does, in the user's own process. Started by `sitecustomize.py` once torch has been imported.
+"""Records what a training does, in the user's own process. `sitecustomize.py` starts it once torch has been imported.
 
-Notes each optimizer step, forward pass and batch, reads what memory they took, and ends the process after the steps it
-was to watch. It draws no random number and changes no tensor: the losses of those steps are those of a run without it.
-What it noted goes into one JSON file per process, in a folder of MemoryMark's; nothing is sent anywhere.
+It records each optimizer step, forward pass and batch, reads the memory they took, and ends the process after the steps
+that it was to watch. It draws no random number and changes no tensor: the losses of those steps are those of a run
+without it. The record goes into one JSON file per process, in a folder of MemoryMark's; nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -16,25 +16,30 @@ from importlib import import_module
 from typing import Any
 
 import memorymark_read as read
+import memorymark_seen
 
+BY_HAND = 0
+"""Stands for the optimizer in the marks of a script that has none, and changes its weights itself."""
 watched: Any = None
 """The watch over this process; None where there is none."""
 
 
 def begin(settings: Any) -> Any:
-    """Make the watch over this process. It still has to be armed, when torch has been imported."""
+    """Make the watch over this process. It has to be armed when torch has been imported."""
     global watched
     watched = Watch(settings)
     return watched
 
 
 class Watch:
-    """What is noted of one process: marks in their order, and on a CPU the allocator's events between them."""
+    """The record of one process: marks in their order, and on a CPU the allocator's events between them."""
 
     def __init__(self, settings: Any) -> None:
         self.settings, self.depth, self.is_ended = settings, 0, False
         self.torch: Any = None
-        self.device, self.profile, self.memory = self.torch, self.torch, self.torch
+        self.device: Any = None
+        self.profile: Any = None
+        self.memory: Any = None
         self.first_timed, self.timed_from = 0, 0.0
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
@@ -42,20 +47,25 @@ class Watch:
         self.gradients: list[Any] = []
         self.events: list[list[int]] = []
         self.optimizers: set[int] = set()
+        self.went_back = False
         self.epoch: Any = None
+        self.seen = memorymark_seen.Seen(settings.get("folder"))
         self.forwards = self.evaluations = 0
 
     def arm(self, torch: Any) -> None:
         optim, loaders = import_module("torch.optim.optimizer"), import_module("torch.utils.data.dataloader")
         modules, self.torch = torch.nn.modules.module, torch
         self.mark("armed", torch.__version__, sys.argv)
+        self.seen.once("imported")
         folder = self.settings["folder"]
-        if len(folder) < 80:  # a socket's path has at most 104 bytes; workers that are killed do not remove theirs
+        if len(folder) < 80:  # a socket's path has at most 104 bytes; killed workers do not remove theirs
             import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
 
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
             self.optimizers.add(id(optimizer))
+            self.steps.pop(BY_HAND, None)  # a network that was trained before it was made, if any, is another's
+            self.seen.count("optimizers")
             make_optimizer(optimizer, *others, **options)
 
         def drawn(iterator: Any) -> Any:
@@ -64,7 +74,10 @@ class Watch:
                 batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
             finally:
                 self.mark("loaded")
-            self.mark("batch", torch.is_grad_enabled(), *read.inputs_of(torch, batch))
+            inputs = read.inputs_of(torch, batch)
+            self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
+            self.seen.count("batches")
+            self.seen.put("batch_size", (inputs[0] or [0])[0])
             return batch
 
         if self.settings.get("whole_run"):
@@ -102,23 +115,38 @@ class Watch:
         self.mark("phase", name, *((card.max_memory_allocated(), card.memory_allocated()) if is_read else (None, None)))
 
     def before_forward(self, module: Any) -> None:
-        if not self.torch.compiler.is_compiling():  # a compiled model is watched from outside: its graph stays whole
-            self.depth += 1
-            if self.depth == 1 and module.training and self.torch.is_grad_enabled():
-                self.start(next((t.device for t in module.parameters()), None))
-                self.forwards += 1
-                self.phase("forward")
-            elif self.depth == 1 and self.epoch is not None and self.epoch.has_not_trained():
-                self.evaluations += 1
-                self.phase("evaluation")
+        if self.torch.compiler.is_compiling():  # a compiled model is watched from outside, to keep its graph whole
+            return
+        self.depth += 1
+        if self.depth > 1:
+            return
+        if module.training and self.torch.is_grad_enabled():
+            if self.went_back:
+                self.went_back = False
+                self.after_step(BY_HAND)
+            self.start(next((t.device for t in module.parameters()), None))
+            self.forwards += 1
+            self.seen.count("forwards")
+            self.phase("forward")
+            return
+        self.seen.count("evaluations")
+        if self.epoch is not None and self.epoch.has_not_trained():
+            self.evaluations += 1
+            self.phase("evaluation")
 
-    def after_forward(self, module: Any, arguments: Any, options: Any, _: Any) -> None:
+    def after_forward(self, module: Any, arguments: Any, options: Any, found: Any) -> None:
         if not self.torch.compiler.is_compiling():
             self.depth -= 1
             if self.depth == 0 and module.training and self.torch.is_grad_enabled():
                 inputs = read.inputs_of(self.torch, [arguments, options])
                 self.mark("forward", sum(t.numel() for t in module.parameters()), *inputs)
                 self.phase("backward")
+                if not self.optimizers and (result := read.first_with_gradient(self.torch, found)) is not None:
+                    result.register_hook(self.note_backward)
+
+    def note_backward(self, _: Any) -> None:
+        """Note a backward pass of a script that has made no optimizer: its step ends where the next forward begins."""
+        self.went_back = not self.optimizers
 
     def start(self, device: Any) -> None:
         if self.device is None and device is not None:
@@ -130,6 +158,8 @@ class Watch:
                 self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
 
     def after_step(self, optimizer: Any) -> None:
+        self.seen.count("steps")
+        self.seen.now("stepped")
         if self.device is None:  # no forward pass was seen: the steps after this one are watched
             self.start(self.torch.device("cuda" if self.torch.cuda.is_initialized() else "cpu"))
             return
@@ -150,9 +180,9 @@ class Watch:
             self.end("done")
 
     def last_step(self, now: int, is_late: bool) -> int:
-        """Return the step after which this process ends, the same in all ranks: else one would wait for another.
+        """Return the step after which this process ends, the same in all ranks: otherwise one would wait for another.
 
-        The first rank that is late makes one more step, and tells the others by a file beside the notes.
+        The first rank that is late makes one more step, and informs the others by a file next to the records.
         """
         if os.environ.get("WORLD_SIZE", "1") == "1":
             return now if is_late else sys.maxsize

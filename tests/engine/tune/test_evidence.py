@@ -3,9 +3,10 @@
 import pytest
 
 from engine.errors import CommandUntunable
-from engine.result import Outcome
+from engine.results.result import Outcome
 from engine.tune.evidence import Ended, Evidence, check_memory_rises, evidence_of
-from engine.tune.reading import Reading, cpu_memory
+from engine.tune.reading import BY_LOADER, Reading, cpu_memory
+from engine.tune.seen import KEPT_OUT, LastSeen
 
 MEMORY_STEPS, TIMED_STEPS = 5, 4
 
@@ -176,6 +177,30 @@ def test_a_start_without_any_python_that_has_torch_is_told_from_one_that_ended_e
     assert why_not([reading([[40]], ended="exit")], ended=Ended(exit_status=0)) == "ended_early"
 
 
+@pytest.mark.parametrize(
+    ("seen", "code", "words"),
+    [
+        (LastSeen(0, has_torch=False, text=""), "hook_not_loaded", KEPT_OUT),
+        (LastSeen(2, has_torch=False, text=""), "hook_not_loaded", "Python ran with the hook and did not import it"),
+        (
+            LastSeen(2, has_torch=True, text="4 forward passes"),
+            "ended_early",
+            "0 optimizer steps.*seen last: 4 forward",
+        ),
+    ],
+)
+def test_what_was_seen_of_processes_that_noted_nothing_is_in_the_reason(seen: LastSeen, code: str, words: str) -> None:
+    with pytest.raises(CommandUntunable, match=words) as refused:
+        judged([], ended=Ended(exit_status=0, seen=seen))
+    assert refused.value.code == code
+
+
+def test_the_message_of_an_error_is_shown_without_secrets() -> None:
+    message = "cannot log in: postgres://u:hunter2@db/train"
+    probe = judged([reading([[40]], ended="error", error_type="OperationalError", error_message=message)]).probe
+    assert probe.error_message == "cannot log in: postgres://u:***@db/train"
+
+
 def test_a_command_that_ends_with_an_error_is_an_error_with_its_last_lines() -> None:
     ended = Ended(exit_status=2, last_lines="; its last lines: no such flag")
     probe = judged([], ended=ended).probe
@@ -186,9 +211,12 @@ def test_a_command_that_ends_with_an_error_is_an_error_with_its_last_lines() -> 
 
 
 def test_a_command_that_hangs_after_some_steps_is_an_error_that_says_after_what_time() -> None:
-    probe = judged([], ended=Ended(timed_out_after_seconds=120.0, last_lines="; its last lines: step 7")).probe
+    seen = LastSeen(1, has_torch=True, text="2 optimizer steps, the last 110 s ago")
+    ended = Ended(timed_out_after_seconds=120.0, last_lines="; its last lines: step 7", seen=seen)
+    probe = judged([], ended=ended).probe
     assert (probe.outcome, probe.error_type) == (Outcome.ERROR, "Timeout")
-    assert probe.error_message == "its steps were not done within 120 s; its last lines: step 7"
+    words = "seen last: 2 optimizer steps, the last 110 s ago; its last lines: step 7"
+    assert probe.error_message == f"its steps were not done within 120 s; {words}"
 
 
 def test_a_size_that_was_to_be_set_and_found_no_place_is_no_answer() -> None:
@@ -302,3 +330,29 @@ def test_a_smaller_batch_that_took_clearly_more_memory_is_no_answer() -> None:
         check_memory_rises({123: 6_359_028, 16: 7_216_440, 240: 10_479_024})
     assert refused.value.code == "memory_varies"
     assert "batch 16 took 6.9 MiB and batch 123 6.1 MiB" in str(refused.value)
+
+
+def drawn(rows: list[int | None], given: int) -> Reading:
+    """A training whose loader draws these rows for each step, and whose model is given another number of items."""
+    marks = [
+        [at, name, *([d[0], [given, 64], None] if name in ("batch", "forward") else d)]
+        for at, name, *d in marks_of(steps(given))
+    ]
+    numbers = iter(rows * 100)
+    return reading([], marks=[[*m, [], 1_000, next(numbers)] if m[1] == "batch" else m for m in marks])
+
+
+def test_rows_are_counted_by_the_loader_where_no_dimension_is_the_batch_size() -> None:
+    evidence = judged([drawn([8], 16)], 8)
+    assert (evidence.probe.outcome, evidence.batch_axis, evidence.micro_batches) == (Outcome.FITS, BY_LOADER, 1)
+    assert evidence.probe.samples_per_second == 8.0
+
+
+def test_a_loader_that_draws_other_sizes_or_does_not_tell_proves_nothing() -> None:
+    assert why_not([drawn([4], 16)], 8) == "batch_size_ignored"
+    assert why_not([drawn([None], 16)], 8) == "batch_size_ignored"
+
+
+def test_a_batch_that_was_cut_after_it_failed_is_not_counted_by_the_loader_either() -> None:
+    marks = [[*m, [], 1_000, 40] if m[1] == "batch" else m for m in marks_of([[40, 20, 20]] * 9)]
+    assert why_not([reading([], marks=marks)]) == "batch_size_ignored"

@@ -30,7 +30,7 @@ def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_th
     assert idle_optimizers(torch, {id(first), id(second), 1}, {id(first): 3}) == 1
 
 
-def test_the_table_of_what_runs_in_the_users_process_has_the_lines_of_each_file() -> None:
+def test_the_table_of_what_runs_in_the_users_process_names_each_file() -> None:
     hook, table = Path(engine.__file__).parent / "tune" / "hook", Path(__file__).parents[3] / "docs" / "tune.md"
-    rows = dict(re.findall(r"^\| `(\w+\.py)` \| (\d+) \|", table.read_text(), re.MULTILINE))
-    assert rows == {path.name: str(len(path.read_text().splitlines())) for path in hook.glob("*.py")}
+    named = re.findall(r"^\| `(\w+\.py)` \|", table.read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(path.name for path in hook.glob("*.py"))
