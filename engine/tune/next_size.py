@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..search.unguided import FAR, GROWTH, Found, Limits, Trial, decide
+from ..search.unguided import FAR, GROWTH, Found, SearchLimits, Trial, decide
 
 FLAT = 0.05  # a rise over the resting memory below this share tells little of the slope
-STRAIGHT_ON = 3  # starts after which a line is followed at once; a curve that has misled so many is none to follow
+STRAIGHT_ON = 3  # after three wrong predictions the curve is dropped, and a straight line is followed
 STEP_DOWN = 4  # where the very first size is refused, and nothing is known of its memory
 
 
@@ -57,17 +57,27 @@ def next_size(
     if high is None and lowest < maximum and len(starts) <= (STRAIGHT_ON if measures_refused else 1):
         aim = _meets(fitted[-2] if len(fitted) > 1 else _at_rest(low), low, memory_bytes)
         if aim is not None:
-            furthest = lowest * (GROWTH if _is_flat(low) and not measures_refused else FAR)
+            is_flat = (low.memory_bytes or 0) < (low.resting_bytes or 0) * (1 + FLAT)
+            furthest = lowest * (GROWTH if is_flat and not measures_refused else FAR)
             return min(max(aim, lowest + 1), furthest, maximum)
     if high is not None and (aim := _meets(low, high, memory_bytes)) is not None and starts[-1] is high:
         return max(lowest + 1, min(aim, high.batch_size - 1))
     trials = [Trial(s.batch_size, s.fits, s.memory_bytes if s.fits else None, fresh_process=True) for s in starts]
-    step = decide(trials, Limits(memory_bytes, start=1, maximum=maximum))
+    step = decide(trials, SearchLimits(memory_bytes, start=1, maximum=maximum))
     return step if isinstance(step, Found) else step.batch_size
 
 
-def _is_flat(start: Start) -> bool:
-    return (start.memory_bytes or 0) < (start.resting_bytes or 0) * (1 + FLAT)
+def is_within_reach(size: int, starts: Sequence[Start], memory_bytes: int) -> bool:
+    """Whether `size` should take at most half of the memory that is left, by the line through the largest that fitted.
+
+    The line aims high where the curve bends upwards, so half is left for the bend.
+    """
+    fitted = [s for s in starts if s.fits]
+    if not fitted or len(fitted) < len(starts):
+        return False
+    low = max(fitted, key=lambda s: s.batch_size)
+    aim = _meets(_at_rest(low), low, memory_bytes)
+    return aim is not None and 2 * size <= aim
 
 
 def _at_rest(start: Start) -> Start:

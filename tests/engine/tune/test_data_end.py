@@ -1,0 +1,110 @@
+"""Where the data ends, the search goes straight there: it is a limit that is known, not one to be searched."""
+
+from typing import Any
+
+import pytest
+
+from engine.kinds import find_contradictions
+from engine.results.result import Outcome, Reason
+from engine.tune import run
+from engine.tune.data_end import DataEnd
+from engine.tune.evidence import Ended
+from engine.tune.reading import Reading
+from engine.tune.spec import TuneSpec
+from tests.engine.tune.test_evidence import marks_of, reading, steps
+
+
+def with_rows(rows: int, sizes: list[list[int]], *, peak: int = 900, **changes: Any) -> Reading:
+    """What is noted of a training whose loader has this many rows."""
+    marks = [[*mark, [], rows] if mark[1] == "batch" else mark for mark in marks_of(sizes)]
+    ends = [[number, number] for number, mark in enumerate(marks) if mark[1] == "step"]
+    events = [[2.5, 2, peak - 100], [2.6, 2, 100 - peak], *ends]
+    return reading(sizes, marks=marks, events=events, python="3.11.7", **changes)
+
+
+def tuned(monkeypatch: pytest.MonkeyPatch, start: Any, limit_bytes: int) -> tuple[list[int], run.TuneResult]:
+    started: list[int] = []
+
+    def noted(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        started.append(batch_size)
+        return start(batch_size)
+
+    monkeypatch.setattr(run, "start", noted)
+    spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=limit_bytes, compare_speed=False)
+    return started, run.tune(spec)
+
+
+def dropping(rows: int, micro_batches: int, passes: int, bytes_a_sample: int = 10) -> Any:
+    """A training that accumulates, and drops what is left of a pass over its rows."""
+
+    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+        count = passes * (rows // (batch_size * micro_batches))
+        if count < 3:
+            return [with_rows(rows, [[batch_size] * micro_batches] * count, ended="exit")], Ended(exit_status=0)
+        made = with_rows(rows, steps(batch_size, micro_batches), peak=1000 + bytes_a_sample * batch_size)
+        return [made], Ended(wall_seconds=1.0)
+
+    return start
+
+
+def contradictions_of_the_boundary(found: run.TuneResult) -> list[str]:
+    return [each.field for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+
+
+def test_a_training_of_4096_rows_and_two_micro_batches_takes_three_starts(monkeypatch) -> None:
+    started, found = tuned(monkeypatch, dropping(4096, 2, passes=10), 1_000_000)
+    boundary = found.result.boundary
+    assert started == [16, 2048, 2049]
+    assert (boundary.largest_batch_size, boundary.certified, boundary.reason) == (2048, False, Reason.SIZE_LIMIT)
+    assert boundary.refusal == "the data's 4,096 rows allow batches of up to 2,048, 2 micro-batches a step"
+    assert not contradictions_of_the_boundary(found)
+
+
+@pytest.mark.parametrize(("passes", "largest"), [(1, 333), (2, 500), (3, 1000)])
+def test_a_training_of_few_passes_needs_its_steps_in_them(monkeypatch, passes: int, largest: int) -> None:
+    started, found = tuned(monkeypatch, dropping(1000, 1, passes), 1_000_000)
+    assert found.largest_batch_size == largest
+    assert not contradictions_of_the_boundary(found)
+    assert len(started) <= 5
+
+
+def test_memory_that_ends_before_the_data_is_certified_as_ever(monkeypatch) -> None:
+    _, found = tuned(monkeypatch, dropping(100_000, 1, passes=3), 5_000)
+    assert (found.largest_batch_size, found.is_certified) == (400, True)
+
+
+def test_a_script_that_breaks_above_its_rows_is_told_that_the_data_ends_there(monkeypatch) -> None:
+    trains = dropping(1000, 1, passes=3)
+
+    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+        if batch_size <= 1000:
+            return trains(batch_size)
+        broken = {"ended": "error", "error_type": "ZeroDivisionError", "error_message": "float division by zero"}
+        return [with_rows(1000, [], **broken)], Ended(exit_status=1)
+
+    started, found = tuned(monkeypatch, start, 1_000_000)
+    assert started == [16, 1000, 1001]
+    assert found.result.boundary.reason is Reason.SIZE_LIMIT
+    assert found.result.boundary.refusal.endswith("up to 1,000; ZeroDivisionError: float division by zero")
+    assert [p.outcome for p in found.result.probes][-1] is Outcome.SIZE_LIMIT
+
+
+def test_a_training_that_accumulates_over_passes_goes_on_beyond_one(monkeypatch) -> None:
+    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+        return [with_rows(1000, steps(batch_size, 2), peak=1000 + 10 * batch_size)], Ended(wall_seconds=1.0)
+
+    started, found = tuned(monkeypatch, start, 8_000)
+    assert (found.largest_batch_size, found.is_certified) == (700, True)
+    assert 501 in started
+
+
+def test_loaders_that_differ_say_nothing_of_the_data() -> None:
+    marks = [[0.0, "batch", True, [8], None, [], rows] for rows in (100, 200)]
+    assert reading([], marks=marks).rows_of_a_pass is None
+    assert reading([], marks=marks[:1]).rows_of_a_pass == 100
+
+
+def test_walls_are_sizes_with_one_two_and_three_steps_in_a_pass() -> None:
+    assert DataEnd(1000, 1).walls == (1000, 500, 333)
+    assert DataEnd(4096, 2).walls == (2048, 1024, 682)
+    assert DataEnd(2, 1).walls == (2, 1)
