@@ -1,0 +1,58 @@
+"""Says of a start that failed what its user needs to find the cause: the command, the output, and whose fault it is.
+
+The same command is started once more without the watch. Where it fails as well, the cause is in the script: a missing
+package, a wrong argument. Where it goes on, the watch may be the cause.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from pathlib import Path
+
+from ..machine.scratch import scratch_folder
+from ..report.script_output import MARK
+from ..text.masking import masked
+from .evidence import Ended
+from .spec import VARIABLE, FunctionSpec, TuneSpec
+from .start.launch import BeginUnwatched, Place
+
+LONGER, AT_LEAST_SECONDS, LOOK_SECONDS = 2.0, 5.0, 0.05
+
+
+def describe_failure(
+    spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ended, begin: BeginUnwatched | None, seconds_left: float
+) -> str:
+    """Return what is set behind the error of a start: who failed, the command, where its output is, its last lines.
+
+    All but the first follows the marker of a script's output, so that none of it is sent to a portal unasked.
+    """
+    seconds = min(LONGER * ended.wall_seconds + AT_LEAST_SECONDS, seconds_left)
+    blame = _describe_unwatched(begin, batch_size, seconds) if begin is not None and seconds > 0 else ""
+    lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
+    log = f"\n  Its whole output: {ended.log}" if ended.log else ""
+    return f"{blame}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
+
+
+def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:
+    command = shlex.join(masked(spec.arguments(batch_size, "OUT")))
+    variable = f"{VARIABLE}={batch_size} " if spec.batch == "env" else ""
+    return f"cd {shlex.quote(spec.directory or os.getcwd())} && {variable}{command}"
+
+
+def _describe_unwatched(begin: BeginUnwatched, batch_size: int, seconds: float) -> str:
+    """Start the command without the watch, and say whether it fails then, too."""
+    with scratch_folder() as folder:
+        place = Place(Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log")
+        place.out.mkdir()
+        place.log.touch()
+        running, until = begin(batch_size, place), time.monotonic() + seconds
+        try:
+            while not running.has_ended() and time.monotonic() < until:
+                time.sleep(LOOK_SECONDS)
+        finally:
+            status = running.end()
+    if status:
+        return "; it fails without MemoryMark's watch, too"
+    return "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"

@@ -1,0 +1,50 @@
+"""PURE: what an error of the script says of the sizes that it takes: a wall that is not memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ..results.result import Outcome, Probe
+
+_NUMBER = re.compile(r"(?<![\w.])\d{1,12}(?![\w.])|(?<![\w.])\d{1,12}(?=\.(?:\s|$))")
+_SHAPE = re.compile(r"[\[(](\d+(?:, ?\d+)+)[\])]")
+
+
+def is_same_error(one: Probe, other: Probe) -> bool:
+    """Whether two starts failed with the same error; its numbers follow the batch size."""
+    return one.error_type == other.error_type and _text(one) == _text(other)
+
+
+def size_of_the_scripts_wall(probes: Sequence[Probe], most_trained: int) -> int | None:
+    """Return the largest size that the script's own error names, then the one above it; None where it names none."""
+    failed = min((p for p in probes if p.outcome is Outcome.ERROR), key=lambda p: p.batch_size, default=None)
+    if failed is None or failed.batch_size <= most_trained:
+        return None
+    named, started = sizes_named(failed.error_message or ""), {p.batch_size for p in probes}
+    if most_trained in named:
+        return most_trained + 1
+    untried = (size for size in named if most_trained < size < failed.batch_size and size not in started)
+    return max(untried, default=None)
+
+
+def sizes_named(message: str) -> set[int]:
+    """Return the sizes that an error names.
+
+    A shape names its first dimension, and with the size of what it should have held the rows that there were: "shape
+    '[1008, 1, 28, 28]' is invalid for input of size 784000" names 1,000.
+    """
+    numbers = {int(each) for each in _NUMBER.findall(message)}
+    return numbers | set(_rows_that_there_were(message, numbers))
+
+
+def _rows_that_there_were(message: str, numbers: set[int]) -> Iterator[int]:
+    for shape in _SHAPE.findall(message):
+        _, *others = (int(each) for each in shape.split(","))
+        of_a_row = prod(others)
+        yield from (number // of_a_row for number in numbers if of_a_row and number % of_a_row == 0)
+
+
+def _text(probe: Probe) -> str:
+    return re.sub(r"\d+", "", probe.error_message or "")

@@ -1,0 +1,75 @@
+"""An error that is the script's own is a wall: closed in on by what it names, and not started twice at each size."""
+
+from typing import Any
+
+import pytest
+
+from engine.results.result import Outcome, Reason
+from engine.tune import run
+from engine.tune.evidence import Ended
+from engine.tune.reading import Reading
+from engine.tune.script_error import sizes_named
+from engine.tune.spec import TuneSpec
+from tests.engine.tune.test_evidence import reading, steps
+
+
+def starts_of(monkeypatch: pytest.MonkeyPatch, breaks_above: int, message: str) -> tuple[list[int], run.TuneResult]:
+    """The sizes that were started of a training that ends with this error above a size, whatever memory is left."""
+    started: list[int] = []
+
+    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        started.append(batch_size)
+        changes: dict[str, Any] = {"python": "3.11.7", "peak": 1000 + batch_size}
+        if batch_size > breaks_above:
+            changes |= {"ended": "error", "error_type": "RuntimeError", "error_message": message.format(batch_size)}
+        made = reading(steps(batch_size), **changes)
+        return [made], Ended(exit_status=1 if batch_size > breaks_above else None, wall_seconds=1.0)
+
+    monkeypatch.setattr(run, "start", start)
+    spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=10_000, compare_speed=False)
+    return started, run.tune(spec)
+
+
+def test_a_reshape_to_more_rows_than_there_are_names_the_size_where_it_breaks(monkeypatch) -> None:
+    message = "shape '[{}, 1, 28, 28]' is invalid for input of size 784000"
+    started, found = starts_of(monkeypatch, 1000, message)
+    boundary = found.result.boundary
+    assert (boundary.largest_batch_size, boundary.reason, boundary.certified) == (1000, Reason.ERROR, False)
+    assert started[-3:] == [1000, 1001] or started[-2:] == [1000, 1001]
+    assert len(started) <= 6
+
+
+def test_an_error_that_came_back_at_another_size_is_not_started_again(monkeypatch) -> None:
+    started, found = starts_of(monkeypatch, 1000, "batch {} is too large for this script")
+    failed = [size for size in started if size > 1000]
+    assert found.largest_batch_size == 1000
+    assert len(failed) == len(set(failed)) + 1, "only the first is started a second time"
+    assert [p.outcome for p in found.result.probes if p.batch_size == 1001] == [Outcome.ERROR]
+
+
+def test_an_error_of_another_kind_is_started_again(monkeypatch) -> None:
+    messages = iter(f"{name} {{}}" for name in ("one", "two", "three", "four", "five", "six", *"abcdefghijklmnopqrst"))
+
+    class Another(str):
+        def format(self, *numbers: object) -> str:
+            return next(messages).format(*numbers)
+
+    started, _ = starts_of(monkeypatch, 1000, Another())
+    failed = [size for size in started if size > 1000]
+    assert len(failed) == 2 * len(set(failed))
+
+
+@pytest.mark.parametrize(
+    ("message", "size"),
+    [
+        ("shape '[1008, 1, 28, 28]' is invalid for input of size 784000", 1000),
+        ("Expected input batch_size (64) to match target batch_size (50).", 50),
+        ("at most 128 samples.", 128),
+        (
+            "stack expects each tensor to be equal size, but got [3, 224, 224] at entry 0 and [1, 224, 224] at entry 7",
+            7,
+        ),
+    ],
+)
+def test_sizes_are_read_from_an_error(message: str, size: int) -> None:
+    assert size in sizes_named(message)
