@@ -1,197 +1,298 @@
-"""How many times as fast one batch size is as another, by starts of both in turns. Pure, but for the starts.
+"""PURE: which sizes to start next so that their speeds can be compared, and the verdict.
 
 The speeds of two starts alone say little: each process has its memory elsewhere, and the machine may have done other
-work. So starts of the two sizes alternate, A B B A A B B A, and each is compared with the one beside it. What differs
-from process to process, and what changes slowly, then lies in the spread of these pairs: their interval is reported as
-it is. It is the interval, and the limit to what is claimed, of every comparison of speeds (`engine.speed`).
+work. So starts of all compared sizes take turns, in one order and then in the reverse (A B C C B A), and only speeds of
+the same round are compared. What differs from process to process then lies in the spread of the rounds: their interval
+is reported as it is. Two stages keep the choice from flattering itself, as in `engine.speed.selection`:
+
+1. *Selection* among the other sizes, if there are several: the smallest that is not shown to be slower than the fastest
+   of them by more than 3 %. The start that each of them had in the search counts as a round of its own.
+2. *Evaluation* of that size against today's, by pairs of new starts. Only these are reported.
+
+Nothing here has a state: what was started decides what is started next, so that a document can be decided on again.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, median
 
-from ..errors import CommandUntunable, TimeIsUp
-from ..intervals import ENOUGH_ROUNDS, Interval, interval
-from ..result import Outcome, Probe, Purpose
-from ..speed.comparison import Comparison
+from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
+from ..results.result import Probe, Purpose
+from ..results.speed_rounds import SpeedClaim, SpeedRound, Stage
+from ..speed.claim import claim_of, is_gain
+from ..speed.comparison import Comparison, reason
+from ..speed.rounds import RunRound
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
-from ..speed_rounds import SpeedBlock, SpeedRound, Stage
+from .evidence import Evidence
+from .plan import PAIRS_PRIOR, pairs_expected
+from .training import Throughput
 
-MOST_PAIRS = 12
+MOST_STARTS = 24
+MOST_SECONDS = 900.0
+"""A comparison ends after this many starts, these seconds, or with the time budget, whichever comes first."""
+SELECTION_ROUNDS = 2  # beside the starts of the search
+OTHERS_FRACTION = (
+    0.15  # of the cores, used by others on average over all starts: beyond it, starts on a CPU tell nothing
+)
+CLEARLY_SLOWER = math.log(1.15)  # in every round so far: such a size need not be started again
+
 METHOD = (
-    "starts of both sizes in turns (A B B A), each a fresh process; signed-rank interval of the ratios of the pairs"
+    "starts of the sizes in turns (A B B A), each a fresh process; signed-rank interval of the ratios of the pairs, "
+    "whose starts are others than those that chose the size"
 )
 
-TIMED_SECONDS, TIMED_STEPS = 2.0, (6, 500)  # of each start: long enough, and neither too few nor too many
+NOT_MEASURED = "speed not measured: "
+_TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """Two sizes that were compared, today's first, and the samples a second of each pair of starts.
+class Compared:
+    """What is compared: today's size, None where it was refused here, and up to three others, in rising order.
 
-    `ratio` is how many times as fast the second size is; None where too few pairs were timed.
+    `by_start` has the samples a second of each other size in its start of the search. `start_seconds` is how long a
+    start takes, `most_seconds` how long the comparison may take. `shares_cores`: the training runs on a CPU.
     """
 
-    batch_sizes: tuple[int, int]
-    pairs: tuple[tuple[float, float], ...]
-    ratio: Interval | None
+    today: int | None
+    others: tuple[int, ...]
+    by_start: Mapping[int, float]
+    start_seconds: float = 0.0
+    most_seconds: float = math.inf
+    shares_cores: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRound:
+    """One start of each size. `speeds` are samples a second by size, in the order of the starts."""
+
+    stage: Stage
+    speeds: Mapping[int, float]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sizes that the evaluation compares, and how many times as fast `other` is as `base`.
+
+    `base` is today's size; where that was refused, the size that is recommended unless `other` is faster.
+    """
+
+    base: int
+    other: int
+    ratio: Interval
 
     @property
     def is_claimable(self) -> bool:
         """Whether the interval is narrow enough to claim its figure."""
-        return self.ratio is not None and math.log(self.ratio.spread) <= 2 * CLAIMABLE_HALF_WIDTH
+        return math.log(self.ratio.spread) <= 2 * CLAIMABLE_HALF_WIDTH
 
 
-@dataclass
-class InTurns:
-    """A comparison in progress. `start` starts a size to time it; it raises TimeIsUp and CommandUntunable."""
+def next_round(compared: Compared, rounds: Sequence[StartedRound]) -> RunRound | None:
+    """Return the sizes to start next, in their order; None where enough was started, or the time is up."""
+    selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
+    remaining = _remaining(compared, selection)
+    if _is_chosen(remaining, selection):
+        if _is_enough(compared, rounds):
+            return None
+        base, other = _sizes_of_pair(compared, selection)
+        step = RunRound(Stage.EVALUATION, _in_turn((base, other), len(evaluation)))
+    else:
+        step = RunRound(Stage.SELECTION, _in_turn(remaining, len(selection)))
+    longest = max((r.seconds / len(r.speeds) for r in rounds), default=0.0)
+    spent = sum(r.seconds for r in rounds)
+    return None if spent + longest * len(step.sizes) > compared.most_seconds else step
 
-    start: Callable[[int], Probe]
-    say: Callable[..., None]
-    seconds_left: Callable[[], float]
-    timed: list[Probe] = field(default_factory=list)
-    turns: Turns | None = None
 
-    def compare(self, today: int, other: int, *, may_keep_today: bool) -> Comparison:
-        """Time pairs of starts until the interval is narrow enough; the verdict."""
-        began, longest, ended, pairs = time.monotonic(), 0.0, None, list[tuple[float, float]]()
-        self.turns = turns_of(today, other, pairs)
-        try:
-            while not _is_enough(self.turns):
-                if self.seconds_left() < longest:
-                    raise TimeIsUp
-                spent = time.monotonic() - began
-                self._say_pair(len(pairs) + 1, spent, longest * (MOST_PAIRS - len(pairs)))
-                pairs.append(self._pair(today, other, today_first=len(pairs) % 2 == 0))
-                longest = max(longest, time.monotonic() - began - spent)
-                self.turns = turns_of(today, other, pairs)
-                speeds = (f"{size} with {speed:.1f}" for size, speed in zip((today, other), pairs[-1], strict=True))
-                self.say("log", level="info", message=f"pair {len(pairs)}: {', '.join(speeds)} samples/s")
-        except TimeIsUp:
-            ended = f"the time budget ended after {len(pairs)} of at least {ENOUGH_ROUNDS} pairs of starts"
-        except CommandUntunable as error:
-            ended = f"a start could not be timed: {error}"
-        found = comparison_of(self.turns, ended, may_keep_today=may_keep_today, seconds=time.monotonic() - began)
-        return replace(found, speed_rounds=tuple(self._rounds(len(pairs))))
+def starts_at_most(rounds: Sequence[StartedRound]) -> int:
+    """Return how many more starts there can be."""
+    return MOST_STARTS - sum(len(r.speeds) for r in rounds)
 
-    def probes(self, found: Comparison) -> list[Probe]:
-        """Return one for each size that was timed, with the step times of all of its starts.
 
-        Its speed is that of the comparison; without a verdict the mean of its steps stands, for what it is worth.
-        """
-        timed = [p for p in self.timed if p.timed_step_seconds and p.samples_per_second is not None]
-        by_size = {n: [p for p in timed if p.batch_size == n] for n in dict.fromkeys(p.batch_size for p in timed)}
-        return [_timing(found.speeds.get(n), starts) for n, starts in by_size.items()]
+def starts_expected(compared: Compared, rounds: Sequence[StartedRound]) -> list[int]:
+    """Return how many starts each of the rounds to come is expected to have."""
+    selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
+    remaining = _remaining(compared, selection)
+    if not _is_chosen(remaining, selection):
+        choosing = [len(remaining)] * (SELECTION_ROUNDS - len(selection))
+        return [*choosing, *[2] * PAIRS_PRIOR]
+    base, other = _sizes_of_pair(compared, selection)
+    ratios = [math.log(r.speeds[other] / r.speeds[base]) for r in evaluation]
+    pairs = pairs_expected(ratios, _most_pairs(selection))
+    return [2] * (pairs - len(evaluation))
 
-    def _rounds(self, pairs: int) -> Iterator[SpeedRound]:
-        """Yield each pair of starts as the round of the comparison that it is."""
-        timed_steps = Counter[int]()
-        for pair in zip(self.timed[: 2 * pairs : 2], self.timed[1 : 2 * pairs : 2], strict=True):
-            blocks = []
-            for p in pair:
-                steps = len(p.timed_step_seconds)
-                micro_batches = round(_samples_of_a_step(p) / p.batch_size)
-                first_step, middle = timed_steps[p.batch_size], median(p.timed_step_seconds)
-                blocks.append(SpeedBlock(p.batch_size, middle, first_step, steps, micro_batches=micro_batches))
-                timed_steps[p.batch_size] += steps
-            yield SpeedRound(Stage.EVALUATION, sum(p.wall_seconds for p in pair), tuple(blocks))
 
-    def _pair(self, today: int, other: int, *, today_first: bool) -> tuple[float, float]:
-        speeds = {size: self._speed(size) for size in ((today, other) if today_first else (other, today))}
-        return speeds[today], speeds[other]
+def verdict(
+    compared: Compared,
+    rounds: Sequence[StartedRound],
+    ended: str | None,
+    *,
+    seconds: float,
+    others_cores: float | None = None,
+    cores: int | None = None,
+) -> Comparison:
+    """Return the chosen size where it is a gain over today's, else today's; none where neither is shown.
 
-    def _speed(self, batch_size: int) -> float:
-        probe = self.start(batch_size)
-        self.timed.append(probe)
-        if not probe.fits or probe.samples_per_second is None:
-            why = probe.error_message or "its data ended too early"
-            raise CommandUntunable("not_timed", f"batch {batch_size} gave no speed: {why}")
-        return mean_speed(probe)
+    `ended` says why the starts ended early, where they did. `others_cores` of the machine's `cores` were used by other
+    work meanwhile: on a CPU that slows small batches down more than large ones (see `engine.speed.selection`).
+    """
+    selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
+    facts = partial(
+        Comparison, rounds=len(evaluation), seconds=seconds, method=METHOD, others_cores=others_cores, cores=cores
+    )
+    if len(evaluation) < ENOUGH_ROUNDS:
+        why = ended or f"the comparison may take {compared.most_seconds / 60:.0f} min at most, and its starts took more"
+        return facts(reason=f"{NOT_MEASURED}{why}")
+    pair = pair_of(*_sizes_of_pair(compared, selection), evaluation)
+    is_disturbed = (others_cores or 0.0) > OTHERS_FRACTION * (cores or 1)
+    claim = SpeedClaim.NOTHING if compared.shares_cores and is_disturbed else _claim(compared, pair)
+    found = facts(claim=claim, reason=reason(claim, (pair.other, pair.base, pair.ratio)))
+    if claim is SpeedClaim.NOTHING:
+        return found
+    is_faster = is_gain(pair.ratio.value if found.is_measurable else None, pair.ratio.low)
+    speedup = pair.ratio if is_faster else Interval(1.0, 1.0, 1.0)
+    found = replace(
+        found,
+        recommended=pair.other if is_faster else pair.base,
+        speedup=None if compared.today is None else speedup,
+    )
+    if not found.is_measurable:
+        return found
+    speeds = _speeds(pair, evaluation)
+    chosen = pair.base if compared.today is None else pair.other
+    return replace(found, speeds=speeds, rough=_rough(chosen, speeds, selection))
 
-    def _say_pair(self, number: int, spent: float, left_at_most: float) -> None:
-        assert self.turns is not None
-        sizes = {"stage": "evaluation", "round": number, "batch_sizes": list(self.turns.batch_sizes)}
-        left = round(min(left_at_most, self.seconds_left()), 1)
-        self.say("timing", **sizes, seconds_spent=round(spent, 1), seconds_left_at_most=left)
+
+def pair_of(base: int, other: int, evaluation: Sequence[StartedRound]) -> Pair:
+    """Return what the pairs of starts show: at least two."""
+    ratios = [math.log(r.speeds[other] / r.speeds[base]) for r in evaluation]
+    return Pair(base, other, interval_of_rounds(ratios).exp())
+
+
+def stored_pair(rounds: Sequence[SpeedRound], probes: Sequence[Probe], today: int) -> Pair | None:
+    """Return what the starts in turns of a result show of another size against today's; None without a verdict."""
+    evaluation = [r for r in rounds_of(rounds, probes) if r.stage is Stage.EVALUATION and today in r.speeds]
+    others = {size for each in evaluation for size in each.speeds} - {today}
+    if len(evaluation) < ENOUGH_ROUNDS or len(others) != 1:
+        return None
+    return pair_of(today, others.pop(), evaluation)
+
+
+def rounds_of(rounds: Sequence[SpeedRound], probes: Sequence[Probe]) -> list[StartedRound]:
+    """Return the rounds of a result, with the speeds of the steps that its timing probes hold."""
+    steps = {p.batch_size: p.timed_step_seconds for p in probes if p.purpose is Purpose.TIMING}
+    found = []
+    for each in rounds:
+        speeds = {}
+        for block in each.blocks:
+            own = steps.get(block.batch_size, ())[block.first_step : block.first_step + block.steps]
+            samples = block.batch_size * block.micro_batches
+            speeds[block.batch_size] = samples / fmean(own) if sum(own) else math.nan  # the steps are not there
+        found.append(StartedRound(each.stage, speeds, each.seconds))
+    return found
 
 
 def mean_speed(probe: Probe) -> float:
     """Return the samples a second over all timed steps: where data comes in bursts, the median step is too short."""
-    return _samples_of_a_step(probe) / fmean(probe.timed_step_seconds)
+    return samples_of_a_step(probe) / fmean(probe.timed_step_seconds)
 
 
-def _samples_of_a_step(probe: Probe) -> float:
+def samples_of_a_step(probe: Probe) -> float:
     """Return the samples of all ranks and micro-batches."""
     return (probe.samples_per_second or 0.0) * (probe.step_seconds or 0.0)
 
 
-def steps_to_time(step_seconds: float | None) -> int:
-    """Return how many steps of such a length to time in each start."""
-    least, most = TIMED_STEPS
-    return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
+def _of_stage(rounds: Sequence[StartedRound], stage: Stage) -> list[StartedRound]:
+    return [r for r in rounds if r.stage is stage]
 
 
-def turns_of(today: int, other: int, pairs: Sequence[tuple[float, float]]) -> Turns:
-    """Return what the pairs show: of at least six."""
-    is_enough = len(pairs) >= ENOUGH_ROUNDS
-    ratio = interval_of_rounds([math.log(b / a) for a, b in pairs]).exp() if is_enough else None
-    return Turns((today, other), tuple(pairs), ratio)
+def _in_turn(sizes: Sequence[int], count: int) -> tuple[int, ...]:
+    """Return the order of a round: the reverse of the round before, so that a slow drift hits all sizes alike."""
+    return tuple(sorted(sizes, reverse=count % 2 == 1))
 
 
-def comparison_of(turns: Turns, ended: str | None, *, may_keep_today: bool, seconds: float) -> Comparison:
-    """Return the verdict. `may_keep_today`: today's size is the smaller one and keeps the reserve.
-
-    Then it is recommended where the other is not more than 3 % faster at any end of the interval; in all other cases
-    the size stays that was chosen by memory. Two sizes do not tell which one is the fastest of all.
-    """
-    today, other = turns.batch_sizes
-    facts = partial(Comparison, rounds=len(turns.pairs), seconds=seconds, method=METHOD)
-    if turns.ratio is None:
-        return facts(is_measurable=False, reason=f"speed not measured: {ended}")
-    if not turns.is_claimable:
-        between = f"between {turns.ratio.low:.2g}x and {turns.ratio.high:.2g}x as fast as {today}"
-        return facts(is_measurable=False, reason=f"speed not measurable here now: {other} is {between}")
-    is_kept = may_keep_today and turns.ratio.high * (1 - RECOMMENDED_WITHIN) <= 1
-    return facts(
-        is_measurable=True,
-        recommended=today if is_kept else None,
-        speedup=Interval(1.0, 1.0, 1.0) if is_kept else turns.ratio,
-        speeds=_speeds(turns),
-    )
+def _logarithms(compared: Compared, selection: Sequence[StartedRound]) -> list[dict[int, float]]:
+    """Return the speeds that a size is chosen by: those of the search's starts first."""
+    rounds = [{size: compared.by_start[size] for size in compared.others}, *(r.speeds for r in selection)]
+    return [{size: math.log(speed) for size, speed in each.items()} for each in rounds]
 
 
-def _is_enough(turns: Turns) -> bool:
+def _remaining(compared: Compared, selection: Sequence[StartedRound]) -> list[int]:
+    """Return the sizes of the last round, less those that every round showed to be clearly slower than another."""
+    if not selection:
+        return list(compared.others)
+    speeds, sizes = _logarithms(compared, selection), sorted(selection[-1].speeds)
+
+    def is_clearly_slower(size: int) -> bool:
+        return any(all(each[size] < each[rival] - CLEARLY_SLOWER for each in speeds) for rival in sizes)
+
+    return [size for size in sizes if not is_clearly_slower(size)]
+
+
+def _is_chosen(remaining: Sequence[int], selection: Sequence[StartedRound]) -> bool:
+    return len(remaining) == 1 or len(selection) >= SELECTION_ROUNDS
+
+
+def _sizes_of_pair(compared: Compared, selection: Sequence[StartedRound]) -> tuple[int, int]:
+    """Return the two sizes to evaluate, once a size is chosen."""
+    remaining, speeds = _remaining(compared, selection), _logarithms(compared, selection)
+    means = {size: fmean(each[size] for each in speeds if size in each) for size in compared.others}
+    best = max(remaining, key=lambda size: (means[size], -size))
+    chosen = next(s for s in remaining if any(each[s] >= each[best] - _TOLERANCE for each in speeds))
+    if compared.today is not None:
+        return compared.today, chosen
+    return chosen, max((s for s in compared.others if s != chosen), key=lambda size: (means[size], -size))
+
+
+def _is_enough(compared: Compared, rounds: Sequence[StartedRound]) -> bool:
     """Return whether to stop: only after an even number of pairs, when each size was the first one equally often."""
-    count = len(turns.pairs)
-    return count >= MOST_PAIRS or (count % 2 == 0 and turns.is_claimable)
+    selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
+    pairs = len(evaluation)
+    if pairs >= _most_pairs(selection):
+        return True
+    if pairs < ENOUGH_ROUNDS or pairs % 2:
+        return False
+    return pair_of(*_sizes_of_pair(compared, selection), evaluation).is_claimable
 
 
-def _speeds(turns: Turns) -> dict[int, Interval]:
-    """Return the samples a second of both. Their ratio is that of the pairs."""
-    today, other = turns.batch_sizes
-    assert turns.ratio is not None
-    own, others = (interval([math.log(speed) for speed in each]).exp() for each in zip(*turns.pairs, strict=True))
-    value = own.value * turns.ratio.value
-    return {today: own, other: Interval(min(others.low, value), value, max(others.high, value))}
+def _most_pairs(selection: Sequence[StartedRound]) -> int:
+    """Return how many pairs there can be: an even number, in the starts that the selection leaves."""
+    return (MOST_STARTS - sum(len(r.speeds) for r in selection)) // 4 * 2
 
 
-def _timing(speed: Interval | None, starts: Sequence[Probe]) -> Probe:
-    """Return the probe of a size that was timed by several starts."""
-    first, steps = starts[0], tuple(s for p in starts for s in p.timed_step_seconds)
-    samples_per_second = speed.value if speed else _samples_of_a_step(first) / fmean(steps)
-    return Probe(
-        first.batch_size,
-        Outcome.FITS,
-        Purpose.TIMING,
-        fresh_process=True,
-        step_seconds=_samples_of_a_step(first) / samples_per_second,
-        timed_step_seconds=steps,
-        samples_per_second=samples_per_second,
-        wall_seconds=sum(p.wall_seconds for p in starts),
+def _claim(compared: Compared, pair: Pair) -> SpeedClaim:
+    claim = claim_of(pair.ratio, is_narrow=pair.is_claimable)
+    if compared.today is None and claim is not SpeedClaim.FIGURE:
+        return SpeedClaim.NOTHING  # without today's size, there is no gain whose lower end could be claimed
+    return claim
+
+
+def _speeds(pair: Pair, evaluation: Sequence[StartedRound]) -> dict[int, Interval]:
+    """Return the samples a second of both sizes. Their ratio is that of the pairs."""
+    own, others = (interval([math.log(r.speeds[s]) for r in evaluation]).exp() for s in (pair.base, pair.other))
+    value = own.value * pair.ratio.value
+    return {pair.base: own, pair.other: Interval(min(others.low, value), value, max(others.high, value))}
+
+
+def _rough(chosen: int, speeds: Mapping[int, Interval], selection: Sequence[StartedRound]) -> dict[int, float]:
+    """Return the samples a second of the sizes that were in the selection alone, by their ratio to the chosen one."""
+    found = {}
+    for size in {s for r in selection for s in r.speeds} - speeds.keys():
+        ratios = [r.speeds[size] / r.speeds[chosen] for r in selection if size in r.speeds]
+        found[size] = speeds[chosen].value * median(ratios)
+    return found
+
+
+def throughput_of(evidence: Evidence) -> Throughput:
+    """Return the speed of the start that gave this evidence."""
+    probe = evidence.probe
+    return Throughput(
+        probe.batch_size,
+        mean_speed(probe) if probe.timed_step_seconds else None,
+        tokens_per_second=evidence.tokens_per_second,
+        waiting_fraction=evidence.waiting_fraction,
+        is_steady=probe.timing_is_steady,
     )
