@@ -1,0 +1,134 @@
+"""PURE: which sizes are compared with today's, by the speeds of the starts of the search.
+
+Speeds of single starts are too uncertain to advise anything, but show where the curve bends: from some size on, more
+samples make a step longer in proportion and training no faster. A size at that bend trains about as fast as one that
+takes several times the memory. So it is compared, with the largest that keeps the reserve and one near the bend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ..build_result import measured_points
+from ..results.intervals import ENOUGH_ROUNDS
+from ..results.result import DeviceFacts, Probe
+from ..results.stats import decisive_probes
+from ..search.reserve import sizes_with_reserve
+from ..speed.comparison import APART
+from .spec import FunctionSpec, TuneSpec
+from .turns import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
+
+AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
+WORTH_A_START = 0.8  # a size whose start was slower is none to recommend
+CLEARLY_FASTER_START = 1.25  # than the start of today's size: only such a smaller size is compared
+GAP = 4
+"""Neighbours of the bend that are further from it than this factor leave open where it is. Where the fixed cost of a
+step is a tenth of it, it is a thirty-seventh at four times the size: within 3 % of all that larger ones can gain."""
+MOST_BETWEEN = 4  # starts to find the bend and its neighbours
+
+
+def sizes_to_compare(
+    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
+) -> Compared | str:
+    """Return what to compare, or why there is nothing to. `probes` are those of the search, none of a timing."""
+    today = spec.current_batch_size
+    points = measured_points(probes, device, largest)
+    if today not in points and not any(not p.fits and p.batch_size <= today for p in probes):
+        return f"your {today} was not measured here: no speed to compare with"
+    speeds = start_speeds(spec, device, probes, largest)
+    base = today if today in points else None
+    others = others_to_compare(speeds, base)
+    if base is not None and not others:
+        return f"no larger size than your {today} keeps the reserve, and no smaller one was clearly faster in its start"
+    if base is None and len(others) < 2:
+        return "too few sizes keep the reserve: nothing to compare"
+    seconds = {p.batch_size: p.wall_seconds for p in probes if p.fits}
+    searched = sum(p.wall_seconds for p in probes)
+    most = min(MOST_SECONDS, spec.time_budget_seconds - searched)
+    own = [] if base is None else [base]
+    affordable = others
+    while affordable and _least_seconds([seconds[s] for s in affordable], [seconds[s] for s in own]) > most:
+        affordable = affordable[:-1]
+    if len(own) + len(affordable) < 2:
+        return f"{2 * ENOUGH_ROUNDS} more starts, the fewest that tell, would take longer than a comparison may"
+    started = [seconds[s] for s in (*own, *affordable)]
+    by_start = {size: speeds[size] for size in affordable}
+    is_cpu = device.kind == "cpu"
+    return Compared(base, tuple(sorted(affordable)), by_start, max(started), most, shares_cores=is_cpu)
+
+
+def start_speeds(
+    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
+) -> dict[int, float]:
+    """Return the samples a second of the start of today's size and of each that keeps the reserve, in rising order."""
+    points = measured_points(probes, device, largest)
+    keeping = sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, spec.reserve_fraction)
+    wanted = keeping | (points.keys() & {spec.current_batch_size})
+    decisive = decisive_probes(probes)
+    timed = [s for s in sorted(wanted) if decisive[s].timed_step_seconds and decisive[s].samples_per_second]
+    return {s: mean_speed(decisive[s]) for s in timed}
+
+
+def others_to_compare(speeds: Mapping[int, float], today: int | None) -> tuple[int, ...]:
+    """Return up to three sizes, the most important first: at the bend, the largest, and one more near the bend.
+
+    A size below today's only where its start was clearly faster: a smaller batch is advised for its speed alone.
+
+    >>> others_to_compare({16: 1771, 128: 8056, 1024: 13882, 2542: 13593, 4816: 13766}, today=16)
+    (1024, 4816, 2542)
+    """
+    allowed = _allowed(speeds, today)
+    if not allowed:
+        return ()
+    bend, largest = _bend(allowed), max(allowed)
+    worth = [
+        size
+        for size, speed in allowed.items()
+        if speed >= WORTH_A_START * max(allowed.values())
+        and all(max(size, one) >= APART * min(size, one) for one in (bend, largest))
+    ]
+    beside = [size for size in worth if size > bend] or worth
+    near = min(beside, key=lambda size: abs(math.log(size / (GAP * bend))), default=bend)
+    chosen = tuple(dict.fromkeys([bend, largest, near]))
+    if today is None and len(chosen) == 1:  # a size is compared with today's, or else with the next best
+        return (*chosen, *sorted(allowed.keys() - {bend}, key=lambda size: -allowed[size])[:1])
+    return chosen
+
+
+def size_to_start(speeds: Mapping[int, float], today: int | None) -> int | None:
+    """Return the size to start next in order to find the bend; None where its neighbours are near enough.
+
+    >>> size_to_start({16: 1771, 4816: 13766}, today=16)
+    256
+    >>> size_to_start({16: 1771, 256: 9000, 1024: 12882, 19_000: 13766}, today=16)
+    4096
+    >>> size_to_start({16: 1771, 256: 9000, 1024: 13882, 4816: 13766}, today=16) is None
+    True
+    """
+    allowed = _allowed(speeds, today)
+    if not allowed:
+        return None
+    bend = _bend(allowed)
+    below = max((s for s in speeds if s < bend and (today is None or s >= today)), default=bend)
+    above = min((s for s in allowed if s > bend * APART), default=bend)
+    if bend > GAP * below:
+        return int(2 ** round(math.log2(math.sqrt(below * bend))))
+    return GAP * bend if above > GAP * bend * APART else None
+
+
+def _allowed(speeds: Mapping[int, float], today: int | None) -> dict[int, float]:
+    if today is None:
+        return dict(speeds)
+    least = CLEARLY_FASTER_START * speeds.get(today, math.inf)
+    return {size: speed for size, speed in speeds.items() if size > today or (size < today and speed >= least)}
+
+
+def _bend(speeds: Mapping[int, float]) -> int:
+    return min(size for size, speed in speeds.items() if speed >= AT_THE_BEND * max(speeds.values()))
+
+
+def _least_seconds(others: Sequence[float], own: Sequence[float]) -> float:
+    """Return how long the fewest starts take: those that choose among the others, then pairs of two sizes."""
+    selection = SELECTION_ROUNDS * sum(others) if len(others) > 1 else 0.0
+    return selection + ENOUGH_ROUNDS * sum(sorted([*others, *own])[-2:])
