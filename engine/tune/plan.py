@@ -1,0 +1,85 @@
+"""PURE: how many more starts of a training are expected, and how long they take by the starts before.
+
+Nothing is said before the first start has ended. From then on a start takes as long as the latest ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import pstdev
+
+from ..results.intervals import ENOUGH_ROUNDS
+from ..results.result import Outcome, Probe, Purpose
+from ..speed.outlook import half_width
+from ..speed.selection import CLAIMABLE_HALF_WIDTH
+
+LATEST_STARTS = 2
+SEARCH_STARTS = 5.0
+"""A search takes today's size, one towards the limit, one beyond it, and the two of the certificate. The mean of the 28
+scripts of `benchmarks/tune_corpus.py`, which take 4 to 7."""
+LEAST_STARTS = 1.5  # before both neighbours are known: the certificate, and sometimes a size between
+PAIRS_PRIOR = 8  # expected pairs of starts, before their spread is known
+_LEAST_SHARE = 0.1  # least share of a start that is still expected when it takes longer than those before
+
+
+@dataclass(frozen=True, slots=True)
+class StartsSoFar:
+    """A tuning under way. `under_way_seconds` is the age of the start that runs now, None between two.
+
+    `timing_seconds_left` is the engine's own figure of its comparison of speeds, once it compares.
+    """
+
+    phase: str
+    probes: Sequence[Probe]
+    current_batch_size: int
+    compares_speed: bool = False
+    under_way_seconds: float | None = None
+    timing_seconds_left: float | None = None
+
+
+def seconds_left(so_far: StartsSoFar) -> float | None:
+    """Return how long the tuning is expected to go on; None where nothing shows it."""
+    walls = [p.wall_seconds for p in so_far.probes if p.wall_seconds and p.purpose is not Purpose.TIMING]
+    if so_far.phase == "timing" and so_far.timing_seconds_left is not None:
+        return so_far.timing_seconds_left
+    if not walls:
+        return None
+    each = max(walls[-LATEST_STARTS:])  # the sizes rise towards the limit, and so does their time
+    left = each * starts_left(so_far)
+    if so_far.under_way_seconds is None:
+        return left
+    return max(left, each) - min(so_far.under_way_seconds, (1 - _LEAST_SHARE) * each)
+
+
+def starts_left(so_far: StartsSoFar) -> float:
+    """Return the starts that are expected to follow, with the one under way."""
+    tried = {p.batch_size for p in so_far.probes}
+    compared = 2 * PAIRS_PRIOR + (so_far.current_batch_size not in tried) if so_far.compares_speed else 0
+    if so_far.phase == "timing":
+        return compared
+    at_reserve = int(all(p.purpose is not Purpose.CURVE for p in so_far.probes))
+    return (search_starts_left(so_far.probes) if so_far.phase == "searching" else 0) + at_reserve + compared
+
+
+def search_starts_left(probes: Sequence[Probe]) -> float:
+    """Return how many starts the search is expected to need until two neighbours are known, one on each side."""
+    low = max((p.batch_size for p in probes if p.fits), default=0)
+    high = min((p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low), default=None)
+    if high == low + 1:
+        return 0.0
+    if high is not None and low and math.log2(high - low) <= LEAST_STARTS:
+        return math.log2(high - low)
+    return max(SEARCH_STARTS - len(probes), LEAST_STARTS)
+
+
+def pairs_expected(logarithms: Sequence[float], most: int) -> int:
+    """Return after how many pairs of starts their ratio is expected to be known; `logarithms` are of those so far."""
+    done = len(logarithms)
+    spread = pstdev(logarithms) if done > 1 else None
+    for count in range(max(ENOUGH_ROUNDS, done + 1), most + 1):
+        is_known = count >= PAIRS_PRIOR if spread is None else half_width(spread, count) <= CLAIMABLE_HALF_WIDTH
+        if count % 2 == 0 and is_known:
+            return count
+    return most
