@@ -1,4 +1,4 @@
-"""The search over starts of a training, and its result. Says what happens by the events that every run says it with."""
+"""The search over starts of a training, and its result."""
 
 from __future__ import annotations
 
@@ -9,36 +9,42 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..build_result import answer, measured_points
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
+from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.parse import mig_profile
 from ..provenance.read import run_facts
-from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
-from ..search.boundary import boundary_of_search, with_current_size_note, with_note
-from ..search.reserve import edge_size, sizes_with_reserve
-from ..search.unguided import Found
+from ..report.script_output import MARK
+from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
+from ..search.boundary import with_note
+from ..search.unguided import Found, Try
 from ..spec import SCHEMA
+from ..speed.claim import NOT_COMPARED
 from ..speed.comparison import Comparison
+from ..sweep import Sweep
+from .data_end import DataEnd, size_before_the_data_ends
 from .devices import facts_of
 from .disk import changed_files
 from .evidence import Ended, Evidence, check_memory_rises, evidence_of
-from .launch import Begin, Watching, begin_command, start
+from .failure import describe_failure
+from .in_turns import InTurns, steps_to_time
 from .next_size import Start, next_size
 from .reading import Reading
 from .script import script_facts
+from .script_error import is_same_error, size_of_the_scripts_wall
 from .spec import FunctionSpec, TuneSpec
-from .training import Throughput, Training
-from .turns import InTurns, mean_speed, steps_to_time
+from .start.command import begin_command, unwatched
+from .start.launch import Begin, BeginUnwatched, Watching, start
+from .to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
+from .training import Training
+from .turns import throughput_of
 from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS, LEAST_STEPS = 5, 3
-LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take so many times as long as the longest before
-NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
+LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take 20 times as long as the longest before
 ALIVE_SECONDS = 5.0
 FILES_NAMED = 5
 
-Emit = Callable[[dict[str, Any]], None]
 Spec = TuneSpec | FunctionSpec
 
 
@@ -61,7 +67,7 @@ class TuneResult:
 
     @property
     def recommended_batch_size(self) -> int | None:
-        """The largest measured size that leaves the reserve of memory free."""
+        """The size that compared speeds recommend; None where they were not compared, or do not say."""
         return self.result.recommended.batch_size if self.result.recommended else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,107 +87,103 @@ def tune(
     `begin` makes a start; left out, the spec's command is started. `started_as`: `run_facts()` of a run whose key is
     known before it starts; left out, they are read here.
     """
-    return _Tuning(spec, emit, keep, begin or partial(begin_command, spec), started_as or run_facts()).run()
+    started_as = started_as or run_facts()
+    execution = Execution(emit, spec.time_budget_seconds)
+    with scratch_folder() as rows_folder:
+        sweep = StartSweep(
+            spec=spec,
+            execution=execution,
+            started_as=started_as,
+            begin=begin or partial(begin_command, spec),
+            begin_unwatched=unwatched(spec) if begin is None else None,
+            rows_folder=rows_folder,
+        )
+        return execution.finish(sweep.run(), keep)
 
 
-@dataclass
-class _Tuning:
-    """One search in progress: its probes and what else the starts showed."""
+@dataclass(kw_only=True)
+class StartSweep(Sweep):
+    """A sweep whose probes are starts of a training, and what else the starts showed."""
 
+    what_runs = "the training"
     spec: Spec
-    emit: Emit
-    keep: Callable[[TuneResult], None]
     begin: Begin
-    started_as: Mapping[str, Any]
-    started: float = field(default_factory=time.monotonic)
+    begin_unwatched: BeginUnwatched | None = None
+    rows_folder: str
     began: float = field(default_factory=time.time)
-    probes: list[Probe] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
-    device: DeviceFacts | None = None
-    environment: dict[str, Any] = field(default_factory=dict)
+    seen_device: DeviceFacts | None = None
     most_samples: int | None = None
-    said_at: float = 0.0
     in_turns: InTurns | None = None
-    rows_folder: str | None = None
+    last_ended: Ended = field(default_factory=Ended)
+    last_words: str = ""
+    """What was seen last of a start that the time budget ended."""
+
+    @property
+    def device(self) -> DeviceFacts:
+        """The device of the first training that was seen."""
+        assert self.seen_device is not None
+        return self.seen_device
 
     def run(self) -> TuneResult:
-        """Search, and say all that happens; the result."""
-        with scratch_folder() as self.rows_folder:
-            return self._run()
-
-    def _run(self) -> TuneResult:
-        self.say("started", schema=SCHEMA, spec=self.spec.to_dict())
-        self.say("phase", phase="searching")
-        boundary = self._search()
-        searched = time.monotonic() - self.started
-        comparison = Comparison(is_measurable=False, reason=NOT_COMPARED)
+        """Search, and compare speeds if the spec wants it; the result."""
+        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.execution.phase("searching")
+        boundary = self.search()
+        search_seconds = self.execution.seconds
+        comparison = Comparison(reason=NOT_COMPARED)
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
-            self.say("phase", phase="curve")
-            self._start_at_the_reserve(boundary.largest_batch_size)
+            self.execution.phase("curve")
+            self._start_at_the_reserve(boundary)
             if self.spec.compare_speed:
-                self.say("phase", phase="timing")
+                self._start_near_the_bend(boundary.largest_batch_size)
+                self.execution.phase("timing")
                 comparison = self._compare_speed(boundary.largest_batch_size)
-                self.log(comparison.reason or f"compared in {comparison.rounds} pairs of starts")
-        result = self._result(with_current_size_note(boundary, self.spec), comparison, searched)
-        try:
-            self.keep(result)
-        except OSError as exc:
-            self.log(f"the result could not be written to a file: {exc}", "warning")
-        self.say("phase", phase="finished")
-        self.say("result", result=result.to_dict())
-        return result
+                self.execution.log(comparison.reason or f"compared in {comparison.rounds} pairs of starts")
+        return self._result(boundary, comparison, search_seconds)
 
-    def say(self, event: str, **content: Any) -> None:
-        self.said_at = time.monotonic()
-        self.emit({"event": event, "seconds": round(self.said_at - self.started, 3), **content})
-
-    def log(self, message: str, level: str = "info") -> None:
-        self.say("log", level=level, message=message)
+    def decide(self) -> Try | Found:
+        """Decide by the memory of the starts so far."""
+        maximum = min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size)
+        memory_bytes = 0 if self.seen_device is None else self.limit_bytes
+        step = next_size(
+            self.starts,
+            memory_bytes=memory_bytes,
+            first=self.spec.start_batch_size or self.spec.current_batch_size,
+            maximum=maximum,
+            # a CPU with memory to spare runs a size beyond the limit to its end
+            measures_refused=self._is_on_cpu and 2 * (self.device.limit_bytes or 0) <= self.device.capacity_bytes,
+        )
+        if isinstance(step, Found):
+            return step
+        most_trained = max((s.batch_size for s in self.starts if s.fits), default=0)
+        size = size_of_the_scripts_wall(self.probes, most_trained)
+        if size is None:
+            size = size_before_the_data_ends(step, self.data_end, self.starts, self.probes, memory_bytes)
+        return Try(min(size, maximum), fresh_process=True)
 
     @property
-    def _seconds_left(self) -> float:
-        return self.spec.time_budget_seconds - (time.monotonic() - self.started)
+    def data_end(self) -> DataEnd | None:
+        """Where the data ends the search; None where it is not known, or a step's micro-batches follow the size."""
+        seen = {(e.rows_of_a_pass, e.micro_batches) for e in self.evidence.values() if e.probe.fits}
+        if len(seen) != 1:
+            return None
+        rows, micro_batches = seen.pop()
+        return DataEnd(rows, micro_batches) if rows and micro_batches else None
 
-    @property
-    def _measures_refused(self) -> bool:
-        """Whether a size beyond the limit runs to its end: on a CPU that has memory to spare for it."""
-        device = self.device
-        return device is not None and device.kind == "cpu" and 2 * (device.limit_bytes or 0) <= device.capacity_bytes
-
-    def _search(self) -> Boundary:
-        first = self.spec.start_batch_size or self.spec.current_batch_size
-        try:
-            while True:
-                limit_bytes = 0 if self.device is None else self.device.limit_bytes or self.device.capacity_bytes
-                maximum = min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size)
-                step = next_size(
-                    self.starts,
-                    memory_bytes=limit_bytes,
-                    first=first,
-                    maximum=maximum,
-                    measures_refused=self._measures_refused,
-                )
-                if isinstance(step, Found):
-                    return self._boundary(step)
-                self._start(step, Purpose.SEARCH)
-        except TimeIsUp:
-            largest = max((p.batch_size for p in self.probes if p.fits), default=None)
-            return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
-
-    def _boundary(self, found: Found) -> Boundary:
-        if self.device is None:  # not even batch 1 came as far as a training step
+    def found(self, step: Found) -> Boundary:
+        """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
+        if self.seen_device is None:  # not even batch 1 came as far as a training step
             last = self.probes[-1]
             raise WorkloadFailed(f"the training came to no optimizer step: {last.error_type}: {last.error_message}")
-        boundary = boundary_of_search(found, self.probes, self.device)
-        if found.refused is None and found.largest == self.most_samples:
+        boundary = super().found(step)
+        if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
-        steps = max((p.steps for p in self.probes if p.fits and p.batch_size == found.largest), default=0)
-        of_largest = self.evidence.get(found.largest)
-        boundary = replace(boundary, soak_steps=steps)
-        if of_largest is None:
+        if (of_largest := self.evidence.get(step.largest)) is None:
             return boundary
+        boundary = replace(boundary, soak_steps=of_largest.probe.steps)
         if of_largest.whole_run is not None:
             boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
         return with_note(boundary, of_largest.caveat)
@@ -190,135 +192,169 @@ class _Tuning:
         probe = evidence.probe
         return describe_peak(probe.peak_phase, evidence.peak_shape, probe.peak_allocated_bytes or 0)
 
-    def _start_at_the_reserve(self, largest: int) -> None:
+    def _start_at_the_reserve(self, boundary: Boundary) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""
-        assert self.device is not None
-        points = measured_points(self.probes, self.device, largest)
-        limit_bytes = self.device.limit_bytes or self.device.capacity_bytes
-        size = edge_size(points, limit_bytes, self.spec.reserve_fraction)
-        if size is None or size in self.evidence:
+        if (size := self.next_size_at_reserve(boundary)) is None:
             return
         try:
-            self._start(size, Purpose.CURVE)
+            self.probe(size, Purpose.CURVE)
         except TimeIsUp:
-            self.log("the time budget ended before the size that keeps the reserve was measured", "warning")
+            self.execution.log("the time budget ended before the size that keeps the reserve was measured", "warning")
 
-    def _start(self, batch_size: int, purpose: Purpose) -> None:
-        """Start the command once more; an error that is not memory above a size that trained is tried a second time."""
-        self._start_once(batch_size, purpose)
-        if self.probes[-1].outcome is Outcome.ERROR:
-            if not any(p.fits and p.batch_size < batch_size for p in self.probes):
-                probe = self.probes[-1]
-                raise WorkloadFailed(f"the training failed: {probe.error_type}: {probe.error_message}")
-            self.log(f"batch {batch_size} failed, and not for memory: it is started again", "warning")
+    def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
+        """Start the training, in a fresh process as always; after an error that is not memory, a second time.
+
+        An error that another size ended with, too, is the script's own: it is not started again.
+        """
+        failed = [p for p in self.probes if p.outcome is Outcome.ERROR and p.batch_size != batch_size]
+        probe = self.probe_once(batch_size, purpose)
+        if probe.outcome is Outcome.ERROR and not any(is_same_error(probe, each) for each in failed):
+            self.execution.log(f"batch {batch_size} failed, and not for memory: it is started again", "warning")
             self.starts.pop()
-            self._start_once(batch_size, Purpose.CONFIRM)
+            probe = self.probe_once(batch_size, Purpose.CONFIRM)
+        return probe
 
-    def _start_once(self, batch_size: int, purpose: Purpose) -> None:
-        if self._seconds_left <= 0:
-            raise TimeIsUp("the time budget is spent")
-        self.say("probe_started", batch_size=batch_size, purpose=purpose)
+    def probe_once(self, batch_size: int, purpose: Purpose) -> Probe:
+        """Run one probe as in every sweep; an error that ends the run says what its user needs to find the cause."""
+        try:
+            return super().probe_once(batch_size, purpose)
+        except WorkloadFailed as error:
+            begin, seconds = self.begin_unwatched, self.execution.seconds_left
+            cause = describe_failure(self.spec, batch_size, self.last_ended, begin, seconds)
+            text = str(error).partition(MARK)[0].replace("failed: Exit: ", "failed: ")
+            raise WorkloadFailed(f"{text}{cause}") from None
+
+    def record(self, probe: Probe, **content: Any) -> None:
+        """Add a probe, and log how long its start took; a timed size had several."""
+        super().record(probe, **content)
+        if probe.purpose is not Purpose.TIMING:
+            self.execution.log(f"batch {probe.batch_size}: one start, {probe.wall_seconds:.1f} s")
+
+    def execute(self, batch_size: int, purpose: Purpose) -> Probe:
+        """Start the training once, and learn from what was seen of it."""
         seconds, steps = self._seconds_of_a_start, max(self.spec.soak_steps or MEMORY_STEPS, LEAST_STEPS)
         watching = Watching(steps, whole_run=self.spec.whole_run, rows_folder=self.rows_folder)
-        start_once = partial(start, self.begin, batch_size, watching, on_tick=lambda: self._alive(batch_size, purpose))
-        readings, ended = start_once(seconds=seconds)
+        readings, ended = self._start(batch_size, watching, purpose, seconds)
         if any(reading.is_ended_by_cut for reading in readings):
-            self.log(
+            self.execution.log(
                 "the script draws a fixed number of batches: its passes over the data are not shortened", "warning"
             )
-            readings, ended = start_once(seconds=seconds)
-        if ended.timed_out_after_seconds is not None and self._seconds_left <= 0:
+            readings, ended = self._start(batch_size, watching, purpose, seconds)
+        if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
+            self.last_words = ended.last_words
+            self.execution.log(f"batch {batch_size}: the time budget ended{ended.last_words}", "warning")
             raise TimeIsUp("the time budget is spent")
+        self.last_ended = ended
         self._learn(readings)
-        evidence = self._evidence(readings, ended, batch_size)
-        probe = replace(evidence.probe, purpose=purpose)
-        self.evidence[batch_size] = evidence
-        self.probes.append(probe)
-        if self.device is not None and self.device.kind == "cpu" and not any(e.caveat for e in self.evidence.values()):
-            check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in self.probes if p.peak_allocated_bytes})
+        evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
+        probe = evidence.probe
+        if self._is_on_cpu and not any(e.caveat for e in self.evidence.values()):
+            probes = (*self.probes, probe)
+            check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in probes if p.peak_allocated_bytes})
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
             self.starts.append(Start(batch_size, probe.fits, self._rising_bytes(evidence), evidence.resting_bytes))
-        self.say("probe", probe=probe.to_dict())
-        self.log(f"batch {batch_size}: one start, {ended.wall_seconds:.1f} s")
+        return probe
+
+    def _start(
+        self, batch_size: int, watching: Watching, purpose: Purpose, seconds: float
+    ) -> tuple[list[Reading], Ended]:
+        on_tick = partial(self._alive, batch_size, purpose)
+        return start(self.begin, batch_size, watching, seconds=seconds, on_tick=on_tick)
 
     @property
     def _seconds_of_a_start(self) -> float:
         """How long the next start may take."""
         longest = max((p.wall_seconds for p in self.probes), default=0.0)
-        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self._seconds_left
-        return min(patience, self._seconds_left)
+        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self.execution.seconds_left
+        return min(patience, self.execution.seconds_left)
 
-    def _compare_speed(self, largest: int) -> Comparison:
-        """Time today's size and the largest with the reserve by starts in turns."""
+    def _start_near_the_bend(self, largest: int) -> None:
+        """Start today's size, if it should train, and sizes up to where more samples make the training no faster."""
         today = self.spec.current_batch_size
         try:
             if today < largest and today not in self.evidence:
-                self._start(today, Purpose.CURVE)
+                self.probe(today, Purpose.CURVE)
+            if isinstance(sizes_to_compare(self.spec, self.device, self.probes, largest), str):
+                return
+            for _ in range(MOST_BETWEEN):
+                speeds = start_speeds(self.spec, self.device, self.probes, largest)
+                size = size_to_start(speeds, today if today in speeds else None)
+                if size is None or size in self.evidence:
+                    return
+                self.probe(size, Purpose.CURVE)
         except (TimeIsUp, WorkloadFailed) as error:
-            self.log(f"batch {today} was not measured: {error}", "warning")
-        assert self.device is not None
-        points = measured_points(self.probes, self.device, largest)
-        limit_bytes = self.device.limit_bytes or self.device.capacity_bytes
-        keeping = sizes_with_reserve(points, limit_bytes, self.spec.reserve_fraction)
-        other = max(keeping)
-        if today not in points:
-            return Comparison(is_measurable=False, reason=f"your {today} did not train here: no speed to compare with")
-        if today == other:
-            return Comparison(is_measurable=False, reason=f"your {today} is the recommended size: nothing to compare")
-        self.in_turns = InTurns(self._timed_start, self.say, lambda: self._seconds_left)
-        found = self.in_turns.compare(today, other, may_keep_today=today in keeping and today < other)
+            self.execution.log(f"a size to compare was not measured: {error}", "warning")
+
+    def _compare_speed(self, largest: int) -> Comparison:
+        """Time today's size and others by starts in turns."""
+        compared = sizes_to_compare(self.spec, self.device, self.probes, largest)
+        if isinstance(compared, str):
+            return Comparison(reason=compared)
+        self.in_turns = InTurns(
+            compared, self._timed_start, self.execution.emit_event, lambda: self.execution.seconds_left
+        )
+        found = self.in_turns.compare()
         for probe in self.in_turns.probes(found):
-            self.probes.append(probe)
-            self.say("probe", probe=probe.to_dict())
+            self.record(probe)
         return found
 
     def _timed_start(self, batch_size: int) -> Probe:
         """Start a size once more, to time it."""
-        if self._seconds_left <= 0:
-            raise TimeIsUp
+        self.execution.check_deadline()
         watching = Watching(LEAST_STEPS, timed_steps=steps_to_time(self.evidence[batch_size].probe.step_seconds))
-        on_tick = partial(self._alive, batch_size, Purpose.TIMING)
-        readings, ended = start(self.begin, batch_size, watching, seconds=self._seconds_of_a_start, on_tick=on_tick)
-        if self._seconds_left <= 0:
-            raise TimeIsUp
+        readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start)
+        self.execution.check_deadline()
         return self._evidence(readings, ended, batch_size).probe
 
+    @property
+    def _is_on_cpu(self) -> bool:
+        return self.seen_device is not None and self.seen_device.kind == "cpu"
+
     def _evidence(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
-        is_cpu = self.device is not None and self.device.kind == "cpu"
-        limit_bytes = self.device.limit_bytes if is_cpu and self.device is not None else None
+        limit_bytes = self.device.limit_bytes if self._is_on_cpu else None
         trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
         honoured = {size for size in trained if self.evidence[size].batch_axis == 0}
-        batch = self.spec.batch
-        return evidence_of(readings, ended, batch_size, limit_bytes=limit_bytes, batch=batch, honoured=honoured)
+        return evidence_of(
+            readings,
+            ended,
+            batch_size,
+            limit_bytes=limit_bytes,
+            batch=self.spec.batch,
+            honoured=honoured,
+            data_end=self.data_end,
+        )
 
     def _changed_files(self) -> tuple[str, ...]:
         folder = Path(self.spec.directory or Path.cwd())
         changed = changed_files(folder, self.began, self.started_as.get("run_key"))
         if changed:
             more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
-            self.log(f"the training wrote in {folder}: {', '.join(changed[:FILES_NAMED])}{more}")
+            self.execution.log(f"the training wrote in {folder}: {', '.join(changed[:FILES_NAMED])}{more}")
         return changed
 
     def _rising_bytes(self, evidence: Evidence) -> int | None:
         """Return the memory to draw the search's line through: what grows with the batch, where that is known."""
-        probe, limit_bytes = evidence.probe, self.device.limit_bytes if self.device else None
+        probe, limit_bytes = evidence.probe, self.seen_device.limit_bytes if self.seen_device else None
         if probe.fits:
             return evidence.batch_peak_bytes or probe.memory_bytes
         is_known = probe.error_type == "BudgetExceeded" and (evidence.batch_peak_bytes or 0) > (limit_bytes or 0)
         return evidence.batch_peak_bytes if is_known else None
 
-    def _alive(self, batch_size: int, purpose: Purpose) -> None:
-        if time.monotonic() - self.said_at > ALIVE_SECONDS:
-            self.say("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
+    def _alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
+        """Say what is seen of a start that makes no step for long, and now and then that it goes on."""
+        if seen is not None:
+            self.execution.log(f"batch {batch_size}: {seen}")
+        elif self.execution.seconds_silent > ALIVE_SECONDS:
+            self.execution.emit_event("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
 
     def _learn(self, readings: list[Reading]) -> None:
         """Take the device and the versions over from the first training that was seen."""
         trained = next((r for r in readings if r.data["device"]), None)
-        if trained is None or self.device is not None:
+        if trained is None or self.seen_device is not None:
             return
-        self.device = facts_of(self.spec, trained)
+        self.seen_device = facts_of(self.spec, trained)
         wanted = self.spec.device.partition(":")[0]
         if wanted not in ("auto", self.device.kind):
             raise CommandUntunable("other_device", f"the training ran on {self.device.kind}, not on {wanted}")
@@ -328,25 +364,22 @@ class _Tuning:
         profile = mig_profile(self.device.name)
         mig = {} if profile is None else {"gpu_mig_profile": profile}
         self.environment = {**versions, **script, **mig, **self.started_as}
-        self.say("device", device=self.device.to_dict(), environment=self.environment)
+        self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
-        total = time.monotonic() - self.started
         starts = [
             *(p for p in self.probes if p.purpose is not Purpose.TIMING),
             *(self.in_turns.timed if self.in_turns else []),
         ]
         timings = Timings(
-            total_seconds=total,
+            total_seconds=self.execution.seconds,
             search_seconds=search_seconds,
             timing_seconds=comparison.seconds,
             processes=len(starts),
         )
-        if self.device is None:
-            raise WorkloadFailed("the time budget ended before the training had made a step")
-        result = answer(
-            self.spec, self.device, boundary, self.probes, comparison, environment=self.environment, timings=timings
-        )
+        if self.seen_device is None:
+            raise WorkloadFailed(f"the time budget ended before the training had made a step{self.last_words}")
+        result = self.answer(boundary, comparison, timings)
         of_largest = self.evidence.get(boundary.largest_batch_size or 0)
         training = Training(
             micro_batches=of_largest.micro_batches if of_largest else 0,
@@ -358,18 +391,6 @@ class _Tuning:
             changed_files=self._changed_files(),
             peak=self._peak(of_largest) if of_largest else None,
             whole_run=of_largest.whole_run if of_largest else None,
-            throughputs=tuple(_throughput(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
-            turns=asdict(self.in_turns.turns) if self.in_turns and self.in_turns.turns else None,
+            throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
         )
         return TuneResult(result, training)
-
-
-def _throughput(evidence: Evidence) -> Throughput:
-    probe = evidence.probe
-    return Throughput(
-        probe.batch_size,
-        mean_speed(probe) if probe.timed_step_seconds else None,
-        tokens_per_second=evidence.tokens_per_second,
-        waiting_fraction=evidence.waiting_fraction,
-        is_steady=probe.timing_is_steady,
-    )

@@ -13,14 +13,16 @@ from typing import Any, ClassVar
 from ..catalog import WORKLOADS
 from ..errors import SpecError
 from ..program import PROGRAM
+from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
-from ..spec_checks import check_settings, given_fields
+from ..text.masking import masked
+from ..text.printable import printable
 from ..training_spec import check_device_name
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
 """Placeholders of a command: the batch size of a start, and a fresh folder of that start."""
 OWN_PYTHON, STEP_MODULE = "{python}", "memorymark_step"
-"""Of the command of a function: the Python that MemoryMark itself runs in, and the module of the hook that runs it."""
+"""The command of a function begins with the Python that MemoryMark itself runs in, and the hook that runs it."""
 VARIABLE, FUNCTION = "MEMORYMARK_BATCH_SIZE", "function"
 BATCH_WAYS = {
     "template": f"the command holds {BATCH_SIZE}",
@@ -32,9 +34,7 @@ BATCH_WAYS = {
 STARTING_WAYS = ("process", "warm", "fork")
 """How a start of a function is made: a fresh process, a fork of a server that imported it, a fork of the program."""
 TARGET = re.compile(r"[\w.]+:[\w.]+")
-_SECRET = re.compile(r"(token|secret|passw|api[-_]?key|credential)", re.IGNORECASE)
-_OPTION = re.compile(r"^(--?[\w.-]+=|[A-Za-z_]\w*=)")
-HIDDEN = "***"
+PARTS_MOST, COMMAND_LENGTH_MOST, NAME_MOST, FUNCTION_MOST, PATH_MOST = 4_096, 200_000, 100, 300, 4_096
 
 
 def function_command(function: str, python: str | None = None) -> tuple[str, ...]:
@@ -59,8 +59,8 @@ class Limits:
     price_per_hour_usd: float = shared_setting("price_per_hour_usd")
     hours_per_run: float = shared_setting("hours_per_run")
     runs_per_year: int = shared_setting("runs_per_year")
-    compare_speed: bool = False
-    """Start today's size and the recommended one in turns, to say how many times as fast the second one is."""
+    compare_speed: bool = True
+    """Start today's size and up to three others in turns: without it no size is recommended."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -75,6 +75,12 @@ class Limits:
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name in may_be_null):
                 raise SpecError(name, "must be text, or null" if name in may_be_null else "must be text")
+
+    def _check_line(self, name: str, most: int) -> None:
+        """Raise SpecError where a field is no line that a list, a mail or a terminal may show."""
+        value = getattr(self, name)
+        if value is not None and not (value.strip() and len(value) <= most and value.isprintable()):
+            raise SpecError(name, f"must be one line of 1 to {most} printable characters")
 
     @property
     def check_batch_size(self) -> None:
@@ -100,17 +106,22 @@ class TuneSpec(Limits):
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
         self._check_texts("batch", may_be_null=("name", "directory"))
+        self._check_line("name", NAME_MOST)
+        self._check_line("directory", PATH_MOST)
         if not self.command:
             raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
         if not isinstance(self.whole_run, bool):
             raise SpecError("whole_run", "must be true or false")
         if any("\0" in part for part in self.command):
             raise SpecError("command", "holds a NUL character, which no program can be given")
+        if len(self.command) > PARTS_MOST or sum(map(len, self.command)) > COMMAND_LENGTH_MOST:
+            most = f"{PARTS_MOST:,} parts and {COMMAND_LENGTH_MOST:,} characters"
+            raise SpecError("command", f"is longer than the {most} that a report may have: name a file of arguments")
         if self.batch == FUNCTION:
             self._check_function()
             return
         if self.batch not in BATCH_WAYS:
-            raise SpecError("batch", f"{self.batch[:80]!r} is not offered; one of {', '.join(BATCH_WAYS)}")
+            raise SpecError("batch", not_offered(self.batch, tuple(BATCH_WAYS)))
         has_placeholder = any(BATCH_SIZE in part for part in self.command)
         if self.batch == "template" and not has_placeholder:
             others = ", ".join(way for way in BATCH_WAYS if way != "template")
@@ -151,7 +162,7 @@ class TuneSpec(Limits):
         parts = [part for part in self.command if BATCH_SIZE not in part]
         script = next((part for part in parts if part.endswith(".py")), None)
         if script is not None:
-            return PurePath(script).name
+            return _own_name(PurePath(script).name)
         after = next((parts[i + 1] for i, part in enumerate(parts[:-1]) if part == "-m"), None)
         return _own_name(after or PurePath(self.command[0]).name)
 
@@ -206,6 +217,8 @@ class FunctionSpec(Limits):
         self._check_texts("function", "starting", may_be_null=("script",))
         if not self.function:
             raise SpecError("function", "is empty; name the function that was tuned")
+        self._check_line("function", FUNCTION_MOST)
+        self._check_line("script", PATH_MOST)
         if self.starting not in STARTING_WAYS:
             raise SpecError("starting", f"{self.starting[:80]!r} is unknown; one of {', '.join(STARTING_WAYS)}")
 
@@ -263,19 +276,6 @@ def read_tuned_spec(document: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
 
 
 def _own_name(name: str) -> str:
-    """Return a name that no list takes for the model of the catalogue that is called the same."""
-    return f"{name} (own)" if name in WORKLOADS else name
-
-
-def masked(command: Sequence[str]) -> list[str]:
-    """Replace the values of options and variables whose names say that they are secret."""
-    shown: list[str] = []
-    for part in command:
-        assigned = _OPTION.match(part)
-        if assigned and _SECRET.search(assigned[0]):
-            shown.append(f"{assigned[0]}{HIDDEN}")
-        elif shown and shown[-1].startswith("-") and "=" not in shown[-1] and _SECRET.search(shown[-1]):
-            shown.append(HIDDEN)
-        else:
-            shown.append(part)
-    return shown
+    """Return a name in one line, which no list takes for the model of the catalogue that is called the same."""
+    shown = printable(name, NAME_MOST) or "a training"
+    return f"{shown} (own)" if shown in WORKLOADS else shown

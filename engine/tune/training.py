@@ -29,7 +29,7 @@ class Training:
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
     with the seconds of each; `changed_files` is what they wrote below the folder they were started in. `peak` says what
     the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script. `throughputs` are
-    those of the sizes that trained; `turns` are the two sizes that were compared in turns, if any, with each pair.
+    those of the sizes that trained.
     """
 
     micro_batches: int
@@ -42,7 +42,6 @@ class Training:
     peak: str | None = None
     whole_run: Mapping[str, Any] | None = None
     throughputs: tuple[Throughput, ...] = ()
-    turns: Mapping[str, Any] | None = None
 
 
 def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None, device_kind: str) -> str | None:

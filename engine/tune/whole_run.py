@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..units import format_bytes
+from ..text.units import format_bytes
 
 DATA_NAMED = 4
 
@@ -62,7 +62,7 @@ def describe_peak(phase: str | None, shape: tuple[int, ...], peak_bytes: int) ->
     """Say what held the peak: "the peak of 3.1 GiB is in backward of a batch of 40 with rows of 512"."""
     what = {"evaluation": "the evaluation", "checkpoint": "saving a checkpoint"}.get(phase or "")
     if what is None and shape:
-        rows = f" with rows of {shape[1]}" if len(shape) > 1 else ""
-        what = f"{(phase or '').replace('_', ' ')} of a batch of {shape[0]}{rows}"
+        rows = f" with rows of {shape[1]:,}" if len(shape) > 1 else ""
+        what = f"{(phase or '').replace('_', ' ')} of a batch of {shape[0]:,}{rows}"
     where = f"in {what}" if what else "between the steps"
     return f"the peak of {format_bytes(peak_bytes)} is {where}"

@@ -1,15 +1,18 @@
 """The search over starts, with starts that are made up."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from engine.errors import WorkloadFailed
+from engine.execution import Execution
+from engine.results.result import Probe
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
-from tests.engine.tune.test_evidence import reading, steps
+from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 REFUSED = {"pid": 1, "rank": 0, "world_size": 1, "ended": "error", "device": None, "held": [], "events": [], "card": {}}
 REFUSED |= {"error_type": "OutOfMemoryError", "error_message": "CUDA out of memory", "python": "3.11.7"}
@@ -34,8 +37,8 @@ def tuned(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[run.TuneRes
     return run.tune(spec, events.append), events
 
 
-def test_starts_in_turns_give_a_speed_up_and_only_the_two_sizes_a_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, events = tuned(monkeypatch, compare_speed=True, start_batch_size=32)
+def test_starts_in_turns_give_a_speed_up_and_only_the_compared_sizes_a_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, events = tuned(monkeypatch, start_batch_size=32)
     result = found.result
     assert (found.largest_batch_size, found.recommended_batch_size, found.is_certified) == (40, 38, True)
     assert (result.speedup, result.speedup_low) == (pytest.approx(38 / 16), pytest.approx(38 / 16))
@@ -46,24 +49,60 @@ def test_starts_in_turns_give_a_speed_up_and_only_the_two_sizes_a_speed(monkeypa
     assert [e["round"] for e in events if e["event"] == "timing"] == [1, 2, 3, 4, 5, 6]
 
 
-def test_without_the_option_each_size_has_its_throughput_and_no_speed_is_compared(monkeypatch) -> None:
-    found, _ = tuned(monkeypatch)
+def bending_start(
+    _: object, batch_size: int, *__: object, wall_seconds: float = 1.0, **___: object
+) -> tuple[list[Reading], Ended]:
+    """A training whose steps take a hundredth of a second and a little more for each sample."""
+    marks = marks_of(steps(batch_size), step_seconds=0.01 + batch_size / 10_000)
+    return [reading(steps(batch_size), peak=100 * batch_size, python="3.11.7", marks=marks)], Ended(
+        wall_seconds=wall_seconds
+    )
+
+
+def test_the_size_at_the_bend_is_found_by_few_starts_and_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start", bending_start)
+    spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000)
+    found = run.tune(spec)
+    curve = [p.batch_size for p in found.result.probes if p.purpose == "curve"]
+    assert (found.largest_batch_size, curve) == (20_000, [19_000, 1024, 256])
+    assert found.recommended_batch_size == 4096
+    assert found.result.largest_with_reserve.batch_size == 19_000
+    chosen, compared = [1024, 4096, 19_000, 19_000, 4096, 1024], [16, 4096, 4096, 16] * 3
+    assert [size for size, _ in found.training.starts[-18:]] == chosen + compared
+
+
+def test_no_bend_is_looked_for_where_starts_are_too_slow_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start", partial(bending_start, wall_seconds=200.0))
+    found = run.tune(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000))
+    assert [p.batch_size for p in found.result.probes if p.purpose == "curve"] == [19_000]
+    assert "12 more starts, the fewest that tell, would take longer" in (found.result.speed.reason or "")
+    assert (found.is_certified, found.recommended_batch_size) == (True, None)
+
+
+def test_without_the_comparison_each_size_has_its_throughput_and_nothing_is_recommended(monkeypatch) -> None:
+    found, events = tuned(monkeypatch, compare_speed=False)
     throughputs = {each.batch_size: each for each in found.training.throughputs}
     assert (throughputs[38].samples_per_second, throughputs[38].waiting_fraction) == (38.0, pytest.approx(0.25))
-    assert found.result.speed.reason == run.NOT_COMPARED
-    assert (found.result.speedup, found.training.turns) == (None, None)
+    assert (found.result.speed.reason, found.recommended_batch_size) == (run.NOT_COMPARED, None)
+    assert (found.result.speedup, found.result.speed_rounds) == (None, ())
+    assert "timing" not in [e["phase"] for e in events if e["event"] == "phase"]
 
 
-def test_today_s_size_that_does_not_train_has_no_speed_to_compare_with(monkeypatch) -> None:
-    found, _ = tuned(monkeypatch, compare_speed=True, current_batch_size=48)
-    assert found.result.speed.reason == "your 48 did not train here: no speed to compare with"
+def test_a_size_of_today_s_that_was_refused_is_no_base_of_a_speed_up(monkeypatch) -> None:
+    found, _ = tuned(monkeypatch, current_batch_size=48, start_batch_size=10)
+    assert (found.recommended_batch_size, found.result.current, found.result.speedup) == (38, None, None)
+
+
+def test_who_trains_with_the_largest_size_already_is_compared_with_nothing(monkeypatch) -> None:
+    found, _ = tuned(monkeypatch, current_batch_size=38)
+    assert "no larger size than your 38 keeps the reserve" in (found.result.speed.reason or "")
+    assert found.recommended_batch_size is None
 
 
 def test_a_time_budget_that_ends_before_six_pairs_claims_no_speed(monkeypatch) -> None:
-    def seconds_left(tuning: Any) -> float:
-        return 0.0 if tuning.in_turns is not None and len(tuning.in_turns.timed) > 4 else 100.0
-
-    monkeypatch.setattr(run._Tuning, "_seconds_left", property(seconds_left))
-    found, _ = tuned(monkeypatch, compare_speed=True)
+    timed: list[Probe] = []
+    monkeypatch.setattr(run, "InTurns", partial(run.InTurns, timed=timed))
+    monkeypatch.setattr(Execution, "seconds_left", property(lambda _: 0.0 if len(timed) > 4 else 100.0))
+    found, _ = tuned(monkeypatch)
     reason = "speed not measured: the time budget ended after 2 of at least 6 pairs of starts"
-    assert (found.result.speed.reason, found.result.speedup, found.recommended_batch_size) == (reason, None, 38)
+    assert (found.result.speed.reason, found.result.speedup, found.recommended_batch_size) == (reason, None, None)

@@ -3,7 +3,8 @@
 import pytest
 
 from engine.errors import SpecError
-from engine.tune.spec import TuneSpec, function_command, masked
+from engine.text.masking import masked
+from engine.tune.spec import TuneSpec, function_command
 
 COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{out}")
 FUNCTION = function_command("lab.train:make_step")

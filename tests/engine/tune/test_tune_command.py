@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.kinds import find_contradictions
+from engine.tune.turns import MOST_STARTS
+
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -19,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 ONE_START = ("--max", "24", "--current-batch-size", "24")  # how a search goes on is test_next_size's
 AT_THE_MAXIMUM = {"largest_batch_size": 24, "certified": False, "refused_batch_size": None, "refusal": None}
 AT_THE_MAXIMUM |= {"reason": "max_batch_size", "soak_steps": 5, "note": None}
-TUNE = (sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json")
+TUNE = (sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--no-compare-speed")
 
 
 def tuned(*arguments: str, status: int = 0, **environment: str) -> dict:
@@ -47,7 +50,8 @@ def test_a_plain_script_gets_its_exact_largest_batch_size() -> None:
     assert peak[largest] <= 24 * 2**20 < peak[largest + 1]
     assert len(result["training"]["starts"]) <= 8
     assert (result["spec"]["model"], result["environment"]["script"]) == ("plain.py", "plain.py")
-    assert result["recommended"]["memory_bytes"] <= 0.95 * 24 * 2**20
+    assert (result["recommended"], result["speed_rounds"]) == (None, [])
+    assert result["largest_with_reserve"]["memory_bytes"] <= 0.95 * 24 * 2**20
 
 
 def test_the_script_of_the_readme_is_tuned() -> None:
@@ -94,6 +98,16 @@ def test_a_trainer_is_tuned_by_its_arguments() -> None:
     assert (result["boundary"], result["training"]["tokens_per_step"]) == (AT_THE_MAXIMUM, 16 * 24)
 
 
+def test_a_script_whose_libraries_look_for_torch_before_they_import_it_is_tuned() -> None:
+    assert tuned(*ONE_START, *script("looks_first.py", "{batch_size}"))["boundary"] == AT_THE_MAXIMUM
+
+
+def test_a_trainer_whose_script_imports_in_the_public_order_is_tuned() -> None:
+    arguments = ("--output_dir", "{out}", "--use_cpu", "true", "--report_to", "none", "--disable_tqdm", "true")
+    result = tuned(*ONE_START, "--batch", "hf", *script("public_trainer.py", *arguments))
+    assert (result["boundary"], result["training"]["tokens_per_step"]) == (AT_THE_MAXIMUM, 16 * 24)
+
+
 def test_every_rank_of_a_distributed_training_is_seen() -> None:
     torchrun = ("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
     result = tuned(*ONE_START, *torchrun, str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
@@ -118,9 +132,30 @@ def test_a_command_that_proves_nothing_is_refused_with_the_reason(arguments: tup
 
 def test_a_data_set_that_is_too_small_ends_the_search_without_a_certificate() -> None:
     command = script("plain.py", "--samples", "100", "--batch-size", "{batch_size}")
-    boundary = tuned("--memory-limit", "64MiB", *command)["boundary"]
+    result = tuned("--memory-limit", "64MiB", *command)
+    boundary = result["boundary"]
     assert (boundary["largest_batch_size"], boundary["certified"]) == (100, False)
     assert boundary["reason"] == "size_limit"
+    assert "100 rows allow batches of up to 100" in boundary["refusal"]
+    assert [p["batch_size"] for p in result["probes"] if p["purpose"] == "search"] == [16, 100, 101]
+
+
+@pytest.mark.parametrize("kind", ["graphs", "pairs", "images"])
+def test_rows_that_become_other_numbers_of_items_are_counted_by_the_loader(kind: str) -> None:
+    command = script("collated.py", "--kind", kind, "--batch-size", "{batch_size}")
+    result = tuned("--memory-limit", "2MiB", "--current-batch-size", "8", *command)
+    boundary, used = result["boundary"], peaks(result)
+    assert boundary["certified"]
+    assert boundary["refused_batch_size"] == boundary["largest_batch_size"] + 1
+    assert used[boundary["largest_batch_size"]] <= 2 * 2**20 < used[boundary["refused_batch_size"]]
+    assert ("items large" in (boundary["note"] or "")) == (kind == "graphs")
+
+
+def test_a_script_that_changes_its_weights_itself_is_tuned() -> None:
+    command = script("by_hand.py", "--batch-size", "{batch_size}")
+    result = tuned("--memory-limit", "8MiB", "--current-batch-size", "8", *command)
+    boundary = result["boundary"]
+    assert (boundary["certified"], boundary["soak_steps"], result["training"]["micro_batches"]) == (True, 5, 1)
 
 
 def test_one_rank_that_runs_out_of_memory_refuses_the_size_and_none_is_left() -> None:
@@ -131,8 +166,9 @@ def test_one_rank_that_runs_out_of_memory_refuses_the_size_and_none_is_left() ->
     assert not left_running("ranks.py")
 
 
-def test_losses_are_the_same_to_the_bit_with_and_without_the_watch(tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPTS / "plain.py"), "--batch-size", "32", "--steps", "8"]
+@pytest.mark.parametrize("arguments", [("plain.py", "--steps", "8"), ("by_hand.py",), ("compiled.py",)], ids=" ".join)
+def test_losses_are_the_same_to_the_bit_with_and_without_the_watch(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPTS / arguments[0]), "--batch-size", "32", *arguments[1:]]
     alone = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     settings = {"folder": str(tmp_path), "batch": "template", "batch_size": 32, "limit_bytes": None}
     settings |= {"memory_steps": 5, "timed_steps": 2, "timed_seconds": 60}
@@ -176,3 +212,32 @@ def wait_until(is_so, seconds: float = 120.0) -> None:
     while not is_so():
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
+    compared = (*(part for part in TUNE if part != "--no-compare-speed"), "--max", "8", "--current-batch-size", "2")
+    command = [*compared, *script("ten_lines.py", "{batch_size}")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1_200)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    result = json.loads(done.stdout)
+    orders = [[block["batch_size"] for block in each["blocks"]] for each in result["speed_rounds"]]
+    assert orders[:6] == [[2, 8], [8, 2]] * 3
+    assert 2 * len(orders) <= MOST_STARTS
+    if result["speed"]["claim"] == "nothing":  # as on a busy machine
+        assert result["recommended"] is None
+    else:
+        assert result["recommended"]["batch_size"] in (2, 8)
+    assert find_contradictions(result) == []
+
+
+def test_a_script_that_fails_shows_its_lines_its_log_and_its_command_and_whose_fault_it_is(tmp_path) -> None:
+    command = script("plain.py", "--fail-above", "1", "--batch-size", "{batch_size}")
+    error = tuned("--memory-limit", "24MiB", *command, status=1, XDG_CACHE_HOME=str(tmp_path))["error"]["message"]
+    first, *lines = error.splitlines()
+    assert first.startswith("the training failed: ValueError: this script takes no such batch; it fails without")
+    assert any("Traceback (most recent call last)" in line for line in lines)
+    assert lines[-1].startswith("  To run it by hand: cd ")
+    assert lines[-1].endswith("plain.py --fail-above 1 --batch-size 16")
+    log = tmp_path / "memorymark" / "failed-start.log"
+    assert f"Its whole output: {log}" in error
+    assert (log.stat().st_mode & 0o777, "takes no such batch" in log.read_text()) == (0o600, True)
