@@ -1,4 +1,4 @@
-"""PURE: the boundaries that the probes of a document allow. They are several where the time may have ended earlier.
+"""PURE: the boundaries that the probes of a document allow. There are several where time may have ended earlier.
 
 The search itself is not repeated: whatever sizes it tried, it is over when N trained and N+1 was refused in a fresh
 process, or when the maximum trained.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..plan import SOAK_STEPS, SOAK_STEPS_CPU
-from ..result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
+from ..plan import soak_steps
+from ..results.result import Boundary, Outcome, Probe, Purpose, Reason
 from ..search.boundary import (
     boundary_of_check,
     boundary_of_search,
@@ -27,7 +27,7 @@ _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 
 
 def possible_boundaries(claims: Claims) -> list[Boundary]:
-    """Return what the probes allow, the furthest first."""
+    """Return the boundaries that the probes allow, the strongest first."""
     if claims.training is not None:
         found = _of_starts(claims)
     elif claims.spec.check_batch_size is not None:
@@ -47,18 +47,13 @@ def is_claimed(claimed: Boundary, possible: Boundary) -> bool:
     )
 
 
-def soak_steps(spec: RunSpec, device: DeviceFacts) -> int:
-    """Return the steps that the largest size had to train."""
-    return spec.soak_steps or (SOAK_STEPS_CPU if device.kind == "cpu" else SOAK_STEPS)
-
-
 def searched(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes that the search rests on."""
+    """Return the probes of the search."""
     return [p for p in probes if p.purpose in _SEARCHED]
 
 
 def _found(probes: Sequence[Probe], maximum: int) -> Found | None:
-    """Return where the search ended, by the rule of `search.unguided`; None where it had not."""
+    """Return where the search ended, by the rule of `search.unguided`; None where it did not end."""
     low = max((p.batch_size for p in probes if p.fits), default=0)
     high = min((p.batch_size for p in probes if not p.fits and p.batch_size > low), default=None)
     if high is None:
@@ -74,7 +69,8 @@ def _out_of_time(probes: Sequence[Probe]) -> Boundary:
 
 def _of_search(claims: Claims) -> list[Boundary]:
     assert isinstance(claims.spec, RunSpec)
-    probes, device, steps = searched(claims.probes), claims.device, soak_steps(claims.spec, claims.device)
+    probes, device = searched(claims.probes), claims.device
+    steps = soak_steps(claims.spec.soak_steps, device.kind)
     found = _found(probes, claims.spec.max_batch_size)
     if found is None:
         return [_out_of_time(probes)]
@@ -84,18 +80,20 @@ def _of_search(claims: Claims) -> list[Boundary]:
         return [boundary, _out_of_time(probes)]
     possible = []
     for soaks in _soaks(all_soaks):
+        if any(p.batch_size > boundary.largest_batch_size for p in soaks):
+            continue  # a soak begins with the largest size, and goes down
         if next_soak_size([Trial(p.batch_size, p.fits) for p in soaks], boundary.largest_batch_size) is None:
-            whens = ("", " in an earlier attempt")  # the document does not say which of its probes are carried over
+            whens = ("", " in an earlier attempt")  # a document does not show which of its probes are carried over
             possible += [boundary_of_soak(boundary, soaks, steps, device, when) for when in whens]
         else:
             possible.append(boundary_of_soak_cut_short(boundary, soaks, steps, probes))
-    return possible if all_soaks else [*possible, _out_of_time(probes)]
+    return possible if all_soaks and possible else [*possible, _out_of_time(probes)]
 
 
 def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:
-    """Yield the soaks that may have counted: one for each size, then without the last where that did not fit.
+    """Yield the soaks that may have counted: the last one of each size, then the same without a last one that failed.
 
-    A soak is repeated where others held memory. The last one of its size counts, unless time ended during it.
+    A soak is repeated where others held memory, and the last one of its size counts, unless time ended during it.
     """
     counted = list({p.batch_size: p for p in probes}.values())
     yield counted
@@ -110,12 +108,12 @@ def _of_check(claims: Claims) -> list[Boundary]:
     probes = [p for p in claims.probes if p.batch_size == size and p.purpose is Purpose.SOAK]
     if not probes:
         return [out_of_time]
-    steps = soak_steps(claims.spec, claims.device)
+    steps = soak_steps(claims.spec.soak_steps, claims.device.kind)
     return [boundary_of_check(probes[-1], steps, claims.probes, claims.device), out_of_time]
 
 
 def _of_starts(claims: Claims) -> list[Boundary]:
-    """Of a command each probe is a start; data that ends is a limit of its own."""
+    """Return the boundary of a command: each probe is a start, and running out of data is a limit too."""
     probes, maximum = searched(claims.probes), claims.spec.max_batch_size
     too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
     ended = _found([p for p in probes if p not in too_few], maximum) or _found(probes, maximum)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from ..errors import SpecError
 from ..estimate.types import Estimate
 from ..from_json import from_json
-from ..memory_breakdown import MemoryBreakdown
-from ..result import (
+from ..results.memory_breakdown import MemoryBreakdown
+from ..results.result import (
     Boundary,
     DeviceFacts,
     EstimateError,
@@ -23,25 +23,35 @@ from ..result import (
     Timings,
     Waste,
 )
+from ..results.speed_rounds import SpeedRound
 from ..spec import SCHEMA, RunSpec
-from ..speed_rounds import SpeedRound
 from ..tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.training import Training
 
-MOST_VALUES, MOST_DEPTH, MOST_TEXT = 1_000_000, 24, 20_000
-MOST_PROBES, MOST_ROUNDS, MOST_BLOCKS = 500, 400, 64
+MOST_VALUES, MOST_DEPTH, MOST_TEXT = 300_000, 24, 20_000
+MOST_PROBES = 500
+MOST_ROUNDS, MOST_SIZES, MOST_BLOCKS = 256, 64, 1_024
+"""Limits of a comparison of speeds. Each round is decided again from those before it, so these bound the cost of a
+document. No run comes near: a block takes at least 0.2 s, and all rounds beyond the fewest 60 s."""
 MOST_INTEGER = 2**63 - 1
 MOST_SECONDS = 1e9
 
 FIRST_VERSION = "0.5.0"
 """The first version of the engine whose results hold all that is computed again: run key, host, rounds of timing."""
 
+SPEC_OF_A_MODEL = (
+    *("model", "device", "precision", "optimizer", "current_batch_size", "max_batch_size", "time_budget_seconds"),
+    *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
+)
+SPEC_OF_A_COMMAND = ("model", "device", "batch", "current_batch_size", "max_batch_size")
+"""Fields of a spec that every version wrote and that pages read: a document that lacks one is refused."""
+
 T = TypeVar("T")
 Spec = RunSpec | TuneSpec | FunctionSpec
 
 
 def check_limits(document: Any) -> None:
-    """Raise SpecError for what no result holds: too much, too deep, too long, numbers that are not finite or negative.
+    """Raise SpecError for what no result contains: too many or too long values, deep nesting, bad numbers.
 
     Iterative, because a document may be deeper than Python's stack.
     """
@@ -108,11 +118,12 @@ class Claims:
 
     def points(self) -> Iterator[tuple[str, int]]:
         """Yield the points of the answer with their batch sizes."""
-        for name in ("largest", "fastest", "recommended", "current"):
+        for name in _POINTS:
             if self.raw.get(name) is not None:
                 yield name, self.raw[name]["batch_size"]
 
 
+_POINTS = ("largest", "fastest", "recommended", "current", "largest_with_reserve")
 _ADDED = {"schema", "fits", "kinds", "training"}  # what `to_dict` writes in addition to the fields of RunResult
 
 
@@ -121,8 +132,8 @@ def read_claims(document: Mapping[str, Any]) -> Claims:
     check_members("", document, {each.name for each in fields(RunResult)} | _ADDED)
     if document.get("schema") != SCHEMA or isinstance(document.get("schema"), bool):
         raise SpecError("schema", f"must be {SCHEMA}")
-    for name in ("largest", "fastest", "recommended", "current"):
-        read_optional(Point, document, name, may_lack=False)
+    for name in _POINTS:
+        read_optional(Point, document, name, may_lack=name == "largest_with_reserve")
     for name in ("speedup", "speedup_low", "speedup_high", "batch_size_ratio"):
         read_optional(float, document, name, may_lack=name in ("speedup_low", "speedup_high"))
     read_optional(bool, document, "fits")
@@ -155,7 +166,7 @@ def check_members(path: str, value: Mapping[str, Any], known: Iterable[str]) -> 
 
 
 def read(kind: type[T], document: Mapping[str, Any], name: str, *, added: Iterable[str] = ()) -> T:
-    """Read a member that must be there. `added` are members that it has in addition to its fields."""
+    """Read a required member. `added` are members that it has in addition to its fields."""
     if name not in document:
         raise SpecError(name, "is missing")
     return _read(kind, document[name], name, added)
@@ -181,7 +192,7 @@ def _read(kind: type[T], value: Any, path: str, added: Iterable[str] = ()) -> T:
 def read_many(
     kind: type[T], document: Mapping[str, Any], name: str, most: int, added: Iterable[str] = ()
 ) -> tuple[T, ...]:
-    """Read a list of at most so many members."""
+    """Read a list of at most `most` members."""
     values = document.get(name)
     if not isinstance(values, (list, tuple)):
         raise SpecError(name, "must be a list")
@@ -205,10 +216,11 @@ def read_spec(value: Any, *, is_training: bool) -> Spec:
     """Read the spec of a measurement, or of a command or function. Raises SpecError."""
     if not isinstance(value, Mapping):
         raise SpecError("spec", "must be a JSON object")
-    if not is_training:
-        return RunSpec.from_dict(dict(value))
-    spec = read_tuned_spec(value)
-    for name in spec.DERIVED:
+    spec = read_tuned_spec(value) if is_training else RunSpec.from_dict(dict(value))
+    for name in SPEC_OF_A_COMMAND if is_training else SPEC_OF_A_MODEL:
+        if value.get(name) is None:
+            raise SpecError(f"spec.{name}", "is missing")
+    for name in () if isinstance(spec, RunSpec) else spec.DERIVED:
         if name in value and value[name] != getattr(spec, name):
             raise SpecError(f"spec.{name}", f"must be {getattr(spec, name)!r}")
     return spec
@@ -216,12 +228,17 @@ def read_spec(value: Any, *, is_training: bool) -> Spec:
 
 def _read_rounds(document: Mapping[str, Any]) -> tuple[SpeedRound, ...]:
     if "speed_rounds" not in document:
-        return ()  # of an engine that did not store them: a document that claims no speed can do without
+        return ()  # an earlier engine did not store them, and a document that claims no speed needs none
     rounds = read_many(SpeedRound, document, "speed_rounds", MOST_ROUNDS)
+    blocks = 0
     for place, each in enumerate(rounds):
         sizes = [block.batch_size for block in each.blocks]
-        if not 1 <= len(set(sizes)) == len(sizes) <= MOST_BLOCKS:
+        blocks += len(sizes)
+        least = 0 if each.left_out is not None else 1
+        if not least <= len(set(sizes)) == len(sizes) <= MOST_SIZES:
             raise SpecError(f"speed_rounds[{place}].blocks", "must have one block for each size")
+    if blocks > MOST_BLOCKS:
+        raise SpecError("speed_rounds", f"have more than {MOST_BLOCKS:,} blocks: a comparison ends before")
     return rounds
 
 

@@ -1,4 +1,4 @@
-"""PURE: figures that no machine can have measured, whatever follows from them."""
+"""PURE: finds figures that no machine can have measured."""
 
 from __future__ import annotations
 
@@ -7,26 +7,31 @@ from dataclasses import astuple
 from statistics import median
 from typing import Any
 
-from ..result import DeviceFacts, Probe, Purpose
+from ..estimate.types import Estimate
+from ..plan import soak_steps
+from ..results.memory_breakdown import MEMORY_KINDS, MOST_ENTRIES, MemoryBreakdown
+from ..results.result import DeviceFacts, Probe, Purpose
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, RunSpec
-from ..units import MIB
+from ..text.units import MIB
 from ..validation.spec import ValidationSpec
-from .boundary import is_refused_for_memory, searched, soak_steps
+from .boundary import is_refused_for_memory, searched
 from .contradiction import Contradiction, is_same
 from .document import Claims, Spec
 
 LEAST_STEP_SECONDS = 1e-7
-"""Shorter than one call of a library: no optimizer step."""
+"""Shortest possible optimizer step: any library call takes longer."""
+BATCH_SIZE_MOST = 2**31 - 1
+"""Larger than any size that is searched, and the largest that a database's column of sizes holds."""
 SLACK_SECONDS = 0.05
-"""Several clocks take part in the seconds of a run."""
+"""Tolerance of the seconds of a run, which come from several clocks."""
 OVERCOMMITTED = 2
-"""A host may promise so many times what it has to a step that is refused, which need not touch all of it."""
+"""Factor by which a refused step may exceed the memory of a host: it need not touch all that it was promised."""
 DRIVER_COUNTS = 1 + 1 / 64
-"""What a driver counts of a card can be a little more than what the card's properties name."""
+"""Factor by which a driver's count of a card's memory may exceed the card's properties."""
 
 
 def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
-    """Yield what cannot be, of the device, of each probe, and of the probes together."""
+    """Yield the impossible figures of the device, of each probe, and of the probes together."""
     yield from impossible_device(claims.device, claims.spec, claims.raw["device"])
     for number, probe in enumerate(claims.probes):
         path = f"probes[{number}]"
@@ -35,13 +40,36 @@ def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
         yield from _times(path, probe, claims)
     yield from _fits_above_refusal(claims)
     yield from _longer_than_the_run(claims)
-    yield from _breakdown(claims)
+    if (breakdown := claims.memory_breakdown) is not None:
+        # pages draw each entry by its kind, as a share of the whole
+        yield from _entries("memory_breakdown", breakdown)
+        if breakdown.method != "measured":
+            yield Contradiction("memory_breakdown.method", breakdown.method, "measured")
+        if breakdown.total_bytes > claims.device.capacity_bytes:
+            yield Contradiction("memory_breakdown.total_bytes", breakdown.total_bytes, claims.device.capacity_bytes)
+    if claims.estimate is not None:
+        yield from impossible_estimate(claims.estimate)
+
+
+def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
+    """Yield the figures that no estimate can contain: sizes out of range, a card without memory."""
+    if not 0 <= estimate.largest_batch_size <= BATCH_SIZE_MOST:
+        yield Contradiction("estimate.largest_batch_size", estimate.largest_batch_size, [0, BATCH_SIZE_MOST])
+    if not 0 <= estimate.safe_batch_size <= estimate.largest_batch_size:
+        yield Contradiction("estimate.safe_batch_size", estimate.safe_batch_size, [0, estimate.largest_batch_size])
+    if estimate.gpu.total_bytes < 1:
+        yield Contradiction("estimate.gpu.total_bytes", estimate.gpu.total_bytes, "at least 1")
+    for number, point in enumerate(estimate.at):
+        if not 1 <= point.batch_size <= BATCH_SIZE_MOST:
+            yield Contradiction(f"estimate.at[{number}].batch_size", point.batch_size, [1, BATCH_SIZE_MOST])
+    if estimate.breakdown is not None:
+        yield from _entries("estimate.breakdown", estimate.breakdown)
 
 
 def impossible_device(
     device: DeviceFacts, spec: Spec | ValidationSpec, raw: Mapping[str, Any]
 ) -> Iterator[Contradiction]:
-    """Yield what of a device is not as its spec requests it."""
+    """Yield the facts of a device that contradict its spec."""
     limit = spec.memory_limit_bytes
     if device.capacity_bytes < 1:
         yield Contradiction("device.capacity_bytes", device.capacity_bytes, "at least 1")
@@ -71,7 +99,7 @@ def _sizes(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
         return
     least = MEMORY_STEPS
     if probe.purpose is Purpose.SOAK and isinstance(claims.spec, RunSpec):
-        least = soak_steps(claims.spec, claims.device)
+        least = soak_steps(claims.spec.soak_steps, claims.device.kind)
     if probe.steps < least:
         yield Contradiction(f"{path}.steps", probe.steps, least)
     if probe.memory_bytes is None:
@@ -100,16 +128,10 @@ def _memory(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
     if probe.error_type == "BudgetExceeded" and (allocated or 0) <= most:
         yield Contradiction(f"{path}.peak_allocated_bytes", allocated, f"more than {most}")
     if probe.memory_by_kind is not None and allocated is not None:
-        yield from _kinds(path, probe, device)
-
-
-def _kinds(path: str, probe: Probe, device: DeviceFacts) -> Iterator[Contradiction]:
-    """Of a CPU the kinds are of the very step of the peak; a card's are of another step, without rounding."""
-    assert probe.memory_by_kind is not None
-    together, peak = sum(astuple(probe.memory_by_kind)), probe.peak_allocated_bytes or 0
-    is_exact = device.kind == "cpu"
-    if together > device.capacity_bytes or (is_exact and together != peak):
-        yield Contradiction(f"{path}.memory_by_kind", together, peak)
+        # on a CPU it is from the step of the peak; on a card from another, unrounded step
+        together, is_exact = sum(astuple(probe.memory_by_kind)), device.kind == "cpu"
+        if together > device.capacity_bytes or (is_exact and together != allocated):
+            yield Contradiction(f"{path}.memory_by_kind", together, allocated)
 
 
 def _times(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
@@ -135,7 +157,7 @@ def _times(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
 
 
 def _samples_of_a_step(probe: Probe, claims: Claims) -> int:
-    """Return the samples of all ranks and micro-batches; of a command as many whole batches as come nearest."""
+    """Return the samples of all ranks and micro-batches; for a command, the nearest number of whole batches."""
     if isinstance(claims.spec, RunSpec):
         return probe.batch_size * claims.spec.accumulation_steps
     assert claims.training is not None
@@ -146,7 +168,7 @@ def _samples_of_a_step(probe: Probe, claims: Claims) -> int:
 
 
 def _fits_above_refusal(claims: Claims) -> Iterator[Contradiction]:
-    """Yield sizes that trained in the search above one that a fresh process had no memory for: it never tries these."""
+    """Yield sizes that trained in the search above one refused in a fresh process: the search never tries these."""
     own = searched(claims.probes)
     refused = min((p.batch_size for p in own if is_refused_for_memory(p, claims)), default=None)
     for number, probe in enumerate(claims.probes):
@@ -168,13 +190,14 @@ def _longer_than_the_run(claims: Claims) -> Iterator[Contradiction]:
         yield Contradiction("speed.seconds", claims.speed.seconds, timings.total_seconds)
 
 
-def _breakdown(claims: Claims) -> Iterator[Contradiction]:
-    if (breakdown := claims.memory_breakdown) is None:
-        return
+def _entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Contradiction]:
+    for number, entry in enumerate(breakdown.entries):
+        if entry.kind not in MEMORY_KINDS:
+            yield Contradiction(f"{path}.entries[{number}].kind", entry.kind, sorted(MEMORY_KINDS))
+    if (kind := breakdown.request.kind) is not None and kind not in MEMORY_KINDS:
+        yield Contradiction(f"{path}.request.kind", kind, sorted(MEMORY_KINDS))
+    if len(breakdown.entries) > MOST_ENTRIES + len(MEMORY_KINDS):
+        yield Contradiction(f"{path}.entries", len(breakdown.entries), MOST_ENTRIES + len(MEMORY_KINDS))
     together = sum(entry.size_bytes for entry in breakdown.entries)
     if together != breakdown.total_bytes:
-        yield Contradiction("memory_breakdown.total_bytes", breakdown.total_bytes, together)
-    if breakdown.method != "measured":
-        yield Contradiction("memory_breakdown.method", breakdown.method, "measured")
-    if breakdown.total_bytes > claims.device.capacity_bytes:
-        yield Contradiction("memory_breakdown.total_bytes", breakdown.total_bytes, claims.device.capacity_bytes)
+        yield Contradiction(f"{path}.total_bytes", breakdown.total_bytes, together)

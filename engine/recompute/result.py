@@ -1,4 +1,4 @@
-"""PURE: everything that a measurement or a tuned command claims, against what its probes show."""
+"""PURE: checks every claim of a measurement or a tuned command against its probes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from ..breakdown_run import size_to_explain
 from ..build_result import answer
 from ..estimate.prior import error_of
-from ..kinds import KINDS
-from ..result import Boundary, RunResult
+from ..results.figure_kinds import FIGURE_KINDS
+from ..results.result import Boundary, RunResult
 from ..spec import RunSpec
-from ..what_filled import size_to_explain
+from ..speed.claim import compared_in
 from .boundary import is_claimed, possible_boundaries
 from .contradiction import Contradiction, differences
 from .document import Claims, read_claims
@@ -21,9 +22,12 @@ from .training import untrue_training
 
 _FIGURES = (
     *("largest", "fastest", "recommended", "current", "waste", "speedup", "speedup_low", "speedup_high"),
-    *("batch_size_ratio", "savings", "estimate_error", "fits"),
+    *("largest_with_reserve", "batch_size_ratio", "savings", "estimate_error", "fits"),
 )
-_VERDICT = ("is_measurable", "recommended_by", "reserve_fraction", "rounds", "quiet_rounds", "confidence")
+_VERDICT = (
+    *("is_measurable", "claim", "reason", "recommended_by", "reserve_fraction", "rounds", "quiet_rounds"),
+    "confidence",
+)
 
 
 def contradictions_of_result(document: Mapping[str, Any]) -> list[Contradiction]:
@@ -31,7 +35,7 @@ def contradictions_of_result(document: Mapping[str, Any]) -> list[Contradiction]
     claims = read_claims(document)
     impossible = [*impossible_figures(claims)]
     if impossible:
-        return impossible  # nothing can be decided by figures that cannot be
+        return impossible  # with impossible figures nothing else can be checked
     possible = possible_boundaries(claims)
     boundary = next((each for each in possible if is_claimed(claims.boundary, each)), possible[0])
     comparison, wrong = compare_again(claims, boundary)
@@ -76,17 +80,19 @@ def _untrue_figures(claims: Claims, result: RunResult) -> Iterator[Contradiction
         yield from differences(name, claimed, recomputed[name])
     kinds = claims.raw.get("kinds") or {}
     for name, kind in kinds.items():
-        if KINDS.get(name) != kind:
-            yield Contradiction(f"kinds.{name}", kind, KINDS.get(name))
+        if FIGURE_KINDS.get(name) != kind:
+            yield Contradiction(f"kinds.{name}", kind, FIGURE_KINDS.get(name))
 
 
 def _untrue_verdict(claims: Claims, result: RunResult) -> Iterator[Contradiction]:
-    """Yield what is said of how far the speeds can be trusted, and is not so."""
+    """Yield claims about the reliability of speeds that do not hold."""
     if claims.speed is None:
         return
     assert result.speed is not None
     for name in _VERDICT:
         yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(result.speed, name))
+    if not result.speed.rounds and compared_in(claims.speed.reason):  # pages show the figures of a reason
+        yield Contradiction("speed.reason", claims.speed.reason, "no sizes were compared")
     if (claims.speed.reason is None) is not claims.speed.is_measurable:
         yield Contradiction("speed.reason", claims.speed.reason, result.speed.reason)
 

@@ -1,4 +1,4 @@
-"""PURE: the checks of a validation, decided again by its figures."""
+"""PURE: decides the checks of a validation again from its figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..errors import SpecError
-from ..result import DeviceFacts
+from ..results.result import DeviceFacts
 from ..spec import SCHEMA
 from ..validation.spec import BACKWARD, ValidationSpec
 from ..validation.verdict import (
@@ -34,7 +34,7 @@ _AGAINST_EAGER = "those of eager mode"
 
 
 def contradictions_of_validation(document: Mapping[str, Any]) -> list[Contradiction]:
-    """List what a validation claims beyond its figures. Raises SpecError for a document that is malformed."""
+    """List what a validation claims beyond its figures. Raises SpecError for a malformed document."""
     result = _read(document)
     wrong = [*_impossible(result, document)]
     if wrong:
@@ -51,7 +51,7 @@ def contradictions_of_validation(document: Mapping[str, Any]) -> list[Contradict
     wrong += differences("verdict", document.get("verdict"), result.verdict.value, may_claim_less=False)
     wrong += differences("verdict_text", document.get("verdict_text"), result.text)
     missing = sorted(_names(result) - seen)
-    if missing:  # a check that failed and was left out would make the rest pass
+    if missing:  # without a failed check the rest would pass
         wrong.append(Contradiction("checks", sorted(seen), sorted(_names(result))))
     return wrong
 
@@ -91,7 +91,7 @@ def _impossible(result: ValidationResult, raw: Mapping[str, Any]) -> Iterator[Co
 
 
 def _names(result: ValidationResult) -> set[str]:
-    """Return the checks that the figures allow, and so call for."""
+    """Return the checks that the figures allow and therefore require."""
     if result.spec.check == BACKWARD:
         return {"memory_ratio", "gradients"}
     compiled = {"compiles", "speed", "memory", "gradients"}
@@ -99,7 +99,7 @@ def _names(result: ValidationResult) -> set[str]:
 
 
 def _untrue(path: str, check: Check, result: ValidationResult) -> Iterator[Contradiction]:
-    """Yield what a check says and its figures do not. A check that was not made claims nothing."""
+    """Yield what a check claims against its figures. A check that was not made claims nothing."""
     if check.name not in _names(result):
         yield Contradiction(f"{path}.name", check.name, sorted(_names(result)))
         return
@@ -111,7 +111,7 @@ def _untrue(path: str, check: Check, result: ValidationResult) -> Iterator[Contr
 
 
 def _again(check: Check, result: ValidationResult) -> Check | None:
-    """Make a check again; None where it says that something failed, which needs no evidence."""
+    """Make a check again; None where it claims a failure, which needs no evidence."""
     spec, steps = result.spec, result.steps
     if check.name == "gradients":
         compiled = spec.check != BACKWARD

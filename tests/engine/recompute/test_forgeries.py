@@ -15,8 +15,9 @@ import pytest
 
 from benchmarks.forged_documents import drawn, forgeries, is_refused, originals
 from engine.errors import SpecError
-from engine.recompute import Contradiction, find_contradictions
-from engine.units import MIB
+from engine.kinds import find_contradictions
+from engine.recompute import Contradiction
+from engine.text.units import MIB
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import (
     Check,
@@ -57,10 +58,21 @@ def forged(path: str, value: Any, document: dict[str, Any] = DOCUMENT) -> dict[s
         ("waste.at_current_bytes", 1, DOCUMENT["waste"]["at_current_bytes"]),
         ("batch_size_ratio", 1000.0, DOCUMENT["batch_size_ratio"]),
         ("speed.quiet_rounds", 100, DOCUMENT["speed"]["quiet_rounds"]),
+        ("speed.claim", "at_least", "figure"),
+        ("speedup_low", 98.0, DOCUMENT["speedup_low"]),
+        ("largest_with_reserve.batch_size", 528, DOCUMENT["largest_with_reserve"]["batch_size"]),
     ],
 )
 def test_a_raised_claim_is_named_with_both_values(path: str, value: Any, recomputed: Any) -> None:
     assert find_contradictions(forged(path, value)) == [Contradiction(path, value, recomputed)]
+
+
+def test_a_reason_names_no_figures_where_nothing_was_compared() -> None:
+    """Pages say them: "None is recommended: 528 is 50 to 99x as fast as your 16"."""
+    reason = "speed not measurable here now: 528 is between 50.0x and 99.0x as fast as 16"
+    ended = document_of(HonestWorker(528, time_is_up_after=6))
+    assert (ended["speed"]["rounds"], find_contradictions(ended)) == (0, [])
+    assert "speed.reason" in [each.field for each in find_contradictions(forged("speed.reason", reason, ended))]
 
 
 def test_a_certificate_needs_the_probe_that_was_refused() -> None:

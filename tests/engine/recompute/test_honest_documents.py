@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from engine.recompute import find_contradictions
-from engine.result import DeviceFacts, Outcome, Probe, Reason
+from engine.kinds import find_contradictions
+from engine.results.result import DeviceFacts, Outcome, Probe, Reason
 from engine.resume import EarlierAttempt
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.engine.honest_worker import LIMIT_BYTES, HonestWorker, document_of
 
 
