@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
+from typing import Any
 
 from ..build_result import measured_points
-from ..result import Boundary, Point, Probe, Purpose, Reason
+from ..results.result import Boundary, Probe, Purpose, Reason
+from ..results.speed_rounds import SpeedBlock
+from ..results.stats import samples_per_second
 from ..search.reserve import sizes_with_reserve
 from ..spec import RunSpec
 from ..speed.comparison import Comparison, candidates_of, concluded
-from ..speed.selection import BLOCK_SECONDS, Candidates, Round, RunRound, decide
-from ..speed_rounds import SpeedBlock
-from ..stats import samples_per_second
-from ..tune.turns import comparison_of, turns_of
-from .contradiction import Contradiction, differences, is_same
+from ..speed.rounds import Candidates, Round, RunRound
+from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, replay
+from .contradiction import Contradiction, differences
 from .document import Claims
+from .turns import compare_starts_again
 
 
 def timings_of(claims: Claims) -> dict[int, tuple[int, Probe]]:
-    """Return the timing probe of each size, with its place among the probes."""
+    """Return the timing probe of each size, with its index among the probes."""
     return {p.batch_size: (n, p) for n, p in enumerate(claims.probes) if p.purpose is Purpose.TIMING}
 
 
 def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[Contradiction]]:
-    """Return the comparison that the rounds show, and the untrue claims in rounds and timing probes.
+    """Return the comparison that the rounds show, and the false claims in rounds and timing probes.
 
     The comparison's other figures (seconds, other work) cannot be recomputed and are taken from the document.
     """
@@ -46,24 +47,23 @@ def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[
         wrong.append(Contradiction("speed_rounds", len(claims.speed_rounds), "none: there was nothing to compare"))
     if wrong or not claims.speed_rounds:
         return facts, wrong
-    keeping = sizes_with_reserve(points, claims.limit_bytes, claims.spec.reserve_fraction)
     if claims.training is not None:
-        return _of_turns(claims, facts, points, keeping)
+        found, wrong = compare_starts_again(claims, facts, boundary.largest_batch_size or 0)
+        return found, wrong or [*_untrue_speeds(claims, found)]
+    keeping = sizes_with_reserve(points, claims.limit_bytes, claims.spec.reserve_fraction)
     cores = (claims.speed.cores if claims.speed else None) or 1
-    candidates = candidates_of(points, keeping, claims.spec.current_batch_size, cores)
-    for size in facts.left_out:
-        candidates = candidates.without(size)
+    is_cpu = claims.device.kind == "cpu"
+    candidates = candidates_of(points, keeping, claims.spec.current_batch_size, cores, shares_cores=is_cpu)
     found, wrong = _of_rounds(claims, facts, candidates)
     return found, wrong or [*_untrue_speeds(claims, found)]
 
 
 def _facts(claims: Claims) -> Comparison:
-    """Return a comparison without a verdict, and what the document says of its circumstances."""
+    """Return a comparison without a verdict, with the conditions that the document claims."""
     if (speed := claims.speed) is None:
-        return Comparison(is_measurable=False, reason="the speeds were not compared")
+        return Comparison(reason="the speeds were not compared")
     reason = speed.reason or "the rounds show no verdict"
     return Comparison(
-        is_measurable=False,
         reason=reason,
         seconds=speed.seconds,
         others_cores=speed.others_cores,
@@ -74,7 +74,7 @@ def _facts(claims: Claims) -> Comparison:
 
 
 def _untrue_blocks(claims: Claims) -> Iterator[Contradiction]:
-    """Yield blocks whose steps are not in the timing probe, or have another median, or took longer than their round."""
+    """Yield blocks whose steps are not in the timing probe, have another median, or took longer than their round."""
     timings, used = timings_of(claims), dict[int, int]()
     if len(timings) < sum(p.purpose is Purpose.TIMING for p in claims.probes):
         yield Contradiction("probes", "a size with two timing probes", "one for each size")
@@ -83,8 +83,8 @@ def _untrue_blocks(claims: Claims) -> Iterator[Contradiction]:
         for place, block in enumerate(each.blocks):
             path = f"speed_rounds[{number}].blocks[{place}]"
             micro_batches = _micro_batches(claims, block.batch_size, block.micro_batches)
-            if block.micro_batches != micro_batches:
-                yield Contradiction(f"{path}.micro_batches", block.micro_batches, micro_batches)
+            if block.micro_batches != max(micro_batches, 1):
+                yield Contradiction(f"{path}.micro_batches", block.micro_batches, max(micro_batches, 1))
             steps = _steps_of(block, timings)
             if not steps or block.first_step < used.get(block.batch_size, 0):
                 yield Contradiction(f"{path}.first_step", block.first_step, "steps of the timing probe, each once")
@@ -92,7 +92,7 @@ def _untrue_blocks(claims: Claims) -> Iterator[Contradiction]:
             used[block.batch_size] = block.first_step + block.steps
             steps_seconds += sum(steps)
             yield from differences(f"{path}.step_seconds", block.step_seconds, median(steps), may_claim_less=False)
-        # a block ends no sooner; it also bounds the rounds that can be decided on
+        # no block ends sooner; this also bounds the number of rounds
         least_seconds = 0.0 if claims.training else BLOCK_SECONDS[each.stage] * len(each.blocks)
         if each.seconds < least_seconds * (1 - 1e-6):
             yield Contradiction(f"speed_rounds[{number}].seconds", each.seconds, least_seconds)
@@ -101,9 +101,9 @@ def _untrue_blocks(claims: Claims) -> Iterator[Contradiction]:
 
 
 def _micro_batches(claims: Claims, batch_size: int, unknown: int) -> int:
-    """Return the batches of a step, of all ranks.
+    """Return the batches of a step over all ranks.
 
-    Of a command they are those of the start that measured the size's memory; `unknown` where that timed no step.
+    For a command they are those of the start that measured the size's memory; `unknown` where that timed no step.
     """
     if isinstance(claims.spec, RunSpec):
         return claims.spec.accumulation_steps
@@ -113,7 +113,7 @@ def _micro_batches(claims: Claims, batch_size: int, unknown: int) -> int:
 
 
 def _steps_of(block: SpeedBlock, timings: Mapping[int, tuple[int, Probe]]) -> Sequence[float]:
-    """Return the steps of a block; empty where the timing probe has not as many."""
+    """Return the steps of a block; empty where the timing probe does not have all of them."""
     _, probe = timings.get(block.batch_size, (0, None))
     if probe is None or block.first_step < 0 or block.steps < 1:
         return ()
@@ -122,28 +122,59 @@ def _steps_of(block: SpeedBlock, timings: Mapping[int, tuple[int, Probe]]) -> Se
 
 
 def _of_rounds(claims: Claims, facts: Comparison, candidates: Candidates) -> tuple[Comparison, list[Contradiction]]:
-    """Decide again. Each round must be the one that those before it called for: none is left out of the document."""
+    """Decide again. Each round must be the one that those before it called for, so that the document omits none."""
     rounds = [Round.from_stored(each) for each in claims.speed_rounds]
-    if facts.left_out:  # earlier rounds were decided with the sizes that dropped out since
-        strange = {b.batch_size for r in rounds for b in r.blocks} - set(candidates.sizes)
-        if strange or not candidates.sizes:
-            return facts, [Contradiction("speed_rounds", sorted(strange), "sizes that trained")]
-    else:
-        for number, each in enumerate(rounds):
-            step = decide(candidates, rounds[:number])
-            given = (each.stage, sorted(b.batch_size for b in each.blocks))
-            wanted = (step.stage, sorted(step.sizes)) if isinstance(step, RunRound) else ("none: it was decided", [])
-            if given != wanted:
-                return facts, [Contradiction(f"speed_rounds[{number}]", list(given), list(wanted))]
+    gone = sorted(each.left_out for each in rounds if each.left_out is not None)
+    if gone != sorted(facts.left_out):
+        return _without_their_rounds(claims, facts, gone, candidates)
+    decisions = replay(candidates, rounds)
     try:
-        step = decide(candidates, rounds)
+        for number, (each, step) in enumerate(zip(rounds, decisions, strict=False)):
+            if (wanted := _not_called_for(each, step)) is not None:
+                return facts, [Contradiction(f"speed_rounds[{number}]", _described(each), wanted)]
+        step = next(decisions)
     except (KeyError, IndexError, ValueError):
         return facts, [Contradiction("speed_rounds", "rounds of other sizes", "rounds that a decision can rest on")]
-    return (facts if isinstance(step, RunRound) else concluded(replace(facts, reason=None), step)), []
+    return (concluded(replace(facts, reason=None), step) if isinstance(step, SpeedVerdict) else facts), []
+
+
+def _without_their_rounds(
+    claims: Claims, facts: Comparison, gone: Sequence[int], candidates: Candidates
+) -> tuple[Comparison, list[Contradiction]]:
+    """Return no verdict where the rounds do not show when a size was left out: then a missing one cannot be detected.
+
+    Early versions of the engine did not write it. Such a document may only claim that speeds could not be measured.
+    """
+    speed, rounds = claims.speed, len(claims.speed_rounds)
+    timed = {b.batch_size for each in claims.speed_rounds for b in each.blocks}
+    is_strange = not {*facts.left_out} <= {*candidates.sizes} - timed
+    is_claim = speed is None or speed.is_measurable or not 0 <= speed.quiet_rounds <= speed.rounds <= rounds
+    if gone or is_strange or speed is None or is_claim:
+        return facts, [Contradiction("speed.left_out_batch_sizes", sorted(facts.left_out), gone)]
+    return replace(facts, rounds=speed.rounds, quiet_rounds=speed.quiet_rounds), []
+
+
+def _not_called_for(given: Round, step: RunRound | SpeedVerdict | None) -> list[Any] | str | None:
+    """Return what was called for instead of this round; None where this round was called for.
+
+    Where a size was left out, some of the others were run before it, and the size itself was called for.
+    """
+    if not isinstance(step, RunRound):
+        return "none: it was decided"
+    sizes = sorted(b.batch_size for b in given.blocks)
+    is_cut_short = given.left_out in step.sizes and {*sizes} <= {*step.sizes} - {given.left_out}
+    is_whole = given.left_out is None and sizes == sorted(step.sizes)
+    is_called_for = given.stage is step.stage and (is_whole or is_cut_short)
+    return None if is_called_for else [step.stage, sorted(step.sizes)]
+
+
+def _described(given: Round) -> list[Any]:
+    sizes = sorted(b.batch_size for b in given.blocks)
+    return [given.stage, sizes] if given.left_out is None else [given.stage, sizes, f"left out: {given.left_out}"]
 
 
 def _untrue_speeds(claims: Claims, found: Comparison) -> Iterator[Contradiction]:
-    """Yield timing probes whose speed is not that of the comparison, or not that of their steps where none was made."""
+    """Yield timing probes whose speed is not the comparison's, or without a comparison not that of their steps."""
     speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
     for size, (number, probe) in timings_of(claims).items():
         path = f"probes[{number}].samples_per_second"
@@ -151,34 +182,9 @@ def _untrue_speeds(claims: Claims, found: Comparison) -> Iterator[Contradiction]
             yield from differences(path, probe.samples_per_second, speeds[size], may_claim_less=False)
         elif (claimed := probe.samples_per_second) is not None and probe.timed_step_seconds:
             samples = size * _micro_batches(claims, size, 1)
+            if claims.training is not None:
+                yield from differences(path, claimed, samples / fmean(probe.timed_step_seconds))
+                continue
             slowest, fastest = (samples_per_second(samples, pick(probe.timed_step_seconds)) for pick in (max, min))
             if not slowest * (1 - 1e-6) <= claimed <= fastest * (1 + 1e-6):
                 yield Contradiction(path, claimed, [slowest, fastest])
-
-
-def _of_turns(
-    claims: Claims, facts: Comparison, points: Mapping[int, Point], keeping: frozenset[int]
-) -> tuple[Comparison, list[Contradiction]]:
-    """Compare the pairs of starts of a command again."""
-    today, other = claims.spec.current_batch_size, max(keeping)
-    timings = timings_of(claims)
-    pairs = []
-    for number, each in enumerate(claims.speed_rounds):
-        blocks = {block.batch_size: block for block in each.blocks}
-        order = [today, other] if number % 2 == 0 else [other, today]
-        if list(blocks) != order:
-            return facts, [Contradiction(f"speed_rounds[{number}].blocks", list(blocks), order)]
-        pairs.append((_mean_speed(blocks[today], timings), _mean_speed(blocks[other], timings)))
-    turns = turns_of(today, other, pairs)
-    may_keep_today = today in keeping and today < other and today in points
-    found = comparison_of(turns, facts.reason, may_keep_today=may_keep_today, seconds=facts.seconds)
-    wrong = [*_untrue_speeds(claims, found)]
-    claimed = claims.training.turns if claims.training else None
-    if claimed is None or not is_same(claimed.get("pairs"), turns.pairs):
-        wrong.append(Contradiction("training.turns.pairs", None if claimed is None else claimed.get("pairs"), pairs))
-    return found, wrong
-
-
-def _mean_speed(block: SpeedBlock, timings: Mapping[int, tuple[int, Probe]]) -> float:
-    steps = _steps_of(block, timings)
-    return block.batch_size * block.micro_batches / fmean(steps) if steps else math.nan

@@ -1,20 +1,20 @@
-"""PURE: what a tuned command is said to have consumed, against its starts.
+"""PURE: checks what a tuned command claims to have consumed against its starts.
 
-Tokens, the waiting for data and what a whole run saw were measured within the starts, and are in no probe.
+Tokens, waiting for data and the facts of a whole run were measured within the starts, and are in no probe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..result import Probe, Purpose
+from ..results.result import Purpose
 from ..tune.turns import mean_speed
 from .contradiction import Contradiction, differences
 from .document import Claims
 
 
 def untrue_training(claims: Claims) -> Iterator[Contradiction]:
-    """Yield the figures of `training` that are not those of the starts."""
+    """Yield the figures of `training` that differ from those of the starts."""
     training = claims.training
     if training is None:
         return
@@ -25,7 +25,13 @@ def untrue_training(claims: Claims) -> Iterator[Contradiction]:
         seconds = [probe.batch_size, round(probe.wall_seconds, 3)]
         yield from differences(f"training.starts[{number}]", list(start), seconds, may_claim_less=False)
     last = {p.batch_size: p for p in starts}
-    yield from _of_largest(claims, last.get(claims.boundary.largest_batch_size or 0))
+    peaks = training.rank_peaks_bytes
+    if len(peaks) != training.ranks:
+        yield Contradiction("training.ranks", training.ranks, len(peaks))
+    largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
+    peak = None if largest is None else largest.peak_allocated_bytes
+    if peaks and max(peaks) != peak:
+        yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)
     for number, each in enumerate(training.throughputs):
         if not 0 <= (each.waiting_fraction or 0.0) <= 1:
             yield Contradiction(f"training.throughputs[{number}].waiting_fraction", each.waiting_fraction, [0, 1])
@@ -35,14 +41,3 @@ def untrue_training(claims: Claims) -> Iterator[Contradiction]:
         if each.samples_per_second is not None and speed is None:
             yield Contradiction(path, each.samples_per_second, None)
         yield from differences(path, each.samples_per_second, speed)
-
-
-def _of_largest(claims: Claims, largest: Probe | None) -> Iterator[Contradiction]:
-    """Yield what is not that of the largest size; where none is known, nothing is consumed."""
-    assert claims.training is not None
-    peaks, ranks = claims.training.rank_peaks_bytes, claims.training.ranks
-    if len(peaks) != ranks:
-        yield Contradiction("training.ranks", ranks, len(peaks))
-    peak = None if largest is None else largest.peak_allocated_bytes
-    if peaks and max(peaks) != peak:
-        yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)

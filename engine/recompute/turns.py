@@ -1,0 +1,36 @@
+"""PURE: decides the alternating starts of a command or function again: sizes, order, and verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..results.result import Purpose
+from ..spec import RunSpec
+from ..speed.comparison import Comparison
+from ..tune.to_compare import sizes_to_compare
+from ..tune.turns import NOT_MEASURED, next_round, rounds_of, verdict
+from .contradiction import Contradiction
+from .document import Claims
+
+
+def compare_starts_again(claims: Claims, facts: Comparison, largest: int) -> tuple[Comparison, list[Contradiction]]:
+    """Return the comparison that the rounds show. Each must be the one that the starts before it called for.
+
+    Fewer rounds are accepted, because the time budget may have ended: fewer than six pairs show nothing.
+    """
+    untimed = [p for p in claims.probes if p.purpose is not Purpose.TIMING]
+    assert not isinstance(claims.spec, RunSpec)
+    compared = sizes_to_compare(claims.spec, claims.device, untimed, largest)
+    if isinstance(compared, str):
+        return facts, [Contradiction("speed_rounds", len(claims.speed_rounds), f"none: {compared}")]
+    rounds = rounds_of(claims.speed_rounds, claims.probes)
+    for number, each in enumerate(rounds):
+        step = next_round(compared, rounds[:number])
+        wanted = None if step is None else [step.stage, list(step.sizes)]
+        given = [each.stage, list(each.speeds)]
+        if given != wanted:
+            return facts, [Contradiction(f"speed_rounds[{number}]", given, wanted)]
+    ended = (facts.reason or "").removeprefix(NOT_MEASURED)  # the reason for an early end cannot be recomputed
+    others, cores = facts.others_cores, facts.cores
+    found = verdict(compared, rounds, ended, seconds=facts.seconds, others_cores=others, cores=cores)
+    return replace(found, method=facts.method), []
