@@ -15,12 +15,12 @@ from pathlib import Path
 from unittest import mock
 
 from engine.errors import WorkloadFailed
-from engine.memory_breakdown import MemoryBreakdown
-from engine.result import Probe, RunResult
+from engine.results.memory_breakdown import MemoryBreakdown
+from engine.results.result import Probe, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
 from engine.speed.comparison import TimedBlock
-from engine.units import MIB
+from engine.text.units import MIB
 from engine.worker.handle import WorkerHandle
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.result import Outcome
-from engine.units import GIB, MIB
+from engine.results.result import Outcome
+from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import WarmEngine
 
 SMALL = {"image_size": 64, "memory_limit_bytes": GIB, "optimizer": "momentum"}

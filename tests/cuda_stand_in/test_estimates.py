@@ -12,7 +12,7 @@ from engine.estimate.batch_model import BatchModel
 from engine.estimate.gpus import find
 from engine.estimate.predict import Replays, estimate_at
 from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from engine.worker.handle import WorkerHandle
 from tests.cuda_stand_in.cards import Cards
 
@@ -155,7 +155,7 @@ def test_a_process_that_uses_cuda_already_is_told_why_its_estimate_is_approximat
 import torch
 torch.ones(1, device="cuda")
 from engine.estimate.gpus import find
-from engine.estimate.trace import conditions_for
+from engine.estimate.tracing.trace import conditions_for
 print(conditions_for(find("a10"), "fp32").approximate_because)
 """
     done = cards.python(code)
@@ -167,7 +167,7 @@ def test_a_driver_asked_for_its_cards_before_is_in_nobody_s_way(cards):
     code = """
 import torch
 assert torch.cuda.is_available()
-from engine.estimate import fake_cuda
+from engine.estimate.tracing import fake_cuda
 assert fake_cuda.obstacle() is None, fake_cuda.obstacle()
 torch.ones(1, device="cuda")
 """

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.result import Outcome, Reason
-from engine.units import GIB
+from engine.results.result import Outcome, Reason
+from engine.text.units import GIB
 from tests.cuda_stand_in.cards import Cards, WarmEngine
 
 CARD = {"memory": 4 * GIB}

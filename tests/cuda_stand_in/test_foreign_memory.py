@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import DeviceUnavailable
-from engine.result import Boundary, Probe, Reason, RunResult
-from engine.units import GIB, MIB
+from engine.results.result import Boundary, Probe, Reason, RunResult
+from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine
 
 CARD = {"memory": 4 * GIB}

@@ -12,9 +12,9 @@ from threading import Thread
 import pytest
 
 from engine.errors import TimeIsUp, WorkerFailed
-from engine.result import Probe
+from engine.results.result import Probe
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 from engine.worker.handle import WorkerHandle
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, WarmEngine
 

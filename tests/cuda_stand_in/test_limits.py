@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from engine.result import Probe
-from engine.units import GIB, MIB
+from engine.results.result import Probe
+from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine
 
 CAPACITY_BYTES = 4 * GIB

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.cuda_stand_in.cards import Cards, uuid
 
 READ = """

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.cuda_stand_in.cards import ENGINE, ROOT, Cards, uuid
 
 SECONDS = 600.0  # a bound for what must happen, on however busy a machine
@@ -24,11 +24,12 @@ SECONDS = 600.0  # a bound for what must happen, on however busy a machine
 CREATE = """
 from analysis.models import Device
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
+from engine.estimate.spec import EstimateSpec
 from engine.spec import RunSpec
 spec = RunSpec("bert-tiny", device="cuda:0", sequence_length=32, max_batch_size=8, current_batch_size=8, soak_steps=3)
 runs = [services.run_create(spec=spec, place=Placement(device=Device.objects.get(uuid=uuid))) for uuid in {uuids}]
-runs += [services.estimate_create(spec=spec, gpu="a100-40gb"), services.estimate_create(spec=spec, gpu="all")]
+runs += [services.run_create(spec=EstimateSpec(spec, gpu)) for gpu in ("a100-40gb", "all")]
 print([run.pk for run in runs])
 """
 

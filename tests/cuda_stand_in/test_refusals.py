@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
-from engine.result import Outcome, Reason
-from engine.units import GIB
+from engine.results.result import Outcome, Reason
+from engine.text.units import GIB
 from tests.cuda_stand_in.cards import WarmEngine
 
 CARD = {"memory": 4 * GIB}

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine, uuid
 
 CARD = {"memory": 8 * GIB}
@@ -57,7 +57,7 @@ def test_a_run_makes_one_context_for_each_session_and_none_besides(tiny: tuple[d
 
 
 def test_a_timed_size_says_what_the_card_was_doing(tiny: tuple[dict, Cards]) -> None:
-    conditions = [p["timing_conditions"] for p in tiny[0]["probes"] if p["step_seconds"] is not None]
+    conditions = [p["timing_conditions"] for p in tiny[0]["probes"] if p["timed_step_seconds"]]
     assert conditions
     assert {said["sm_clock_mhz"] for said in conditions} == {1410}
 

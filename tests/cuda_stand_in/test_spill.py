@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.cuda_stand_in.cards import WarmEngine
 
 CARD = {"memory": 4 * GIB}

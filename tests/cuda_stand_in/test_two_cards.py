@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.cuda_stand_in.cards import Cards, WarmEngine, uuid
 
 CARDS = {"cards": 2, "memory": f"{4 * GIB},{2 * GIB}"}

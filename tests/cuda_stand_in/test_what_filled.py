@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.memory_breakdown import ACTIVATIONS, PARAMETERS, MemoryBreakdown, by_kind
-from engine.units import GIB, MIB
+from engine.results.memory_breakdown import ACTIVATIONS, PARAMETERS, MemoryBreakdown, by_kind
+from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import WarmEngine
 
 CARD = {"memory": 4 * GIB}
