@@ -2,7 +2,7 @@
 
 import sys
 
-from .engine.cli.main import main
+from .engine.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())
