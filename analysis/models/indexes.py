@@ -6,11 +6,13 @@ out the runs without that figure: they are read separately (see `ordering`).
 
 from __future__ import annotations
 
-from django.db.models import Index, Q
+from django.db.models import F, Index, Q, Value
+from django.db.models.functions import Replace
+
+from analysis.models.run_states import RunKind
 
 _TEXTS = {
     "device_name": "run_by_gpu",
-    "kind": "run_by_kind",
     "precision": "run_by_precision",
     "optimizer": "run_by_optimizer",
     "requested_by": "run_of_person",
@@ -20,15 +22,21 @@ _TEXTS = {
 _FIGURES = {
     "largest_batch_size": "run_by_largest",
     "recommended_batch_size": "run_by_recommended",
-    "speedup": "run_by_speedup",
+    "claimed_speedup": "run_by_speedup",
     "recommended_samples_per_second": "run_by_samples",
     "recommended_memory_bytes": "run_by_memory",
-    "saving_per_year_usd": "run_by_saving",
+    "claimed_saving_per_year_usd": "run_by_saving",
     "cost_per_million_samples_usd": "run_by_cost",
 }
 
 HISTORY_INDEXES = (
     *(Index(fields=(path, "-created_at"), name=name) for path, name in _TEXTS.items()),
+    # for `kind__published`, by which lists filter and sort
+    Index(
+        Replace("kind", Value(RunKind.COMMAND.value), Value(RunKind.MEASUREMENT.value)),
+        F("created_at").desc(),
+        name="run_by_kind",
+    ),
     *(
         Index(fields=(path, "id"), name=name, condition=Q(**{f"{path}__isnull": False}))
         for path, name in _FIGURES.items()

@@ -15,7 +15,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Row]):
+class ListPart(Generic[Row]):
     """Rows of a list in an order that an index has. A list is one part, or one after the other."""
 
     queryset: QuerySet[Row]
@@ -23,9 +23,9 @@ class Part(Generic[Row]):
     """Columns to sort by, with - in reverse; the last is unique."""
     figure: str | None = None
     has_figure: bool | None = None
-    """Whether all of its rows have a value in the column `figure`, or none has; None: it does not matter."""
+    """Whether all of its rows have a value in the column `figure`, or none has; None where both occur."""
     is_narrow: bool = False
-    """The filters leave so few rows that they are to be sorted, and no index is to be walked for them."""
+    """Whether to sort the rows, instead of walking an index: the filters leave few of them."""
 
     @property
     def rows(self) -> QuerySet[Row]:
@@ -33,9 +33,9 @@ class Part(Generic[Row]):
         return self.queryset.order_by(first, *self.keys[1:])
 
     @property
-    def reversed(self) -> Part[Row]:
+    def reversed(self) -> ListPart[Row]:
         keys = tuple(map(reversed_key, self.keys))
-        return Part(self.queryset, keys, self.figure, self.has_figure, self.is_narrow)
+        return ListPart(self.queryset, keys, self.figure, self.has_figure, self.is_narrow)
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether a row with these values stands in this part, as far as it depends on the figure."""
@@ -60,18 +60,19 @@ class Page(Generic[Row]):
     preceding: int | None = None
 
 
-def page_of(parts: Sequence[Part[Row]], rows: QuerySet[Row], **place: Any) -> Page[Row]:
+def page_of(parts: Sequence[ListPart[Row]], rows: QuerySet[Row], **place: Any) -> Page[Row]:
     """Read the first page of a list, or the one after or before a row, whatever that row holds by now.
 
     The numbers are sorted alone, which is quick; then the page's rows are read, as `rows` reads them. Raises BadQuery
     for a row that is gone.
     """
     numbers = numbers_of(parts, **place)
-    return Page(_read(rows, numbers.shown), numbers.following, numbers.preceding)
+    found = rows.in_bulk(numbers.shown)
+    return Page([found[n] for n in numbers.shown if n in found], numbers.following, numbers.preceding)
 
 
 def numbers_of(
-    parts: Sequence[Part[Row]], *, size: int, after: int | None = None, before: int | None = None
+    parts: Sequence[ListPart[Row]], *, size: int, after: int | None = None, before: int | None = None
 ) -> Numbers:
     """Read which rows stand on such a page."""
     if before is not None:
@@ -106,8 +107,8 @@ def reversed_key(key: str) -> str:
     return key.removeprefix("-") if key.startswith("-") else f"-{key}"
 
 
-def _numbers(parts: Sequence[Part[Row]], name: str, cursor: int | None, wanted: int) -> list[int]:
-    """So many rows from the cursor on, out of one part after the other."""
+def _numbers(parts: Sequence[ListPart[Row]], name: str, cursor: int | None, wanted: int) -> list[int]:
+    """Read the numbers of the `wanted` rows after the cursor, from one part after the other."""
     querysets = [part.rows for part in parts]
     if cursor is not None:
         values = _values_of(parts, name, cursor)
@@ -120,8 +121,8 @@ def _numbers(parts: Sequence[Part[Row]], name: str, cursor: int | None, wanted: 
     return found
 
 
-def _values_of(parts: Sequence[Part[Row]], name: str, cursor: int) -> dict[str, Any]:
-    """Where that row stands now: also one that no filter lets through any more still says where its page begins."""
+def _values_of(parts: Sequence[ListPart[Row]], name: str, cursor: int) -> dict[str, Any]:
+    """Read the cursor row's sort values; it counts even if the filter no longer matches it."""
     paths = {key.removeprefix("-") for part in parts for key in (*part.keys, part.figure or "pk")}
     model = parts[0].queryset.model
     values: dict[str, Any] | None = model._base_manager.filter(pk=cursor).values(*paths).first()
@@ -131,16 +132,10 @@ def _values_of(parts: Sequence[Part[Row]], name: str, cursor: int) -> dict[str, 
     return values
 
 
-def _read(rows: QuerySet[Row], numbers: Sequence[int]) -> list[Row]:
-    found = rows.in_bulk(numbers)
-    return [found[number] for number in numbers if number in found]
-
-
 def _in_no_index(key: str) -> OrderBy:
     """Write the same order in a form that no index has.
 
-    A database that sees an index for it walks that to the far end, past a million rows, for a few that stand there
-    together.
+    With an index for it, a database would walk that to its far end, past a million rows, to find a few.
     """
     path = key.removeprefix("-")
     return OrderBy(Coalesce(path, path), descending=key.startswith("-"))

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Lower, Now, StrIndex
 
 from analysis.models.device_access import denied_q, users_denied
-from analysis.models.run_states import ON_DEVICES, RunKind, State
+from analysis.models.run_states import ON_DEVICES, SEARCHES, RunKind, State
 from analysis.permissions import may_manage, may_start
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         """Keep devices without a running run."""
         running = apps.get_model("analysis", "Run").objects.running()
         return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
+
+    def unheld(self) -> DeviceQuerySet:
+        """Keep devices that no other program held when their workers last looked. A claim knows it by the lock."""
+        return self.filter(held_process="")
 
     def with_activity(self) -> models.QuerySet[DeviceWithActivity]:
         """Add `is_up`, `takes_runs` and `running_id`, the run it executes, in one statement."""
@@ -119,8 +123,16 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state=State.RUNNING).order_by()
 
     def measuring(self) -> RunQuerySet:
-        """Keep measurements: the runs whose figures count."""
-        return self.filter(kind=RunKind.MEASUREMENT)
+        """Keep the searches for a batch size on a device: the runs whose figures count as measured."""
+        return self.filter(kind__in=SEARCHES)
+
+    def of_own_scripts(self) -> RunQuerySet:
+        """Keep the runs of people's own training code: they alone have no precision, and that column has an index."""
+        return self.filter(kind=RunKind.COMMAND, precision="")
+
+    def of_command(self, name: str) -> RunQuerySet:
+        """Keep the runs of one registered command that this portal made; the index of the model finds them."""
+        return self.filter(model=name, kind=RunKind.COMMAND, reported_from="")
 
     def trusted(self) -> RunQuerySet:
         """Keep runs whose figures may be relied on: those measured here, and reported ones of a trusted sender.
@@ -138,10 +150,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(kind__in=ON_DEVICES, reported_from="")
 
     def validating(self) -> RunQuerySet:
-        return self.filter(kind=RunKind.VALIDATION)
+        return self.filter(kind__published=RunKind.VALIDATION)  # by the index of the lists
 
     def estimating(self) -> RunQuerySet:
-        return self.filter(kind=RunKind.ESTIMATE)
+        return self.filter(kind__published=RunKind.ESTIMATE)
 
     def answering(self) -> RunQuerySet:
         """Keep the estimates of what to change."""

@@ -11,16 +11,19 @@ from analysis.models.annotations import NAME_LENGTH, Restorable, Tag
 from analysis.models.device import Device
 from analysis.models.indexes import HISTORY_INDEXES
 from analysis.models.querysets import RunManager, RunQuerySet
-from analysis.models.run_states import TERMINAL_STATES, RunKind, State
+from analysis.models.run_states import (
+    ON_DEVICES,
+    SEARCHES,
+    TERMINAL_STATES,
+    PublishedKind,
+    RunKind,
+    RunOrigin,
+    State,
+    published_kind,
+)
 from analysis.models.trend import TREND_INDEX
 from engine.estimate.what_to_change import Scope
 from engine.spec import RunSpec
-from engine.training_spec import is_own_training
-
-ALL_GPUS = "all"
-"""The `gpu` of an estimate for every card of the catalogue."""
-CPU = "cpu"
-"""The `gpu` of an estimate for a CPU, with the memory limit of its spec."""
 
 
 class Run(Restorable):
@@ -28,7 +31,7 @@ class Run(Restorable):
 
         queued ──claim──> running ──the engine gave a result────────────> finished
         │  ^                 ├─────the engine failed or timed out────────> failed
-        │  └──next attempt───┤  (see `analysis.runs.retry_policy`), else:
+        │  └──next attempt───┤  (see `analysis.runs.queue.retry_policy`), else:
         │                    ├─────the engine died or made no progress──> failed
         │                    ├─────its worker or host died, 3 times─────> interrupted
         │                    └─────cancel_requested─────────────────────> cancelled
@@ -61,6 +64,7 @@ class Run(Restorable):
         HIGH = 1, "High"
 
     kind = models.CharField(max_length=12, choices=RunKind.choices, default=RunKind.MEASUREMENT)
+    # what an EstimateSpec has beside its training: `runs/kinds/estimate.py` writes and reads it
     gpu = models.CharField(
         max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, all, or cpu."
     )
@@ -147,15 +151,23 @@ class Run(Restorable):
     speedup_low = models.FloatField(null=True, blank=True, help_text="Lower end of the 95 % interval. Empty: unknown.")
     speedup_high = models.FloatField(null=True, blank=True)
     is_speed_measurable = models.BooleanField(
-        null=True, blank=True, help_text="Whether speeds could be compared. Empty: unknown (before 0.5)."
+        null=True, blank=True, help_text="Whether figures of speed are claimed. Empty: unknown (before 0.5)."
+    )
+    claimed_speedup = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="The speed-up, or its lower end where only that is claimed: lists sort by it.",
     )
     saving_per_run_usd = models.FloatField(null=True, blank=True)
     saving_per_year_usd = models.FloatField(null=True, blank=True)
     saving_per_year_usd_low = models.FloatField(null=True, blank=True)
     saving_per_year_usd_high = models.FloatField(null=True, blank=True)
+    claimed_saving_per_year_usd = models.FloatField(
+        null=True, blank=True, help_text="The saving, or its lower end where only that is claimed."
+    )
     is_shared = models.BooleanField(null=True, blank=True)
 
-    # of an estimate, or of the estimate made before a measurement, with its error: 0.01 is 1 % too high
+    # from an estimate, or the estimate made before a measurement, with its error: 0.01 is 1 % too high
     estimated_largest_batch_size = models.PositiveIntegerField(null=True, blank=True)
     estimated_safe_batch_size = models.PositiveIntegerField(null=True, blank=True)
     estimated_cards = models.PositiveIntegerField(
@@ -252,36 +264,45 @@ class Run(Restorable):
         return self.state in TERMINAL_STATES
 
     @property
-    def is_estimate(self) -> bool:
-        return self.kind == RunKind.ESTIMATE
+    def needs_device(self) -> bool:
+        """Whether it waits for a device and holds it; any worker of the default queue takes the others."""
+        return self.kind in ON_DEVICES
 
     @property
-    def is_validation(self) -> bool:
-        return self.kind == RunKind.VALIDATION
+    def is_search(self) -> bool:
+        """Whether it searches the largest batch size on a device, so that its figures count as measured."""
+        return self.kind in SEARCHES
 
     @property
-    def is_measurement(self) -> bool:
-        return self.kind == RunKind.MEASUREMENT
-
-    @property
-    def is_command(self) -> bool:
-        """Whether it tunes a training command or a function, and no model of the catalogue."""
-        return is_own_training(self.spec)
+    def published_kind(self) -> str:
+        """The kind that lists and version 1 of the API name: see `run_states.PUBLISHED_KINDS`."""
+        return published_kind(self.kind)
 
     @property
     def is_startable(self) -> bool:
-        """Whether it can be started here again: of one's own trainings a registered command, which has a name."""
-        return not self.is_command or self.spec.get("name") is not None
+        """Whether it can be started here again: of one's own trainings only a registered command that ran here.
+
+        A sender writes what it likes into the spec of a reported one, also the name of a registered command.
+        """
+        return self.kind != RunKind.COMMAND or (self.spec.get("name") is not None and not self.is_reported)
+
+    @property
+    def origin(self) -> RunOrigin:
+        """Where it is executed; `analysis.runs.origins` says what follows from that."""
+        return RunOrigin.REPORTED if self.reported_from else RunOrigin.HERE
 
     @property
     def is_reported(self) -> bool:
         """Whether a sender on another machine executes it, and no worker of this portal."""
-        return bool(self.reported_from)
+        return self.origin is RunOrigin.REPORTED
 
     @property
     def run_spec(self) -> RunSpec:
         """The spec as the engine's type, validated again when it is read from the database."""
         return RunSpec.from_dict(self.spec)
+
+
+Run._meta.get_field("kind").register_lookup(PublishedKind)
 
 
 class Attempt(models.Model):
@@ -303,7 +324,9 @@ class Attempt(models.Model):
     exit_status = models.IntegerField(null=True, blank=True)
     environment = models.JSONField(null=True, blank=True)
     progress = models.JSONField(
-        null=True, blank=True, help_text="What the engine does now, for the live page: see `analysis.runs.progress`."
+        null=True,
+        blank=True,
+        help_text="What the engine does now, for the live page.",
     )
 
     class Meta:

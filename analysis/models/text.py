@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 
 _CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # all but tab and the two that end a line
 _DIRECTION = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_NO_CHARACTER = r"\ud800-\udfff"  # half of a pair: no encoding has it
+_NO_CHARACTER = r"\ud800-\udfff"  # half of a surrogate pair: no encoding can write it
 _HARMFUL = re.compile(f"[{_CONTROL}{_DIRECTION}{_NO_CHARACTER}]")
 _LINE_END = re.compile(r"[\t\n\r\u2028\u2029]")
 MARK = "\ufffd"

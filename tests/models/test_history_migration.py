@@ -9,8 +9,8 @@ from django.apps import apps
 from django.db import connection
 from django.http import QueryDict
 
+from analysis.lists.runs.query import parse_query
 from analysis.models import Run
-from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_result
 from tests.factories.history import store
@@ -57,7 +57,7 @@ def test_runs_that_failed_before_get_the_name_of_their_device(finished):
 def test_an_index_has_the_order_of_the_list(query, index, monkeypatch):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL reads so few rows without an index")
-    monkeypatch.setattr("analysis.pages.history.filters.FEW", 0)
+    monkeypatch.setattr("analysis.lists.runs.filters.FEW", 0)
     store(3)
     plan = parse_query(QueryDict(query)).parts[0].rows.values_list("pk")[:51].explain()
     assert f"USING INDEX {index}" in plan or f"USING COVERING INDEX {index}" in plan

@@ -21,7 +21,7 @@ from analysis.models import (
     Throttle,
 )
 from engine.catalog import workload_ids
-from engine.result import MemoryByKind, Outcome, Probe, Purpose, Reason
+from engine.results.result import MemoryByKind, Outcome, Probe, Purpose, Reason
 from engine.training_spec import OPTIMIZER_LABELS, PRECISIONS
 from tests.factories import make_device, make_run
 

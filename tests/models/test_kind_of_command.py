@@ -1,0 +1,67 @@
+"""A command is a kind of run: the migration marks those there are, and lists go on to name them measurements."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test import Client
+
+from analysis.models import Run
+from engine.tune.spec import TuneSpec
+from tests.factories import make_spec
+
+pytestmark = pytest.mark.django_db
+
+migration = import_module("analysis.migrations.0036_kind_of_command")
+COMMAND = TuneSpec(("train", "--batch={batch_size}")).to_dict()
+
+
+@pytest.fixture
+def kinds() -> dict[str, int]:
+    """Store a run of each kind, the command first; returns their numbers."""
+    command = Run.objects.create(kind="command", model="train", spec=COMMAND, state="failed")
+    validation = Run.objects.create(kind="validation", model="bert-tiny", spec={}, state="failed")
+    estimate = Run.objects.create(kind="estimate", model="bert-tiny", spec={}, state="failed")
+    measurement = Run.objects.create(model="bert-tiny", spec=make_spec().to_dict(), state="failed")
+    runs = (command, validation, estimate, measurement)
+    return {str(run.kind): run.pk for run in runs}
+
+
+def test_runs_of_commands_and_functions_get_their_kind_and_lose_it_again(kinds, monkeypatch) -> None:
+    monkeypatch.setattr(migration, "AT_ONCE", 1)
+    function = Run.objects.create(kind="command", model="make_step", spec={"function": "make_step"})
+    before = dict(Run.objects.values_list("pk", "updated_at"))
+    migration.put_back(apps, None)
+    assert set(Run.objects.measuring().values_list("kind", flat=True)) == {"measurement"}
+    migration.mark_commands(apps, None)
+    assert set(Run.objects.filter(kind="command").values_list("pk", flat=True)) == {kinds["command"], function.pk}
+    assert dict(Run.objects.values_list("pk", "updated_at")) == before  # what is shown is the same
+
+
+def test_lists_name_a_command_a_measurement(kinds, alice_client: Client) -> None:
+    measured = {kinds["command"], kinds["measurement"]}
+    rows = alice_client.get("/api/v1/runs/?kind=measurement").json()["results"]
+    assert {row["id"]: row["kind"] for row in rows} == dict.fromkeys(measured, "measurement")
+    assert alice_client.get(f"/api/v1/runs/{kinds['command']}/").json()["kind"] == "measurement"
+    assert alice_client.get("/api/v1/runs/?kind=command").status_code == 400
+    exported = json.loads(alice_client.get("/runs/export.json?kind=measurement").getvalue())
+    assert {row["id"]: row["kind"] for row in exported} == dict.fromkeys(measured, "measurement")
+
+
+def test_runs_sorted_by_kind_have_commands_among_the_measurements(kinds, alice_client: Client) -> None:
+    first = alice_client.get("/api/v1/runs/?sort=kind&limit=3").json()
+    rows = [*first["results"], *alice_client.get(first["next"]).json()["results"]]
+    assert [row["id"] for row in rows] == [kinds[kind] for kind in ("estimate", "measurement", "command", "validation")]
+
+
+def test_the_kind_that_lists_name_has_an_index() -> None:
+    if connection.vendor == "postgresql":  # which reads a table this small without any
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    plan = Run.objects.estimating().order_by("-created_at").explain()
+    assert "run_by_kind" in plan
+    assert "TEMP B-TREE" not in plan
