@@ -55,7 +55,7 @@ def memory_bytes(probe):
 
 
 def fill(apps, schema_editor):
-    """Of the runs of before: what their lists show is in their results."""
+    """Fill the new columns of runs that ended before: what lists show of them is in their results."""
     Run, Device = (apps.get_model("analysis", name) for name in ("Run", "Device"))
     name = Device.objects.filter(pk=OuterRef("device")).values("name")
     Run.objects.filter(device_name="", device__isnull=False).exclude(state="queued").update(device_name=Subquery(name))

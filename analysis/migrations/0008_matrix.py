@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 from engine.catalog import WORKLOADS
 from engine.estimate.gpus import match
-from engine.units import format_bytes
+from engine.text.units import format_bytes
 
 READ_AT_ONCE = 500
 LENGTH_MAX = 250

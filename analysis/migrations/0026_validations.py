@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 def remove_validations(apps, schema_editor):
-    """Of a kind that an older version does not know."""
+    """Delete the runs of a kind that an older version does not know."""
     apps.get_model("analysis", "Run")._base_manager.filter(kind="validation").delete()
 
 

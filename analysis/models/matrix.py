@@ -34,14 +34,19 @@ class MatrixCell(models.Model):
     safe_batch_size = models.PositiveIntegerField(
         null=True, help_text="Estimates only: the largest size within the margin of error."
     )
-    used_batch_size = models.PositiveIntegerField(
-        null=True, help_text="The recommended batch size, at which the speed was measured."
+    recommended_batch_size = models.PositiveIntegerField(
+        null=True, help_text="Of a measurement whose speeds recommend one: at it the speed was measured."
+    )
+    with_reserve_batch_size = models.PositiveIntegerField(
+        null=True, help_text="The largest size that leaves the reserve free, measured or predicted."
     )
     reserve_fraction = models.FloatField(
-        null=True, help_text="Least share of memory that the recommended size leaves free. Empty: unknown (before 0.5)."
+        null=True, help_text="Share of memory that the reserve is. Empty: unknown (before 0.5)."
     )
     samples_per_second = models.FloatField(null=True)
-    headroom_bytes = models.BigIntegerField(null=True, help_text="Memory that the shown batch size leaves free.")
+    headroom_bytes = models.BigIntegerField(
+        null=True, help_text="Memory that the recommended size leaves free; of runs before 0.5 the largest."
+    )
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=KEY, name="matrix_cell_once"),)
@@ -52,7 +57,7 @@ class MatrixCell(models.Model):
 
     @property
     def shown_batch_size(self) -> int | None:
-        """The recommended size; for runs before 0.5 the largest measured or the safe estimated one."""
-        if self.reserve_fraction is not None:
-            return self.used_batch_size
-        return self.largest_batch_size if self.kind == "measured" else self.safe_batch_size
+        """The certified largest size; of an estimate the largest with the reserve, or before 0.5 the safe one."""
+        if self.kind == "measured":
+            return self.largest_batch_size
+        return self.safe_batch_size if self.reserve_fraction is None else self.with_reserve_batch_size
