@@ -10,6 +10,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 TOKEN_NAME_LENGTH = 100
+READS, WRITES, REPORTS = "mm_r_", "mm_w_", "mm_p_"
+"""What the secret of each kind of token begins with. The prefix is stored, so it also says what a token is for."""
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
@@ -48,6 +50,11 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.name})"
+
+    @property
+    def only_reports(self) -> bool:
+        """Whether it can only report runs: then it reads and changes nothing else."""
+        return self.prefix.startswith(REPORTS)
 
     @property
     def has_ended(self) -> bool:

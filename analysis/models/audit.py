@@ -25,16 +25,16 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
     def delete(self) -> tuple[int, dict[str, int]]:
         raise AuditEntryImmutableError("only retention deletes entries of the audit log")
 
-    def purge_before(self, moment: datetime, *, limit: int) -> int:
-        """Delete the oldest entries before this moment, at most `limit`."""
-        oldest = list(self.filter(recorded_at__lt=moment).order_by("pk").values_list("pk", flat=True)[:limit])
+    def purge_before(self, before: datetime, *, limit: int) -> int:
+        """Delete the oldest entries that are older than `before`, at most `limit`."""
+        oldest = list(self.filter(recorded_at__lt=before).order_by("pk").values_list("pk", flat=True)[:limit])
         return models.QuerySet(AuditEntry).filter(pk__in=oldest).delete()[0]
 
 
 class AuditEntry(models.Model):
     """One action of a person or of the portal on a target. The names stay when the rows themselves are deleted.
 
-    Without an actor nobody had signed in, or the portal acted by itself; then `actor_name` names its part.
+    `actor` is empty where nobody had signed in, or where the portal acted; then `actor_name` names the part of it.
     """
 
     recorded_at = models.DateTimeField(default=timezone.now)

@@ -71,6 +71,15 @@ class Device(MaintenanceMixin):
     foreign_used_bytes = models.BigIntegerField(
         null=True, blank=True, help_text="Memory that other processes held when a worker last tried to start a run."
     )
+    held_process = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="The process that holds the device for no run of this portal. Empty: none.",
+    )
+    held_work = models.CharField(max_length=200, blank=True, default="", editable=False)
+    held_since = models.DateTimeField(null=True, blank=True, editable=False)
     calibration = models.JSONField(
         null=True, blank=True, help_text="The card's own constants, measured by `manage.py calibrate`."
     )
@@ -101,6 +110,11 @@ class Device(MaintenanceMixin):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.host} {self.device})"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether another program held the device when its worker last gave a sign of life."""
+        return bool(self.held_process)
 
     @property
     def queue_name(self) -> str:

@@ -16,6 +16,8 @@ from django.db import models
 
 from analysis.models.annotations import NAME_LENGTH, SavedView
 
+_PORT = r"(6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]\d{4}|[1-9]\d{0,3})"
+_HOST_AND_PORT = rf"^((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:{_PORT})?|[0-9a-f:.]*:[0-9a-f:.]*:[0-9a-f:.]*)\Z"
 URL_LENGTH, REASON_LENGTH, KEY_LENGTH, HOST_LENGTH = 500, 300, 120, 253
 
 
@@ -73,7 +75,7 @@ class Channel(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """Of which runs."""
+    """Whose runs a subscription is about."""
 
     MINE = "mine", "My runs"
     VIEW = "view", "The runs of a saved view"
@@ -189,8 +191,8 @@ class AllowedHost(models.Model):
     host = models.CharField(
         max_length=HOST_LENGTH,
         unique=True,
-        validators=[RegexValidator(r"^[a-z0-9._:-]+\Z", "Lower-case host name or address, without port and brackets.")],
-        help_text="Host name or address as in the URL, in lower case, without port: chat.lab.internal, 10.1.2.3.",
+        validators=[RegexValidator(_HOST_AND_PORT, "A host or address in lower case, with :port unless 443 or 80.")],
+        help_text="As in the URL, in lower case, with its port: chat.lab.internal:8443. Without one: 443, of http 80.",
     )
     note = models.CharField(max_length=200, blank=True, default="")
     added_at = models.DateTimeField(auto_now_add=True)

@@ -15,12 +15,22 @@ RUN_KEY_LENGTH, SHA256_LENGTH, ENGINE_VERSION_LENGTH = 32, 64, 40
 class Report(models.Model):
     """How a run came here: under which key, with which token, and how much of it has arrived.
 
-    `run_key` is drawn by the sender when its run starts. The host is in `Run.reported_from`, the person in
-    `Run.requested_by`.
+    `run_key` is drawn by the sender when its run starts, and known to everybody who reads the result. So a key, and a
+    document, is one run of each person who sends it: nobody can take it from another. The host is in
+    `Run.reported_from`.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="report")
-    run_key = models.CharField(max_length=RUN_KEY_LENGTH, unique=True)
+    reported_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,  # the constraints have it first
+        help_text="Empty: the account was deleted.",
+    )
+    run_key = models.CharField(max_length=RUN_KEY_LENGTH)
     token = models.ForeignKey(
         ApiToken,
         null=True,
@@ -34,9 +44,16 @@ class Report(models.Model):
         null=True, blank=True, help_text="By the clock of the sender, which may be wrong: nothing is ordered by it."
     )
     events_received = models.PositiveIntegerField(default=0)
-    document_sha256 = models.CharField(
-        max_length=SHA256_LENGTH, null=True, blank=True, unique=True, help_text="Of the result's bytes as received."
+    probe_bytes = models.PositiveIntegerField(default=0, help_text="Of the probes among the events.")
+    document_sha256 = models.CharField(  # noqa: DJ001  (null: there is none yet; each one there is is unique)
+        max_length=SHA256_LENGTH, null=True, blank=True, help_text="Of the result's bytes as received."
     )
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("reported_by", "run_key"), name="report_once_per_key"),
+            models.UniqueConstraint(fields=("reported_by", "document_sha256"), name="report_once_per_document"),
+        )
 
     def __str__(self) -> str:
         return f"report of run {self.run_id}"

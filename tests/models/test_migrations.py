@@ -10,7 +10,9 @@ from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
+from analysis.models import Report
 from tests.factories import make_device
 
 
@@ -26,6 +28,21 @@ def test_the_first_migration_can_be_taken_back_and_applied_again():
     assert "analysis_run" not in connection.introspection.table_names()
     call_command("migrate", verbosity=0)
     assert "analysis_run" in connection.introspection.table_names()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_reports_of_an_earlier_version_are_those_of_the_people_who_requested_their_runs():
+    before = [("analysis", "0031_share_links")]
+    call_command("migrate", *before[0], verbosity=0)
+    earlier = MigrationExecutor(connection).loader.project_state(before).apps
+    person = earlier.get_model("auth", "User").objects.create(username="ann")
+    for number, owner in enumerate((person, None)):
+        run = earlier.get_model("analysis", "Run").objects.create(model="bert-tiny", spec={}, requested_by=owner)
+        earlier.get_model("analysis", "Report").objects.create(run=run, run_key=f"{number}" * 32)
+    call_command("migrate", verbosity=0)
+    found = Report.objects.order_by("run_key").values_list("reported_by__username", "probe_bytes")
+    assert list(found) == [("ann", 0), (None, 0)]
 
 
 @pytest.fixture

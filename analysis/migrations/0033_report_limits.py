@@ -1,0 +1,65 @@
+"""A run key, and a document, is one run of each person who sends it; and the room that a live run has."""
+
+import django.db.models.deletion
+from django.conf import settings
+from django.db import migrations, models
+from django.db.models import OuterRef, Subquery
+
+
+def name_who_reported(apps, schema_editor):
+    """Fill the new column from the runs."""
+    report, run = apps.get_model("analysis", "Report"), apps.get_model("analysis", "Run")
+    person = run._base_manager.filter(pk=OuterRef("run_id")).values("requested_by")
+    report._base_manager.using(schema_editor.connection.alias).update(reported_by=Subquery(person))
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("analysis", "0032_claims"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="report",
+            name="probe_bytes",
+            field=models.PositiveIntegerField(default=0, help_text="Of the probes among the events."),
+        ),
+        migrations.AddField(
+            model_name="report",
+            name="reported_by",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                help_text="Empty: the account was deleted.",
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AlterField(
+            model_name="report",
+            name="run_key",
+            field=models.CharField(max_length=32),
+        ),
+        migrations.AlterField(
+            model_name="report",
+            name="document_sha256",
+            field=models.CharField(
+                blank=True, help_text="Of the result's bytes as received.", max_length=64, null=True
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="report",
+            constraint=models.UniqueConstraint(fields=("reported_by", "run_key"), name="report_once_per_key"),
+        ),
+        migrations.AddConstraint(
+            model_name="report",
+            constraint=models.UniqueConstraint(
+                fields=("reported_by", "document_sha256"), name="report_once_per_document"
+            ),
+        ),
+        # behind the changes of the table: PostgreSQL refuses those while rows that were written wait for their checks
+        migrations.RunPython(name_who_reported, migrations.RunPython.noop),
+    ]
