@@ -11,8 +11,9 @@ from django.utils import timezone
 from analysis.models import Device, Host, Run
 from analysis.permissions import OPERATOR, ROLES
 from analysis.runs import services
-from analysis.runs.placement import Placement
-from engine.result import (
+from analysis.runs.queue.placement import Placement
+from engine.estimate.spec import EstimateSpec
+from engine.results.result import (
     Boundary,
     DeviceFacts,
     MemoryByKind,
@@ -26,7 +27,7 @@ from engine.result import (
     Waste,
 )
 from engine.spec import RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from engine.validation.spec import ValidationSpec
 
 CAPACITY_BYTES = 8 * GIB
@@ -76,13 +77,8 @@ def make_estimate(
     frontier: Sequence[int] = (),
     **fields: Any,
 ) -> Run:
-    return services.estimate_create(
-        spec=make_spec(**fields),
-        gpu=gpu,
-        requested_by=requested_by,
-        what_to_change=what_to_change,
-        frontier=frontier,
-    )
+    spec = EstimateSpec(make_spec(**fields), gpu, what_to_change, tuple(frontier))
+    return services.run_create(spec=spec, requested_by=requested_by)
 
 
 def make_validation(device: Device | None = None, *, requested_by: User | None = None, **fields: Any) -> Run:

@@ -8,8 +8,8 @@ from typing import Any
 from django.utils import timezone
 
 from analysis.models import Run, RunSetting, RunText
-from analysis.runs.run_settings import settings_of
-from analysis.runs.run_text import words_of
+from analysis.runs.columns.run_settings import settings_of
+from analysis.runs.columns.run_text import words_of
 from tests.factories import make_spec
 
 

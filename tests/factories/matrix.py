@@ -7,8 +7,9 @@ from typing import Any
 from analysis.models import Device, Run
 from analysis.runs import services
 from engine.estimate.gpus import gpus
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 from tests.factories import make_card, make_claimed_estimate, make_claimed_run
+from tests.factories.estimates import estimate_of_card
 from tests.factories.results import result
 
 
@@ -33,8 +34,7 @@ def estimated(*gpu_ids: str, largest: int = 50, **spec: Any) -> Run:
     """One estimate for these cards."""
     run = make_claimed_estimate("all" if len(gpu_ids) > 1 else gpu_ids[0], **spec)
     known = [gpus()[gpu] for gpu in gpu_ids]
-    cards = [{"id": gpu.id, "name": gpu.name, "total_bytes": gpu.total_bytes, "calibrated": False} for gpu in known]
-    sizes = {"spec": run.spec, "largest_batch_size": largest, "safe_batch_size": largest - 2}
-    estimates = [{"gpu": each, **sizes} for each in cards]
+    cards = [{"id": gpu.id, "name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in known]
+    estimates = [estimate_of_card(each, largest, largest - 2, spec=run.spec) for each in cards]
     services.run_finish(run_id=run.pk, token=run.token, result={"estimates": estimates})
     return run

@@ -9,9 +9,10 @@ from django.test import Client
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from engine.result import RunResult
-from engine.units import GIB
+from engine.results.result import RunResult
+from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_spec
+from tests.factories.estimates import estimate_of_card, estimated_at
 
 
 def page(client: Client, run: Run, query: str = "") -> str:
@@ -49,11 +50,6 @@ def seen_on(html: str) -> str:
 def prior_estimate(**bytes_at: int) -> dict[str, Any]:
     """What an engine predicts before it measures: `at_4=...` bytes at batch 4; seven is safe, eight the largest."""
     sizes = {int(name.removeprefix("at_")): size for name, size in bytes_at.items()}
-    return {
-        "spec": make_spec(memory_limit_bytes=GIB).to_dict(),
-        "gpu": {"id": "cpu", "name": "Test CPU", "total_bytes": 8 * GIB, "context_bytes": 0, "calibrated": True},
-        "largest_batch_size": 8,
-        "safe_batch_size": 7,
-        "limits": "memory",
-        "at": [{"batch_size": n, "fits": n <= 8, "peak_allocated_bytes": size} for n, size in sizes.items()],
-    }
+    card = {"id": "cpu", "name": "Test CPU", "total_bytes": 8 * GIB, "calibrated": True}
+    at = [estimated_at(n, fits=n <= 8, allocated_bytes=size) for n, size in sizes.items()]
+    return estimate_of_card(card, 8, 7, spec=make_spec(memory_limit_bytes=GIB).to_dict(), at=at)

@@ -16,16 +16,16 @@ from analysis.accounts.tokens import token_create
 from analysis.models import Run
 from engine.build_result import answer
 from engine.plan import SOAK_STEPS_CPU
-from engine.result import DeviceFacts, MemoryByKind, Probe, Purpose, RunResult, Timings
+from engine.results.result import DeviceFacts, MemoryByKind, Probe, Purpose, RunResult, Timings
 from engine.search.boundary import boundary_of_search, boundary_of_soak
 from engine.search.unguided import Found
 from engine.speed.comparison import Comparison
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.factories import CAPACITY_BYTES, STACK, make_probe, make_refusal, make_spec
 
 HOST, STARTED_AT = "node7", "2026-11-20T10:00:00+00:00"
 DEVICE = DeviceFacts("cpu", "cpu", "Test CPU", CAPACITY_BYTES, limit_bytes=GIB)
-NOT_COMPARED = Comparison(False, "speed not measurable here now: the machine was busy")
+NOT_COMPARED = Comparison(reason="speed not measurable here now: the machine was busy")
 
 
 def make_run_key() -> str:
@@ -76,9 +76,9 @@ def digest_of(document: bytes) -> str:
 class SendingClient:
     """A program on another machine with a token of its own."""
 
-    def __init__(self, owner: User) -> None:
+    def __init__(self, owner: User, *, raises_errors: bool = True) -> None:
         self.token, secret = token_create(owner=owner, name="cluster", may_write=True, expires_at=None)
-        self._client = Client(headers={"Authorization": f"Bearer {secret}"})
+        self._client = Client(raise_request_exception=raises_errors, headers={"Authorization": f"Bearer {secret}"})
 
     def begin(self, run_key: str, **members: Any) -> Any:
         spec = make_spec(current_batch_size=4, memory_limit_bytes=GIB).to_dict()

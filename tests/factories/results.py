@@ -6,11 +6,11 @@ import datetime as dt
 from dataclasses import replace
 from typing import Any
 
+from analysis.lists.comparison.compared_run import ComparedRun, compared_run_of
 from analysis.models import Device, Run
-from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
 from analysis.runs import services
-from engine.result import DeviceFacts, Point, Probe, RunResult
-from engine.units import GIB
+from engine.results.result import DeviceFacts, Point, Probe, RunResult
+from engine.text.units import GIB
 from tests.factories import (
     make_claimed_estimate,
     make_claimed_run,
@@ -20,6 +20,7 @@ from tests.factories import (
     make_result,
     make_spec,
 )
+from tests.factories.estimates import estimate_of_card, estimated_at
 
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, 40 * GIB, driver="580.65")
 ENVIRONMENT = {"torch": "2.13.0", "cuda": "13.0", "transformers": "5.23.0", "allocator_settings": None}
@@ -88,10 +89,9 @@ def finished_on_day(day: int, answer: RunResult | None = None, **spec: Any) -> R
 def estimate(largest: int = 9, cards: int = 1) -> dict[str, Any]:
     """The stored answer of the predictor, for so many cards."""
     sizes = (1, 4, largest, largest + 1)
-    points = [{"batch_size": size, "fits": size <= largest, "peak_reserved_bytes": size * GIB} for size in sizes]
-    gpu = {"id": "a10", "name": CARD.name, "total_bytes": CARD.capacity_bytes, "calibrated": False}
-    one = {"spec": make_spec().to_dict(), "gpu": gpu, "limit_bytes": 39 * GIB}
-    one |= {"largest_batch_size": largest, "safe_batch_size": largest - 1}
+    points = [estimated_at(size, fits=size <= largest, allocated_bytes=size * GIB) for size in sizes]
+    gpu = {"id": "a10", "name": CARD.name, "total_bytes": CARD.capacity_bytes}
+    one = estimate_of_card(gpu, largest, largest - 1, spec=make_spec().to_dict(), limit_bytes=39 * GIB)
     return {"estimates": [{**one, "at": points, "versions": {"torch": "2.13.0"}}] * cards}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.intervals import Interval
-from engine.result import RecommendedBy, RunResult, Speed
-from engine.savings import savings
+from engine.results.intervals import Interval
+from engine.results.result import Boundary, Reason, RecommendedBy, RunResult, Speed
+from engine.results.savings import savings
+from engine.results.speed_rounds import SpeedClaim
 from tests.factories import make_result
 
 SPEED = Speed(
@@ -21,6 +22,7 @@ SPEED = Speed(
     seconds=24.0,
     others_cores=1.6,
     cores=2,
+    claim=SpeedClaim.FIGURE,
 )
 
 
@@ -41,18 +43,87 @@ def make_timed_result(low: float = 1.36, value: float = 1.39, high: float = 1.42
     )
 
 
-def make_unmeasurable_result(**fields: Any) -> RunResult:
-    """The machine was too busy: no speed, no fastest size, no money; the size is recommended by its memory."""
+def make_bound_result(low: float = 2.0, high: float = 3.8, **fields: Any) -> RunResult:
+    """The interval is too wide for a figure, and its lower end is a clear gain: only that is claimed."""
     plain = make_result(**fields)
-    assert plain.recommended is not None
-    assert plain.current is not None
+    reason = f"the least speed-up is known, but no figure: 8 is between {low:g}x and {high:g}x as fast as 4"
+    return _without_speeds(
+        plain,
+        speed=replace(SPEED, is_measurable=False, reason=reason, claim=SpeedClaim.AT_LEAST),
+        speedup=None,
+        speedup_low=low,
+        speedup_high=high,
+        savings=savings(plain.spec, Interval(low, (low * high) ** 0.5, high), is_bound=True),
+    )
+
+
+def make_kept_result(**fields: Any) -> RunResult:
+    """The interval is too wide for a figure, and its upper end is no gain: today's size is kept."""
+    plain = make_result(**fields)
+    reason = "no gain was found, and no figure is known: 8 is between 0.8x and 1.02x as fast as 4"
+    none = Interval(1.0, 1.0, 1.0)
+    return _without_speeds(
+        plain,
+        speed=replace(SPEED, is_measurable=False, reason=reason, claim=SpeedClaim.NO_GAIN),
+        recommended=plain.current,
+        speedup=1.0,
+        speedup_low=1.0,
+        speedup_high=1.0,
+        batch_size_ratio=1.0,
+        savings=savings(plain.spec, none),
+        largest_with_reserve=plain.recommended,
+    )
+
+
+def make_unmeasurable_result(**fields: Any) -> RunResult:
+    """The machine was too busy: no speed, no fastest size, no money, and no recommended size."""
+    plain = make_result(**fields)
     reason = "speed not measurable here now: 8 is between 0.8x and 13x as fast as 4"
+    nothing = {"claim": SpeedClaim.NOTHING, "recommended_by": RecommendedBy.NOTHING}
+    return _without_speeds(
+        plain,
+        speed=replace(SPEED, is_measurable=False, reason=reason, **nothing),
+        recommended=None,
+        speedup=None,
+        batch_size_ratio=None,
+        waste=replace(plain.waste, at_recommended_bytes=None, at_recommended_fraction=None),
+        savings=savings(plain.spec, None),
+        largest_with_reserve=plain.recommended,
+    )
+
+
+def make_result_out_of_time(**fields: Any) -> RunResult:
+    """The time ended before the limit was known, so nothing was compared."""
+    plain = make_unmeasurable_result(**fields)
+    assert plain.speed is not None
     return replace(
         plain,
-        speed=replace(SPEED, is_measurable=False, reason=reason, recommended_by=RecommendedBy.MEMORY_RESERVE),
-        fastest=None,
-        speedup=None,
-        savings=savings(plain.spec, None),
-        recommended=replace(plain.recommended, samples_per_second=None, step_seconds=None),
-        current=replace(plain.current, samples_per_second=None, step_seconds=None),
+        boundary=Boundary(8, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET),
+        speed=replace(plain.speed, reason="the run ended before the speeds were compared", rounds=0, seconds=0.0),
+        largest_with_reserve=None,
     )
+
+
+def make_result_by_memory(**fields: Any) -> RunResult:
+    """As builds before 0.6 stored it: the largest size that keeps the reserve, called recommended."""
+    result = make_unmeasurable_result(**fields)
+    assert result.speed is not None
+    size = make_result(**fields).recommended
+    return replace(
+        result,
+        speed=replace(result.speed, recommended_by=RecommendedBy.MEMORY_RESERVE, claim=None),
+        recommended=size,
+        batch_size_ratio=2.0,
+        waste=make_result(**fields).waste,
+        largest_with_reserve=None,
+    )
+
+
+def _without_speeds(result: RunResult, **fields: Any) -> RunResult:
+    """No speed of a single size is stated without a figure."""
+    changed = replace(result, fastest=None, **fields)
+    points = {name: getattr(changed, name) for name in ("recommended", "current", "largest", "largest_with_reserve")}
+    without = {
+        name: replace(point, samples_per_second=None, step_seconds=None) for name, point in points.items() if point
+    }
+    return replace(changed, **without)

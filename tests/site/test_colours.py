@@ -32,7 +32,7 @@ def tokens(text: str) -> dict[str, str]:
 
 
 def luminance(colour: str) -> float:
-    """Of WCAG 2.1: how light a colour is, 0 to 1."""
+    """Return the relative luminance of a colour by WCAG 2.1, 0 to 1."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
