@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from analysis.models import MatrixCell
-from analysis.runs.matrix_cells import cells_of, settings_key
-from engine.result import DeviceFacts, Point, RunResult
-from engine.units import GIB
+from analysis.runs.columns.matrix_cells import Cell, settings_key
+from analysis.runs.kinds import BY_KIND
+from engine.results.result import DeviceFacts, Point, RunResult
+from engine.text.units import GIB
 from tests.factories import make_probe, make_result, make_spec
+from tests.factories.estimates import estimated_at
 from tests.factories.results import CARD, estimate, result
-from tests.factories.speeds import SPEED
+from tests.factories.speeds import SPEED, make_result_by_memory, make_unmeasurable_result
 
 OWN_CARD = replace(CARD, foreign_used_bytes=0)
+
+
+def cells_of(finished: SimpleNamespace) -> list[Cell]:
+    return BY_KIND[finished.kind].cells(finished)
 
 
 def run(answer: RunResult | dict[str, Any], **spec: Any) -> SimpleNamespace:
@@ -86,8 +92,23 @@ def test_a_measured_cell_names_the_recommended_size_and_what_it_leaves() -> None
     answer = result(20, card=OWN_CARD)
     point = Point.of(make_probe(16, peak_allocated_bytes=30 * GIB), OWN_CARD)
     (cell,) = cells_of(run(replace(answer, recommended=point, speed=SPEED)))
-    assert (cell["largest_batch_size"], cell["used_batch_size"], cell["reserve_fraction"]) == (20, 16, 0.05)
+    assert (cell["largest_batch_size"], cell["recommended_batch_size"], cell["reserve_fraction"]) == (20, 16, 0.05)
     assert cell["headroom_bytes"] == OWN_CARD.capacity_bytes - 30 * GIB
+    assert MatrixCell(**cell).shown_batch_size == 20
+
+
+def test_a_measured_cell_without_a_recommendation_names_the_size_with_the_reserve_as_that() -> None:
+    point = Point.of(make_probe(16, peak_allocated_bytes=30 * GIB), OWN_CARD)
+    unclaimed = make_unmeasurable_result(largest_with_reserve=point)
+    by_memory = make_result_by_memory(recommended=point)
+    of_today = replace(result(20, card=OWN_CARD), recommended=None, speed=unclaimed.speed, largest_with_reserve=point)
+    waste = replace(of_today.waste, at_recommended_bytes=10 * GIB)
+    of_before = replace(of_today, recommended=point, speed=by_memory.speed, largest_with_reserve=None, waste=waste)
+    for answer in (of_today, of_before):
+        (cell,) = cells_of(run(answer))
+        named = (cell["recommended_batch_size"], cell["with_reserve_batch_size"], cell["samples_per_second"])
+        assert named == (None, 16, None)
+        assert MatrixCell(**cell).shown_batch_size == 20
 
 
 def test_a_measured_cell_of_before_the_reserve_says_that_it_is_not_known() -> None:
@@ -100,8 +121,9 @@ def test_a_measured_cell_of_before_the_reserve_says_that_it_is_not_known() -> No
 def test_an_estimated_cell_names_the_size_that_leaves_the_same_reserve(reserve: float, size: int) -> None:
     """A gibibyte a sample on 40, of which 38.5 are left beside the context; 36 is the safe size."""
     answer = estimate(38)
-    points = [{"batch_size": n, "fits": n <= 38, "peak_reserved_bytes": n * GIB} for n in (1, 4, 20, 38, 39)]
-    answer["estimates"][0] |= {"at": points, "limit_bytes": 38.5 * GIB, "safe_batch_size": 36}
+    points = [estimated_at(n, fits=n <= 38, allocated_bytes=n * GIB) for n in (1, 4, 20, 38, 39)]
+    answer["estimates"][0] |= {"at": points, "limit_bytes": 77 * GIB // 2, "safe_batch_size": 36}
     (cell,) = cells_of(run(answer, reserve_fraction=reserve))
-    assert (cell["used_batch_size"], cell["reserve_fraction"]) == (size, reserve)
+    assert (cell["recommended_batch_size"], cell["with_reserve_batch_size"]) == (None, size)
+    assert cell["reserve_fraction"] == reserve
     assert MatrixCell(**cell).shown_batch_size == size

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 
 from analysis.models import MatrixCell, Run
 from analysis.runs import services
-from analysis.runs.matrix_store import cells_rebuild
+from analysis.runs.columns.matrix_store import cells_rebuild
 from tests.factories.matrix import estimated, measured
 
 pytestmark = pytest.mark.django_db
@@ -72,20 +68,12 @@ def test_a_run_of_other_settings_does_not_take_the_place(root: User) -> None:
     assert MatrixCell.objects.get().settings == "mode=eval"
 
 
-def fill_as_the_migration() -> None:
-    MatrixCell.objects.all().delete()
-    for run in Run.all_runs.all():  # of then: a spec had no reserve
-        Run.all_runs.filter(pk=run.pk).update(spec={k: v for k, v in run.spec.items() if k != "reserve_fraction"})
-    import_module("analysis.migrations.0008_matrix").fill(apps, None)
-
-
-@pytest.mark.parametrize("build", [cells_rebuild, fill_as_the_migration])
-def test_built_anew_the_cells_are_the_same(root: User, build: Callable[[], None]) -> None:
+def test_built_anew_the_cells_are_the_same(root: User) -> None:
     measured("a10"), measured("a10"), measured("t4", mode="eval"), estimated("a10", "t4"), estimated("t4")
     services.runs_delete(run_ids={measured("a100-40gb").pk}, by=root)
     columns = [field.name for field in MatrixCell._meta.fields if field.name != "id"]
     before = list(MatrixCell.objects.order_by("card", "kind").values(*columns))
-    build()
+    cells_rebuild()
     assert list(MatrixCell.objects.order_by("card", "kind").values(*columns)) == before
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from analysis.presentation.charts.sparkline import sparkline
-from analysis.runs.result_columns import POINTS_MAX, cost_per_million_samples_usd, history_columns, memory_points
-from engine.units import GIB, MIB
+from analysis.runs.columns.result_columns import (
+    POINTS_MAX,
+    cost_per_million_samples_usd,
+    measured_columns,
+    memory_points,
+)
+from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 
 
@@ -31,7 +36,7 @@ def test_one_point_is_no_line():
 
 
 def test_a_result_says_what_lists_show():
-    columns = history_columns(make_result().to_dict())
+    columns = measured_columns(make_result().to_dict())
     assert columns["limit_bytes"] == GIB
     assert columns["memory_curve"] == [[4, 400 * MIB], [8, 800 * MIB]]
     assert columns["cost_per_million_samples_usd"] == 0.6 / (16 * 3600) * 1_000_000
@@ -39,4 +44,4 @@ def test_a_result_says_what_lists_show():
 
 def test_what_was_not_measured_costs_nothing_known():
     assert cost_per_million_samples_usd(0.6, None) is None
-    assert history_columns(make_result_that_does_not_fit().to_dict())["memory_curve"] == []
+    assert measured_columns(make_result_that_does_not_fit().to_dict())["memory_curve"] == []

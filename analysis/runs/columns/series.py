@@ -15,7 +15,8 @@ from engine.spec import DEFAULTS, TRAINING_SETTINGS
 class SeriesKey:
     """One workload, its settings and a card: runs that agree in all of these are comparable over time.
 
-    `settings` has a value for each of TRAINING_SETTINGS, in their order. `input_size` is in tokens or pixels.
+    `settings` has a value for each of TRAINING_SETTINGS, in their order. `input_size` is in tokens or pixels. Of an own
+    script nothing but its name is known: it has neither.
     """
 
     model: str
@@ -23,10 +24,13 @@ class SeriesKey:
     settings: tuple[tuple[str, Any], ...]
     input_size: int | None = None
     memory_limit_bytes: int | None = None
+    is_own_script: bool = False
 
     @classmethod
     def of_run(cls, spec: Mapping[str, Any], gpu: str) -> SeriesKey:
         """Return the series a stored run belongs to; a setting that its spec lacks has the default."""
+        if spec.get("precision") is None:  # the spec of an own script: every other one names it
+            return cls(spec["model"], gpu, (), None, spec.get("memory_limit_bytes"), is_own_script=True)
         return cls(
             model=spec["model"],
             gpu=gpu,
@@ -37,7 +41,7 @@ class SeriesKey:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters in the address of its trend."""
+        """Return what all runs of the series have in common, by the names of the API."""
         limits = {"input_size": self.input_size, "memory_limit_bytes": self.memory_limit_bytes}
         return {"model": self.model, "gpu": self.gpu, **dict(self.settings), **limits}
 
@@ -46,6 +50,10 @@ class SeriesKey:
         """Return the series as the query of an address; defaults are left out."""
         defaults = {**DEFAULTS, "input_size": default_input_size(self.model), "model": None}
         given = {name: value for name, value in self.parameters.items() if value != defaults.get(name)}
+        if self.is_own_script:
+            given["own_script"] = True
+        if self.model in WORKLOADS and "input_size" in given:  # the name that it has everywhere else
+            given[WORKLOADS[self.model].input_field] = given.pop("input_size")
         return "?" + urlencode({name: "1" if value is True else value for name, value in given.items()})
 
 

@@ -10,7 +10,8 @@ from django.db.models import Q
 
 from analysis.models import ALL_GPUS, MatrixCell, Run, RunKind, State
 from analysis.models.matrix import KEY
-from analysis.runs.matrix_cells import MEASURED, Cell, cells_of, settings_key
+from analysis.runs.columns.matrix_cells import MEASURED, Cell, settings_key
+from analysis.runs.kinds import rules_of
 
 _LOOKED_THROUGH_MAX = 500
 """Runs that are read to find the next newest of a cell: they agree in all but the less common settings."""
@@ -27,7 +28,7 @@ _MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
 def cells_store(*, run: Run, result: Mapping[str, Any]) -> None:
     """Store the cells of a run that has just finished: its results are the newest. One that is not trusted has none."""
     run.result = dict(result)
-    if run.is_trusted and (cells := cells_of(run)):
+    if run.is_trusted and (cells := rules_of(run).cells(run)):
         run.refresh_from_db(fields=["finished_at"])
         _store(run, cells, run.finished_at)
 
@@ -39,7 +40,7 @@ def cells_renew(*, run_ids: Collection[int]) -> None:
         for cell in MatrixCell.objects.filter(run__in=run_ids)
     }
     for run in Run.objects.filter(_MAY_HAVE_CELLS, pk__in=run_ids).iterator(_READ_AT_ONCE):
-        cards |= {_key(cell): cell["card_name"] for cell in cells_of(run)}
+        cards |= {_key(cell): cell["card_name"] for cell in rules_of(run).cells(run)}
     with transaction.atomic():
         for key, card_name in cards.items():
             _renew(dict(zip(KEY, key, strict=True)), card_name)
@@ -60,7 +61,7 @@ def cells_rebuild() -> None:
         if (series := (*rest, *sizes, settings_key(spec))) not in seen:
             seen.add(series)
             run = Run.objects.get(pk=pk)
-            fresh = [cell for cell in cells_of(run) if _key(cell) not in stored]
+            fresh = [cell for cell in rules_of(run).cells(run) if _key(cell) not in stored]
             stored.update(map(_key, fresh))
             _store(run, fresh, run.finished_at)
 
@@ -77,7 +78,7 @@ def _renew(key: Cell, card_name: str) -> None:
         if settings_key(spec) != key["settings"]:
             continue
         run = Run.objects.get(pk=pk)
-        if found := [cell for cell in cells_of(run) if _key(cell) == tuple(key.values())]:
+        if found := [cell for cell in rules_of(run).cells(run) if _key(cell) == tuple(key.values())]:
             _store(run, found, run.finished_at)
             return
 

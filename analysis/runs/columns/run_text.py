@@ -9,7 +9,7 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 
 from analysis.models import Run, RunText
-from analysis.runs.search_terms import stored_words
+from analysis.runs.columns.search_terms import stored_words
 from engine.catalog import WORKLOADS
 
 _FINDS = {
