@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.runs import services
-from analysis.runs.estimates import CHANGES_SECONDS, TIME_BUDGET_SECONDS
+from analysis.runs.kinds.estimate import CHANGES_SECONDS, TIME_BUDGET_SECONDS
 from analysis.workers.estimates import estimate_arguments
 from tests.factories import make_claimed_estimate, make_estimate
 

@@ -1,0 +1,39 @@
+"""The rules of each kind of run: one module a kind, and the table of them.
+
+A new kind is a member of `RunKind`, a module here and a line in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Run, RunKind
+from analysis.runs.kinds.command import Command
+from analysis.runs.kinds.estimate import Estimate
+from analysis.runs.kinds.measurement import Measurement
+from analysis.runs.kinds.rules import Rules, Spec
+from analysis.runs.kinds.validation import Validation
+
+BY_KIND: Mapping[str, Rules] = {
+    RunKind.MEASUREMENT: Measurement(),
+    RunKind.COMMAND: Command(),
+    RunKind.ESTIMATE: Estimate(),
+    RunKind.VALIDATION: Validation(),
+}
+
+
+def rules_of(run: Run) -> Rules:
+    """Return the rules of a run's kind."""
+    return BY_KIND[run.kind]
+
+
+def kind_of(spec: Spec) -> str:
+    """Return the kind of the runs that a spec requests."""
+    return next(kind for kind, rules in BY_KIND.items() if isinstance(spec, rules.spec_types))
+
+
+def spec_columns(spec: Spec) -> dict[str, Any]:
+    """Return the columns of a run that its spec decides."""
+    kind = kind_of(spec)
+    return {"kind": kind, **BY_KIND[kind].spec_columns(spec)}

@@ -1,0 +1,42 @@
+"""A command: the batch sizes of a training command or function of somebody's own, on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from analysis.models import Run
+from analysis.runs.columns.result_columns import measured_columns
+from analysis.runs.commands import spec_to_start
+from analysis.runs.kinds.rules import Place, Rules
+from analysis.runs.origins import origin_rules
+from engine.documents.kind import KindName
+from engine.errors import SpecError
+from engine.kinds import KINDS
+from engine.tune.spec import FunctionSpec, TuneSpec
+
+
+class Command(Rules):
+    """The rules of a command. Nothing is known of its model: it has no precision, no cell and no estimate."""
+
+    spec_types = (TuneSpec, FunctionSpec)
+    engine = KINDS[KindName.COMMAND]
+    copied = ("current_batch_size",)
+
+    def not_again(self, run: Run) -> str:
+        return origin_rules(run).not_started_here.format(host=run.reported_from)
+
+    def requested(self, run: Run) -> TuneSpec:
+        if reason := self.not_again(run):
+            raise SpecError("run", reason)
+        return spec_to_start(run.spec)
+
+    def spec_to_start(self, run: Run) -> dict[str, Any]:
+        return asdict(spec_to_start(run.spec))
+
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return measured_columns(result)
+
+    def place(self, run: Run) -> Place | None:
+        return None

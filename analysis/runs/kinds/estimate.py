@@ -1,0 +1,60 @@
+"""An estimate: figures of the predictor for cards of the catalogue. It needs no device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+
+from analysis.models import ALL_GPUS, CPU, Run
+from analysis.runs.columns.matrix_cells import Cell, FinishedRun, estimated_cells
+from analysis.runs.columns.result_columns import estimates_columns
+from analysis.runs.kinds.rules import Place, Rules
+from engine.documents.kind import KindName
+from engine.estimate.spec import EstimateSpec
+from engine.kinds import KINDS
+from engine.spec import RunSpec
+
+TIME_BUDGET_SECONDS = 300.0
+"""Twenty times what an estimate of the whole catalogue should take: one that takes longer is stuck."""
+CHANGES_SECONDS = 1800.0
+"""For an estimate with other settings or sizes, each of which takes as long as one estimate."""
+
+
+class Estimate(Rules):
+    """The rules of an estimate. Card, changes and frontier of its spec are columns of its row."""
+
+    engine = KINDS[KindName.ESTIMATE]
+    spec_types = (EstimateSpec,)
+
+    def requested(self, run: Run) -> EstimateSpec:
+        return EstimateSpec(RunSpec.from_dict(run.spec), run.gpu, run.what_to_change, tuple(run.frontier))
+
+    def placed(self, spec: EstimateSpec, device: str) -> EstimateSpec:
+        longest = min(CHANGES_SECONDS, settings.RUN_TIME_BUDGET_MAX_SECONDS)
+        seconds = longest if spec.what_to_change or spec.frontier else TIME_BUDGET_SECONDS
+        device = CPU if spec.gpu == CPU else "cuda"
+        return replace(spec, training=replace(spec.training, device=device, time_budget_seconds=seconds))
+
+    def spec_columns(self, spec: EstimateSpec) -> dict[str, Any]:
+        return super().spec_columns(spec.training) | {
+            "gpu": spec.gpu,
+            "what_to_change": spec.what_to_change,
+            "frontier": sorted(spec.frontier),
+            "needs_bytes": None,
+            "uses_device_price": True,  # the price of the device that may measure it later
+        }
+
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return estimates_columns(result)
+
+    def cells(self, run: FinishedRun) -> list[Cell]:
+        return estimated_cells(run)
+
+    def is_shareable(self, run: Run) -> bool:
+        return run.gpu != ALL_GPUS
+
+    def place(self, run: Run) -> Place | None:
+        return None if run.gpu == ALL_GPUS else Place(run.gpu, run.spec.get("memory_limit_bytes"))

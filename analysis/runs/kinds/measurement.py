@@ -1,0 +1,27 @@
+"""A measurement: the largest and the fastest batch size of a model of the catalogue, on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.runs.columns.matrix_cells import Cell, FinishedRun, measured_cells
+from analysis.runs.columns.result_columns import measured_columns
+from analysis.runs.kinds.rules import Rules
+from engine.documents.kind import KindName
+from engine.kinds import KINDS
+from engine.spec import RunSpec
+
+
+class Measurement(Rules):
+    """The rules of a measurement."""
+
+    engine = KINDS[KindName.MEASUREMENT]
+    spec_types = (RunSpec,)
+    takes_probes = True
+
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return measured_columns(result)
+
+    def cells(self, run: FinishedRun) -> list[Cell]:
+        return measured_cells(run)

@@ -1,0 +1,82 @@
+"""What each kind of run says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from analysis.models import CPU, Run
+from analysis.runs.columns.matrix_cells import Cell, FinishedRun
+from analysis.runs.gpu_catalog import gpu_of
+from engine.estimate.spec import EstimateSpec
+from engine.kinds import Kind
+from engine.kinds import Spec as SpecOnDevice
+
+Spec = SpecOnDevice | EstimateSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a training is estimated: a card of the catalogue or the CPU, with the memory that it may use."""
+
+    gpu: str
+    memory_limit_bytes: int | None
+
+
+class Rules(ABC):
+    """The rules of a kind. What is not overridden holds for a run on a device, with a result that can be shared."""
+
+    spec_types: ClassVar[tuple[type, ...]]
+    """The engine's types of a spec of this kind."""
+    engine: ClassVar[Kind]
+    """What the engine knows of the kind."""
+    takes_probes: ClassVar[bool] = False
+    """Whether its engine goes on from probes that were measured before, and predicts by the card's calibration."""
+
+    copied: ClassVar[tuple[str, ...]] = ("precision", "optimizer", "current_batch_size")
+    """The fields of the spec that are columns of the run, too."""
+
+    def not_again(self, run: Run) -> str:
+        """Return why nothing like the run may be started here, whatever is changed; empty: it may."""
+        return ""
+
+    def requested(self, run: Run) -> Spec:
+        """Return the spec with which the run can be started again. Raises SpecError where it cannot."""
+        return self.engine.read_spec(run.spec)
+
+    def placed(self, spec: Any, device: str) -> Spec:
+        """Return the spec for this device, or for any of this kind of device."""
+        placed: Spec = replace(spec, device=device)
+        return placed
+
+    def spec_columns(self, spec: Any) -> dict[str, Any]:
+        """Return the columns of a run that its spec decides."""
+        columns = {"model": spec.model, "spec": spec.to_dict(), "needs_bytes": spec.memory_limit_bytes}
+        return columns | {name: getattr(spec, name) for name in self.copied}
+
+    def spec_to_start(self, run: Run) -> dict[str, Any]:
+        """Return the spec that the engine gets. Raises SpecError where this host cannot start it."""
+        return dict(run.spec)
+
+    @abstractmethod
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the figures of a result that lists filter and sort on. Raises ValueError for another document."""
+
+    def cells(self, run: FinishedRun) -> list[Cell]:
+        """Return the cells that a finished run gives the matrix."""
+        return []
+
+    def is_shareable(self, run: Run) -> bool:
+        """Whether a link can show the result of a finished run."""
+        return True
+
+    def place(self, run: Run) -> Place | None:
+        """Return where a training like the run's can be estimated; None where it cannot."""
+        if run.device is None:
+            return None
+        if run.device.kind == "cpu":
+            return Place(CPU, run.spec.get("memory_limit_bytes"))
+        card = gpu_of(run.device)
+        return None if card is None else Place(card.id, run.spec.get("memory_limit_bytes"))

@@ -1,0 +1,27 @@
+"""A validation: whether what is measured is right. It finds no batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Run
+from analysis.runs.columns.result_columns import validation_columns
+from analysis.runs.kinds.rules import Rules
+from engine.documents.kind import KindName
+from engine.kinds import KINDS
+from engine.validation.spec import ValidationSpec
+
+
+class Validation(Rules):
+    """The rules of a validation."""
+
+    spec_types = (ValidationSpec,)
+    engine = KINDS[KindName.VALIDATION]
+    copied = ("precision", "optimizer")
+
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return validation_columns(result)
+
+    def is_shareable(self, run: Run) -> bool:
+        return False
