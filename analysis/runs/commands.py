@@ -18,8 +18,9 @@ from django.conf import settings
 
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
-from engine.spec_checks import memory_limit_bytes
-from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command, masked
+from engine.settings.spec_checks import memory_limit_bytes
+from engine.text.masking import masked
+from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _FIXED = ("command", "batch", "name", "directory", "device")
@@ -86,22 +87,14 @@ class RegisteredCommand:
 
 
 def registered_commands() -> Mapping[str, RegisteredCommand]:
-    """Return the commands of MEMORYMARK_COMMANDS by name. Raises SpecError, which names what is wrong in the file."""
+    """Return the commands of this host's file by name. Raises SpecError, which names what is wrong in the file."""
     path = settings.COMMANDS_FILE
-    if path is None:
+    if path is None or (path == settings.COMMANDS_FILE_DEFAULT and not path.exists()):
         return {}
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as exc:
         raise SpecError("MEMORYMARK_COMMANDS", f"{path} cannot be read: {exc.strerror}") from exc
-
-
-def has_commands() -> bool:
-    """Whether any can be started here; False also where the file cannot be read, which `manage.py check` says."""
-    try:
-        return bool(registered_commands())
-    except SpecError:
-        return False
 
 
 def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
@@ -113,19 +106,23 @@ def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
 
 
 def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
-    """Return the spec of a stored run, with the command as it is registered on this host.
+    """Return the spec of a run of this portal, with the command as it is registered on this host.
 
-    Raises SpecError where it is not, or is another than the one that was requested.
+    Raises SpecError where it is not, is another than the one that was requested, or offers less by now.
     """
     given = {name: stored[name] for name in (*SETTABLE, "device") if name in stored}
     name = stored.get("name")  # only a registered command has one
     known = None if name is None else registered_commands().get(name)
     if known is None:
         raise SpecError("command", f"{name or stored['model']} is not registered on this host")
-    now = ([*masked(known.command)], known.directory, known.batch)
-    if now != ([*stored["command"]], stored["directory"], stored["batch"]):
+    now = (masked(known.command), known.directory, known.batch)
+    if now != (masked(stored["command"]), stored["directory"], stored["batch"]):
         raise SpecError("command", f"{stored['name']} was changed since this run was requested: start it again")
     spec = known.spec_with(given)
+    default, offered = known.spec({}), (*known.settings, "price_per_hour_usd")  # the price is the device's
+    for setting in SETTABLE:
+        if setting not in offered and getattr(spec, setting) != getattr(default, setting):
+            raise SpecError(setting, f"cannot be set for {known.name} any more: start it again without it")
     spec.check_program()
     return spec
 
@@ -133,8 +130,17 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
 @lru_cache(maxsize=1)
 def _read(path: Path, _: int) -> dict[str, RegisteredCommand]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as exc:
+        raise SpecError("MEMORYMARK_COMMANDS", f"{path} is no TOML file: {exc}") from exc
+    return commands_in(text, path)
+
+
+def commands_in(text: str, path: Path) -> dict[str, RegisteredCommand]:
+    """Read the text of a file of commands. Raises SpecError, which names `path` and what is wrong."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
         raise SpecError("MEMORYMARK_COMMANDS", f"{path} is no TOML file: {exc}") from exc
     tables = content.pop("command", [])
     if content:
@@ -144,7 +150,7 @@ def _read(path: Path, _: int) -> dict[str, RegisteredCommand]:
     commands: dict[str, RegisteredCommand] = {}
     for number, table in enumerate(tables, 1):
         try:
-            command = _command(table)
+            command = command_of(table)
         except SpecError as exc:
             raise SpecError("MEMORYMARK_COMMANDS", f"{path}, command {number}: {exc}") from exc
         if command.name in commands:
@@ -153,7 +159,8 @@ def _read(path: Path, _: int) -> dict[str, RegisteredCommand]:
     return commands
 
 
-def _command(table: Mapping[str, Any]) -> RegisteredCommand:
+def command_of(table: Mapping[str, Any]) -> RegisteredCommand:
+    """Read one [[command]]. Raises SpecError, naming the key."""
     kinds = {"name": str, "command": list, "function": str, "python": str, "batch": str, "directory": str}
     kinds |= {"description": str, "settings": list}
     for name, value in table.items():
