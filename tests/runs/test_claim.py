@@ -11,9 +11,9 @@ from django_q.models import OrmQ
 
 from analysis.models import Attempt, Device, Run, State
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from engine.errors import SpecError
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_host, make_run, make_spec, make_user
 
 pytestmark = pytest.mark.django_db

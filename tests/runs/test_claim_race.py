@@ -12,7 +12,7 @@ from django.db import connections
 
 from analysis.models import Device, Run, State
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from tests.factories import make_card, make_device, make_result, make_run, make_spec
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
-from analysis.runs.placement import Placement, placement_find, placement_of
+from analysis.runs.queue.placement import Placement, placement_find, placement_of
 from engine.errors import SpecError
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_run
 
 pytestmark = pytest.mark.django_db

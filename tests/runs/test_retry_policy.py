@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.models import State
-from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
+from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.services import LogLine
 from engine.errors import SpecError
-from engine.result import Outcome, Purpose
+from engine.results.result import Outcome, Purpose
 from tests.factories import (
     make_claimed_run,
     make_device,
@@ -183,7 +183,7 @@ def test_log_lines_are_numbered_and_cut_to_length():
 
 @pytest.mark.parametrize("batches", [[25], [9, 1, 15], [10, 15], [0, 25, 5]])
 def test_a_full_log_ends_with_a_line_that_says_so(batches, monkeypatch):
-    monkeypatch.setattr("analysis.runs.progress.LOG_LINES_PER_ATTEMPT", 10)
+    monkeypatch.setattr("analysis.runs.queue.progress.LOG_LINES_PER_ATTEMPT", 10)
     run = make_claimed_run()
     for done, count in zip(accumulate(batches, initial=0), batches, strict=False):
         lines = [LogLine("info", "again")] * count

@@ -12,25 +12,28 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Run, State
 from analysis.models.text import storable_json, storable_text
-from analysis.runs.create import runs_cancel, wake_for
-from analysis.runs.matrix_store import cells_store
-from analysis.runs.outbox import note_ends
-from analysis.runs.result_columns import result_columns
-from analysis.runs.retry_policy import Cause, decide_retry, describe_attempts
-from analysis.runs.run_text import run_text_keep
+from analysis.runs.columns.matrix_store import cells_store
+from analysis.runs.columns.run_text import run_text_keep
+from analysis.runs.kinds import rules_of
+from analysis.runs.origins import origin_rules
+from analysis.runs.queue.create import runs_cancel, wake_for
+from analysis.runs.queue.outbox import note_ends
+from analysis.runs.queue.retry_policy import Cause, describe_attempts
+from engine.documents.read import read_result
+from engine.text.masking import masked
 
 _MESSAGE_LENGTH = 10_000
 
 
 def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_status: int = 0) -> bool:
     """Move running -> finished, and copy the figures that lists sort on from the result into columns."""
-    result = storable_result(result)
-    columns = result_columns(result)
+    # without unprintable characters, which a driver's name of a device may contain
+    result = {name: storable_json(part) for name, part in result.items()}
     with transaction.atomic():
         run = _lock_held_run(run_id, token)
         if run is None:
             return False
-        finish_locked(run, result, columns, exit_status)
+        finish_locked(run, result, rules_of(run).columns(result), exit_status)
         return True
 
 
@@ -38,38 +41,32 @@ def finish_locked(
     run: Run, result: Mapping[str, Any], columns: Mapping[str, Any], exit_status: int, **attempt_columns: Any
 ) -> None:
     """Store the result of a run whose row the caller has locked, with all that is derived from it."""
-    columns = {**columns, **_counted_spec(run, result), "result": dict(result)}
+    given = result.get("spec") or {}
+    if "command" in given:  # once more: the engine of a sender may know fewer secrets
+        result = {**result, "spec": {**given, "command": masked(given["command"])}}
+    columns = {**columns, "result": dict(result)}
+    if (number := read_result(result).spec.get("config_parameters")) is not None:
+        # only the engine can count the parameters of a config: lists show them
+        columns["spec"] = {**run.spec, "config_parameters": number}
     _end_run(run, State.FINISHED, exit_status, columns, attempt_columns)
     run_text_keep(run_id=run.pk)  # the result names the card
     cells_store(run=run, result=result)
 
 
-def _counted_spec(run: Run, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec with the parameters of its config, which only the engine can count: lists show them."""
-    measured = result["estimates"][0] if "estimates" in result else result
-    number = (measured.get("spec") or {}).get("config_parameters")
-    return {} if number is None else {"spec": {**run.spec, "config_parameters": number}}
-
-
-def storable_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result without unprintable characters, which a driver's name of a device may contain."""
-    return {name: storable_json(part) for name, part in result.items()}
-
-
 def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:
-    """End an attempt that gave no result. `analysis.runs.retry_policy` decides the run's next state."""
+    """End an attempt that gave no result. `analysis.runs.queue.retry_policy` decides the run's next state."""
     message = storable_text(message, _MESSAGE_LENGTH)
     with transaction.atomic():
         run = _lock_held_run(run_id, token)
         if run is None:
             return False
         earlier = list(run.attempts.filter(number__lt=run.attempt, counted=True).values_list("cause", flat=True))
-        decision = decide_retry(code, earlier, cancel_requested=run.cancel_requested, is_reported=run.is_reported)
+        decision = origin_rules(run).decide(code, earlier, cancel_requested=run.cancel_requested)
         attempt_columns = {"cause": code[:40], "message": message, "counted": decision.counted}
         if decision.state == State.QUEUED:
             _requeue(run, exit_status, attempt_columns)
             return True
-        if decision.state == State.INTERRUPTED and not run.is_reported:
+        if decision.gives_up:
             message = f"{describe_attempts([*earlier, code])} Last: {message}"
         is_cancelled = decision.state == State.CANCELLED
         run_columns = {} if is_cancelled else {"error_code": code[:40], "error_message": message}
@@ -128,18 +125,18 @@ def _end_run(
     state: State,
     exit_status: int | None,
     run_columns: Mapping[str, Any],
-    attempt_columns: Mapping[str, Any] | None = None,
+    attempt_columns: Mapping[str, Any],
 ) -> None:
     ended = {"state": state, "finished_at": Now(), "suspect_at": None, "exit_status": exit_status}
     Run.objects.filter(pk=run.pk).update(**ended, **run_columns)
-    _end_attempt(run, state, exit_status, attempt_columns or {})
+    _end_attempt(run, state, exit_status, attempt_columns)
     note_ends([run.pk], state)
 
 
 def _requeue(run: Run, exit_status: int | None, attempt_columns: Mapping[str, Any]) -> None:
     """Move running -> queued: the next claim is another attempt, with another token."""
     waiting = {"state": State.QUEUED, "token": "", "owner": "", "phase": "", "heartbeat_at": None, "suspect_at": None}
-    if not run.is_estimate:
+    if run.needs_device:
         waiting["device_name"] = ""
     Run.objects.filter(pk=run.pk).update(**waiting)
     wake_for(run=run)

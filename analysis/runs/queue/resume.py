@@ -5,11 +5,13 @@ The engine compares device and environment, and carries the probes over only whe
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Q
 
-from analysis.models import Attempt, Run
+from analysis.models import Run
+from engine.documents.measured import Measured
 
 
 def earlier_attempt(run: Run) -> dict[str, Any] | None:
@@ -20,15 +22,11 @@ def earlier_attempt(run: Run) -> dict[str, Any] | None:
     """
     finished = run.takes_over if run.takes_over is not None and run.takes_over.result else None
     attempts = run.attempts.filter(number__lt=run.attempt) if finished is None else finished.attempts.all()
-    best = _most_measured(attempts)
+    probe_count = Count("run__measurements", filter=Q(run__measurements__attempt=F("number")))
+    usable = attempts.filter(environment__isnull=False).annotate(probe_count=probe_count).filter(probe_count__gt=0)
+    best = usable.select_related("run").order_by("-probe_count", "-number").first()
     if best is None or best.environment is None:
         return None
     rows = best.run.measurements.filter(attempt=best.number).order_by("sequence")
-    boundary = None if finished is None or finished.result is None else finished.result["boundary"]
+    boundary = None if finished is None else asdict(Measured.from_dict(finished.result or {}).boundary)
     return {**best.environment, "probes": [row.probe.to_dict() for row in rows], "boundary": boundary}
-
-
-def _most_measured(attempts: QuerySet[Attempt]) -> Attempt | None:
-    probe_count = Count("run__measurements", filter=Q(run__measurements__attempt=F("number")))
-    usable = attempts.filter(environment__isnull=False).annotate(probe_count=probe_count).filter(probe_count__gt=0)
-    return usable.select_related("run").order_by("-probe_count", "-number").first()

@@ -36,7 +36,7 @@ class Cause(StrEnum):
     ENGINE_WORKER_DIED = WorkerDied.code
     STALLED = "stalled"
     STOPPED = STOPPED
-    """Of a reported run alone: somebody, or a scheduler, stopped it where it ran."""
+    """Reported runs only: stopped by a person or a scheduler on its machine."""
 
 
 _OF_THE_HOST = (Cause.OWNER_DIED, Cause.HOST_LOST)
@@ -60,31 +60,35 @@ class RetryDecision:
 
     state: State
     counted: bool = True
+    gives_up: bool = False
+    """Whether there were too many attempts."""
 
 
 def describe_attempts(causes: Sequence[str]) -> str:
     """Write "Given up after 3 attempts: its worker died 2 times, something killed its engine once."."""
-    story = ", ".join(f"{_DESCRIPTIONS.get(cause, cause)} {_times(count)}" for cause, count in Counter(causes).items())
+    story = ", ".join(
+        f"{_DESCRIPTIONS.get(cause, cause)} {'once' if count == 1 else f'{count} times'}"
+        for cause, count in Counter(causes).items()
+    )
     return f"Given up after {len(causes)} attempts: {story}."
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def decide_retry(
-    cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False, is_reported: bool = False
-) -> RetryDecision:
+def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
     """Return what follows this cause; `earlier_counted` are the causes of the counted attempts before this one."""
     is_counted = cause != Cause.WORKER_STOPPED
     if cancel_requested:
         return RetryDecision(State.CANCELLED, is_counted)
-    if is_reported:
-        return RetryDecision(State.INTERRUPTED if cause in (*_OF_THE_HOST, Cause.STOPPED) else State.FAILED)
     has_room = len(earlier_counted) + is_counted < MAX_COUNTED_ATTEMPTS
     if cause == Cause.WORKER_STOPPED or (cause in _OF_THE_HOST and has_room):
         return RetryDecision(State.QUEUED, is_counted)
     if cause in _OF_THE_HOST:
-        return RetryDecision(State.INTERRUPTED)
+        return RetryDecision(State.INTERRUPTED, gives_up=True)
     was_given_again = any(other in _ONCE_MORE for other in earlier_counted)
     return RetryDecision(State.QUEUED if cause in _ONCE_MORE and has_room and not was_given_again else State.FAILED)
+
+
+def decide_end_elsewhere(cause: str, _: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
+    """Return what follows this cause for a reported run: no worker of this portal could make another attempt."""
+    if cancel_requested:
+        return RetryDecision(State.CANCELLED, cause != Cause.WORKER_STOPPED)
+    return RetryDecision(State.INTERRUPTED if cause in (*_OF_THE_HOST, Cause.STOPPED) else State.FAILED)

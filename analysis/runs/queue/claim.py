@@ -1,9 +1,8 @@
-"""queued -> running: how a worker gets its next run. `analysis.runs.scheduling` decides the order."""
+"""queued -> running: how a worker gets its next run. `analysis.runs.queue.scheduling` decides the order."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 from uuid import uuid4
 
 from django.db import IntegrityError, transaction
@@ -12,7 +11,7 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
-from analysis.runs.scheduling import FairShareEntry, fair_share_order
+from analysis.runs.queue.scheduling import FairShareEntry, fair_share_order
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
@@ -23,8 +22,12 @@ def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run |
     try:
         with transaction.atomic():
             ready = Device.objects.taking_runs().idle().filter(pk=device.pk).first()
-            run = _next_on(ready, run_id) if ready else None
-            if ready is None or run is None or not _start(run, ready, owner[:250]):
+            if ready is None:
+                return None
+            waiting = Run.objects.waiting_for(ready)
+            named = None if run_id is None else waiting.filter(pk=run_id)
+            run = _next(waiting, Run.objects.on_devices()) if named is None else _locked(named)
+            if run is None or not _start(run, ready, owner[:250]):
                 return None
     except IntegrityError:  # one_running_run_per_device: another claim was quicker
         return None
@@ -38,13 +41,6 @@ def estimate_claim(*, owner: str) -> Run | None:
         if run is None or not _start(run, None, owner[:250]):
             return None
     return Run.objects.with_places().get(pk=run.pk)
-
-
-def _next_on(device: Device, run_id: int | None) -> Run | None:
-    waiting = Run.objects.waiting_for(device)
-    if run_id is not None:
-        return _locked(waiting.filter(pk=run_id))
-    return _next(waiting, Run.objects.on_devices())
 
 
 def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
@@ -79,13 +75,17 @@ def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[FairShareEntry]
 
 
 def _start(run: Run, device: Device | None, owner: str) -> bool:
-    number = run.attempt + 1
+    number, spec = run.attempt + 1, run.spec
+    if device is not None:  # it is executed with this device and, where no price was requested, the device's
+        spec = {**spec, "device": device.device}
+        if run.uses_device_price and device.price_per_hour_usd is not None:
+            spec["price_per_hour_usd"] = device.price_per_hour_usd
     still_waiting = Run.objects.queued().filter(pk=run.pk, cancel_requested=False)
     started = still_waiting.update(
         state=State.RUNNING,
         device=device,
         device_name=device.name if device else run.device_name,
-        spec=_spec_on(run, device) if device else run.spec,
+        spec=spec,
         attempt=number,
         token=uuid4().hex,
         owner=owner,
@@ -97,11 +97,3 @@ def _start(run: Run, device: Device | None, owner: str) -> bool:
     if started:
         Attempt.objects.create(run_id=run.pk, number=number, device=device, owner=owner, started_at=Now())
     return bool(started)
-
-
-def _spec_on(run: Run, device: Device) -> dict[str, Any]:
-    """Return the spec that is executed: with this device and, where no price was requested, the device's price."""
-    spec = {**run.spec, "device": device.device}
-    if run.uses_device_price and device.price_per_hour_usd is not None:
-        spec["price_per_hour_usd"] = device.price_per_hour_usd
-    return spec

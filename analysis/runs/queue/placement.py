@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.models import Device, Run
 from analysis.models.querysets import compute_capability
-from analysis.runs.scheduling import ResourceRequest, Slot
+from analysis.runs.queue.scheduling import ResourceRequest, Slot
 from engine.errors import SpecError
 
 if TYPE_CHECKING:
@@ -29,17 +29,26 @@ class Placement:
         return str(self.device) if self.device else f"{self.device_class} {self.kind} device".strip()
 
 
+ANYWHERE = Placement()
+"""That of a run that needs no device."""
+
+
 def placement_find(name: str, device_class: str = "", user: User | AnonymousUser | None = None) -> Placement:
     """Return the device of a name (`cuda:1`, `cpu`); any device of a kind; for `auto`, any of the best kind.
 
     Only enabled devices that this person may use count. Raises SpecError, which lists the available devices.
     """
     is_named = ":" in name or name == "cpu"
-    wanted_class = _checked_class(device_class, is_named)
+    wanted_class = device_class.strip()
+    if wanted_class and is_named:
+        raise SpecError("device_class", "a class is allowed with `auto` or a kind, not with the name of one device")
+    if len(wanted_class) > _CLASS_LENGTH or not wanted_class.isprintable():
+        raise SpecError("device_class", f"must be part of a card's name, at most {_CLASS_LENGTH} characters")
     offered = list(Device.objects.enabled().allowing(user).best_first())
-    candidates = [device for device in offered if _is_requested(name, is_named, device)]
+    candidates = [d for d in offered if (d.device == name if is_named else name in ("auto", d.kind))]
     if not candidates:
-        raise SpecError("device", f"no enabled device {name}; available: {_names(offered)}")
+        names = ", ".join(sorted({device.device for device in offered})) or "none (start `manage.py up`)"
+        raise SpecError("device", f"no enabled device {name}; available: {names}")
     matching = [device for device in candidates if wanted_class.lower() in device.name.lower()]
     if not matching:
         available = ", ".join(sorted({device.name for device in candidates}))
@@ -77,22 +86,3 @@ def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
         foreign_used_bytes=device.foreign_used_bytes,
         allowed=None if allowed is None else frozenset(allowed),
     )
-
-
-def _checked_class(device_class: str, is_named: bool) -> str:
-    wanted = device_class.strip()
-    if wanted and is_named:
-        raise SpecError("device_class", "a class is allowed with `auto` or a kind, not with the name of one device")
-    if len(wanted) > _CLASS_LENGTH or not wanted.isprintable():
-        raise SpecError("device_class", f"must be part of a card's name, at most {_CLASS_LENGTH} characters")
-    return wanted
-
-
-def _is_requested(requested: str, is_named: bool, device: Device) -> bool:
-    if is_named:
-        return device.device == requested
-    return requested in ("auto", device.kind)
-
-
-def _names(devices: Iterable[Device]) -> str:
-    return ", ".join(sorted({device.device for device in devices})) or "none (start `manage.py up`)"

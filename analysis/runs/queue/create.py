@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -15,17 +14,16 @@ from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
-from analysis.runs.outbox import note_ends
-from analysis.runs.placement import Placement, request_of, slot_of
-from analysis.runs.run_settings import run_settings_keep
-from analysis.runs.run_text import run_text_keep
-from analysis.runs.scheduling import Slot, has_capability, has_memory, is_wanted, may_run
+from analysis.runs.columns.run_settings import run_settings_keep
+from analysis.runs.columns.run_text import run_text_keep
+from analysis.runs.kinds import BY_KIND, kind_of, spec_columns
+from analysis.runs.kinds.rules import Spec
+from analysis.runs.queue.outbox import note_ends
+from analysis.runs.queue.placement import ANYWHERE, Placement, request_of, slot_of
+from analysis.runs.queue.scheduling import has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
-from engine.spec import RunSpec
+from engine.text.units import format_bytes
 from engine.training_spec import AMPERE, NEEDS_AMPERE
-from engine.tune.spec import FunctionSpec, TuneSpec
-from engine.units import format_bytes
-from engine.validation.spec import ValidationSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -36,8 +34,8 @@ _AMPERE = float(".".join(map(str, AMPERE)))
 
 def run_create(
     *,
-    spec: RunSpec | TuneSpec | ValidationSpec,
-    place: Placement,
+    spec: Spec,
+    place: Placement = ANYWHERE,
     requested_by: User | None = None,
     priority: int = Run.Priority.NORMAL,
     accepts_shared_device: bool = False,
@@ -46,30 +44,32 @@ def run_create(
 ) -> Run:
     """Store a queued run and wake the workers that may take it. Both commit together, in the same database.
 
-    A run of a registered command has no precision and no optimizer that would be known. A ValidationSpec makes a run
-    of that kind, which has no batch size of today.
+    The spec decides the kind of the run. An estimate has no placement: any worker of the default queue takes it.
     `takes_over` is a run of the same spec: the engine starts with its probes where device and environment are the same.
 
     Raises SpecError when no device of that placement can ever run it or it requests more than is allowed, and
     QuotaExceededError when the person has too many runs in the queue.
     """
-    run = Run(
-        **spec_columns(replace(spec, device=place.device.device if place.device else place.kind)),
-        requested_by=requested_by,
-        priority=priority,
-        accepts_shared_device=accepts_shared_device,
-        uses_device_price=uses_device_price,
-        requested_device=place.device,
-        requested_kind=place.device.kind if place.device else place.kind,
-        requested_device_class=place.device_class,
-        takes_over=takes_over,
-    )
+    kind = kind_of(spec)
+    placed = BY_KIND[kind].placed(spec, place.device.device if place.device else place.kind)
+    queued = {
+        "requested_by": requested_by,
+        "priority": priority,
+        "accepts_shared_device": accepts_shared_device,
+        "uses_device_price": uses_device_price,
+        "requested_device": place.device,
+        "requested_kind": place.device.kind if place.device else place.kind,
+        "requested_device_class": place.device_class,
+        "takes_over": takes_over,
+    }
+    run = Run(**queued | spec_columns(placed))
     if run.requested_kind == "cuda" and run.precision in NEEDS_AMPERE:
         run.needs_compute_capability = _AMPERE
     refuse_excessive_request(run)
     with transaction.atomic():
         enforce_quota(run)
-        _refuse_impossible_run(run, place)
+        if run.needs_device:
+            _refuse_impossible_run(run, place)
         run.save(force_insert=True)
         run_text_keep(run_id=run.pk)
         run_settings_keep(run=run)
@@ -78,28 +78,15 @@ def run_create(
     return run
 
 
-def spec_columns(spec: RunSpec | TuneSpec | FunctionSpec | ValidationSpec) -> dict[str, Any]:
-    """Return the columns of a run that its spec decides; one's own training has no precision that would be known."""
-    return {
-        "kind": Run.Kind.VALIDATION if isinstance(spec, ValidationSpec) else Run.Kind.MEASUREMENT,
-        "model": spec.model,
-        "spec": spec.to_dict(),
-        "precision": "" if isinstance(spec, TuneSpec | FunctionSpec) else spec.precision,
-        "optimizer": "" if isinstance(spec, TuneSpec | FunctionSpec) else spec.optimizer,
-        "current_batch_size": None if isinstance(spec, ValidationSpec) else spec.current_batch_size,
-        "needs_bytes": spec.memory_limit_bytes,
-    }
-
-
 def wake_for(*, run: Run) -> None:
     """Wake the worker of the requested device, or a few workers that could start the run now."""
-    if run.is_estimate:
+    if not run.needs_device:
         estimator_wake()
         return
     if run.requested_device is not None:
         worker_wake(device=run.requested_device)
         return
-    idle = Device.objects.taking_runs().seen_lately().idle().allowing(run.requested_by).best_first()
+    idle = Device.objects.taking_runs().seen_lately().idle().unheld().allowing(run.requested_by).best_first()
     ask = request_of(run)
     ready = [device for device in idle.filter(kind=run.requested_kind) if may_run(ask, slot_of(device), None)]
     for device in ready[:_WOKEN_DEVICES_MAX]:
@@ -142,7 +129,7 @@ def runs_cancel_waiting_of(*, people: Collection[User]) -> int:
 def describe_request(run: Run) -> dict[str, Any]:
     """Return what the audit log stores of a new run; the rest is in the run."""
     place = run.requested_device_id or run.requested_device_class or run.requested_kind or run.gpu
-    values = {"kind": run.kind, "model": run.model, "place": place, "priority": run.priority}
+    values = {"kind": run.published_kind, "model": run.model, "place": place, "priority": run.priority}
     return {**values, "precision": run.precision, "optimizer": run.optimizer}
 
 
@@ -168,13 +155,10 @@ def _refuse_impossible_run(run: Run, place: Placement) -> None:
         raise SpecError("device", f"there is no enabled {place} that you may use")
     roomy = [card for card in wanted if has_memory(ask, card)]
     if not roomy:
-        raise SpecError("memory_limit_bytes", _too_large(ask.needs_bytes or 0, wanted, place))
+        capacity = format_bytes(max(card.capacity_bytes for card in wanted))
+        needed = format_bytes(ask.needs_bytes or 0)
+        raise SpecError("memory_limit_bytes", f"{needed} is above what {place} has ({capacity})")
     if not any(has_capability(ask, card) for card in roomy):
         best = max(card.compute_capability or 0 for card in roomy)
         precision = run.precision
         raise SpecError("precision", f"{precision} needs compute capability {_AMPERE} or later; {place} has {best}")
-
-
-def _too_large(needs_bytes: int, wanted: list[Slot], place: Placement) -> str:
-    capacity = format_bytes(max(card.capacity_bytes for card in wanted))
-    return f"{format_bytes(needs_bytes)} is above what {place} has ({capacity})"
