@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from analysis.models import Run
-from analysis.runs.placement import request_of, slot_of
-from analysis.runs.queue_forecast import queue_positions
-from analysis.runs.scheduling import (
+from analysis.runs.queue.forecast import queue_positions
+from analysis.runs.queue.placement import request_of, slot_of
+from analysis.runs.queue.scheduling import (
     FORECAST_STARTS_MAX,
     Expectation,
     FairShareEntry,
@@ -22,7 +22,7 @@ from analysis.runs.scheduling import (
     forecast,
     may_run,
 )
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_run
 from tests.runs.test_claim import claim, finish, submit
 
@@ -87,10 +87,6 @@ def test_a_long_queue_is_looked_at_only_as_far_as_it_can_be_told():
     assert len(played([waiting(number) for number in range(3 * FORECAST_STARTS_MAX)])) == FORECAST_STARTS_MAX
 
 
-def test_the_forecast_ends_when_all_that_is_wanted_is_known():
-    assert set(played([waiting(1), waiting(2), waiting(3)], wanted=[2])) == {1, 2}
-
-
 @pytest.mark.django_db
 def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
     cards = [
@@ -141,7 +137,7 @@ def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
 def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
     card = make_card()
     runs = [make_run(card), make_run(card)]
-    monkeypatch.setattr("analysis.runs.queue_forecast.POSITIONS_MAX", 2)
+    monkeypatch.setattr("analysis.runs.queue.forecast.POSITIONS_MAX", 2)
     assert len(queue_positions(runs)) == 2
     make_run(card)
     assert queue_positions(runs) == {}

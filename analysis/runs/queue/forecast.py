@@ -1,4 +1,4 @@
-"""Reads the queue and the devices, and forecasts by `analysis.runs.scheduling` when waiting runs start."""
+"""Reads the queue and the devices, and forecasts by `analysis.runs.queue.scheduling` when waiting runs start."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from time import monotonic
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
 from analysis.models import Device, Run, State
-from analysis.runs.placement import request_of, slot_of
-from analysis.runs.scheduling import SlotState, WaitingRun, forecast
+from analysis.runs.queue.placement import request_of, slot_of
+from analysis.runs.queue.scheduling import Expectation, SlotState, WaitingRun, forecast
 
 POSITIONS_MAX = 1_000
 """With more runs than this in the queue no position is shown: each forecast would have to read all of them."""
 
 _RUNS_OF_A_MODEL = 20
+_BUDGET = KeyTransform("time_budget_seconds", "spec")
 _READ = (
-    "requested_by_id",
-    "priority",
-    "created_at",
-    "model",
-    "requested_device_id",
-    "requested_kind",
-    "requested_device_class",
-    "needs_bytes",
-    "needs_compute_capability",
-    "accepts_shared_device",
+    *("requested_by_id", "priority", "created_at", "model"),
+    *("requested_device_id", "requested_kind", "requested_device_class"),
+    *("needs_bytes", "needs_compute_capability", "accepts_shared_device"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of a waiting run: 1 starts next. `start_at` is None when it is unknown."""
+    """The position of a waiting run: 1 starts next. `start_at` is None when it is unknown.
+
+    `held` is the device that it waits for, where another program holds it; `after_run` is the run that has to end
+    first, where no other starts before this one.
+    """
 
     position: int
     start_at: datetime | None
+    held: Device | None = None
+    after_run: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     A run that no device may take, or that is very far back, has no position; nor has any run while there are more
     than POSITIONS_MAX in the queue.
     """
-    return positions_of({run.pk for run in runs if run.state == State.QUEUED and not run.is_estimate})
+    return positions_of({run.pk for run in runs if run.state == State.QUEUED and run.needs_device})
 
 
 def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
@@ -89,25 +89,41 @@ def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
 def _forecast_now() -> _Forecast:
     made_at_seconds, now = monotonic(), timezone.now()
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
-    waiting = list(queue.order_by().only(*_READ)[: POSITIONS_MAX + 1])
+    waiting = list(queue.order_by().only(*_READ).annotate(budget_seconds=_BUDGET)[: POSITIONS_MAX + 1])
     if len(waiting) > POSITIONS_MAX:
         return _Forecast(made_at_seconds, _TOO_MANY, {})
     running_now = Run.objects.on_devices().running().only("device_id", "requested_by_id", "model", "started_at")
-    running = {run.device_id: run for run in running_now}
+    running = {run.device_id: run for run in running_now.annotate(budget_seconds=_BUDGET)}
+    taking = Device.objects.taking_runs().with_is_up().select_related("host").defer("calibration")
+    devices: dict[int | None, Any] = {device.pk: device for device in taking}
     typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
     expected = forecast(
-        [_waiting(run, typical) for run in waiting],
-        _cards(running, typical, now),
+        [
+            WaitingRun(
+                *(run.pk, run.requested_by_id, run.priority, run.created_at),
+                request_of(run),
+                _within_budget(typical[run.model], run),
+            )
+            for run in waiting
+        ],
+        _cards(devices.values(), running, typical, now),
         now=now,
         last_started=Run.objects.on_devices().last_started({run.requested_by_id for run in waiting}),
     )
-    positions = {
-        run_id: QueuePosition(
-            at.position, None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds)
-        )
-        for run_id, at in expected.items()
-    }
+    positions = {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
     return _Forecast(made_at_seconds, frozenset(run.pk for run in waiting), positions)
+
+
+def _position(
+    at: Expectation, devices: Mapping[int | None, Any], running: Mapping[int | None, Run], now: datetime
+) -> QueuePosition:
+    device, run = devices[at.device_id], running.get(at.device_id)
+    return QueuePosition(
+        at.position,
+        None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds),
+        held=device if device.is_held and run is None else None,
+        after_run=run.pk if run is not None and at.is_next_there else None,
+    )
 
 
 def typical_seconds(model: str) -> float | None:
@@ -122,30 +138,31 @@ def typical_seconds(model: str) -> float | None:
     return median(took) if took else None
 
 
-def _waiting(run: Run, typical: Mapping[str, float | None]) -> WaitingRun:
-    return WaitingRun(run.pk, run.requested_by_id, run.priority, run.created_at, request_of(run), typical[run.model])
+def _within_budget(seconds: float | None, run: Any) -> float | None:
+    """Bound what runs of a model take by the time that this one may take."""
+    return seconds if seconds is None or run.budget_seconds is None else min(seconds, run.budget_seconds)
 
 
-def _cards(running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime) -> list[SlotState]:
-    """Return the devices that take runs; when a device with a silent worker will be free is unknown."""
-    is_up = Exists(Device.objects.seen_lately().filter(pk=OuterRef("pk")))
-    allowed = _allow_lists()
-    cards = []
-    devices: QuerySet[Any] = Device.objects.taking_runs().annotate(is_up=is_up)
+def _cards(
+    devices: Iterable[Any], running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime
+) -> list[SlotState]:
+    """Return the devices; when one that another program holds, or whose worker is silent, will be free is unknown."""
+    allowed, cards = _allow_lists(), []
     for device in devices:
         card, run = slot_of(device, allowed.get(device.pk)), running.get(device.pk)
-        left = _seconds_left(run, typical, now) if device.is_up else None
+        is_free = run is None and not device.is_held
+        left = None if not device.is_up else 0.0 if is_free else _seconds_left(run, typical, now)
         cards.append(SlotState(card, run is not None, run.requested_by_id if run else None, left))
     return cards
 
 
 def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: datetime) -> float | None:
-    if run is None:
-        return 0.0
-    took, started_at = typical[run.model], run.started_at
-    if took is None or started_at is None:
+    """Return when this run should end; None for another program, and for a run that takes longer than it should."""
+    if run is None or run.started_at is None:
         return None
-    return max(0.0, took - (now - started_at).total_seconds())
+    took = _within_budget(typical[run.model], run)
+    left = None if took is None else took - (now - run.started_at).total_seconds()
+    return left if left is None or left > 0 else None
 
 
 def _allow_lists() -> dict[int, set[int]]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from analysis.models.querysets import FOREIGN_SHARE_MAX
@@ -74,7 +74,10 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """A device that takes runs, the person whose run it executes, and the seconds until it may end (None: unknown)."""
+    """A device that takes runs, the person whose run it executes, and the seconds until it may be free (None: unknown).
+
+    A device that another program holds executes no run, and when it will be free is unknown.
+    """
 
     card: Slot
     is_running: bool = False
@@ -84,10 +87,16 @@ class SlotState:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The position of a waiting run: 1 starts next. `start_seconds` is from now; None when unknown."""
+    """The position of a waiting run: 1 starts next. `start_seconds` is from now; None when unknown.
+
+    `device_id` is the device that takes it, if all goes as forecast, and `is_next_there` whether no other run starts
+    there before.
+    """
 
     position: int
     start_seconds: float | None
+    device_id: int | None = field(default=None, compare=False)
+    is_next_there: bool = field(default=False, compare=False)
 
 
 def is_wanted(ask: ResourceRequest, card: Slot) -> bool:
@@ -139,25 +148,20 @@ def forecast(
     *,
     now: datetime,
     last_started: dict[int | None, datetime],
-    wanted: Collection[int] | None = None,
 ) -> dict[int, Expectation]:
-    """Simulate the queue. Runs that no device may take, or that are too far back, are left out.
-
-    The simulation ends early once all of `wanted` are known.
-    """
-    still_wanted = set(wanted) if wanted is not None else None
+    """Simulate the queue. Runs that no device may take, or that are too far back, are left out."""
     expected: dict[int, Expectation] = {}
-    for run, seconds in _starts(_Queue(waiting, now, last_started), list(cards)):
-        expected[run.run_id] = Expectation(len(expected) + 1, seconds)
-        if still_wanted is not None:
-            still_wanted.discard(run.run_id)
-        if len(expected) == FORECAST_STARTS_MAX or still_wanted == set():
+    begun = set[int]()
+    for run, seconds, device_id in _starts(_Queue(waiting, now, last_started), list(cards)):
+        expected[run.run_id] = Expectation(len(expected) + 1, seconds, device_id, device_id not in begun)
+        begun.add(device_id)
+        if len(expected) == FORECAST_STARTS_MAX:
             break
     return expected
 
 
-def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None]]:
-    """Yield each start with its time, in order: the device that is free first takes the next run."""
+def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None, int]]:
+    """Yield each start with its time and device, in order: the device that is free first takes the next run."""
     is_known = [card.seconds_left is not None for card in cards]
     holder = [card.person for card in cards]
     free = [(_assumed(card.seconds_left), number) for number, card in enumerate(cards)]
@@ -172,7 +176,7 @@ def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun,
         run = queue.take(cards[number].card, at)
         if run is None:
             continue  # no waiting run may run here, and a forecast gets no new ones
-        yield run, at if is_known[number] else None
+        yield run, at if is_known[number] else None, cards[number].card.device_id
         has_run[number], holder[number] = True, run.person
         is_known[number] = is_known[number] and run.typical_seconds is not None
         heapq.heappush(free, (at + _assumed(run.typical_seconds), number))
@@ -209,6 +213,5 @@ class _Queue:
     def _turn(self, key: tuple[int | None, int, ResourceRequest]) -> tuple[object, ...]:
         person, priority, _ = key
         oldest = self.groups[key][0]
-        standing = FairShareEntry(person, priority, oldest.created_at)
-        standing = replace(standing, running=self.running[person], last_started_at=self.last_started.get(person))
-        return (*_turn(standing), oldest.run_id)
+        running, last_started_at = self.running[person], self.last_started.get(person)
+        return (*_turn(FairShareEntry(person, priority, oldest.created_at, running, last_started_at)), oldest.run_id)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.functions import Now
 
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.models.text import storable_json, storable_text
-from analysis.runs.lease import LogLine
-from analysis.runs.result_columns import probe_columns
-from engine.result import Probe
+from analysis.runs.columns.result_columns import check_columns, probe_columns
+from analysis.runs.queue.lease import LogLine
+from engine.results.result import Probe
 
 LOG_LINES_PER_ATTEMPT = 5_000
 LOG_MESSAGE_LENGTH = 2_000
@@ -37,9 +37,8 @@ def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) 
 def progress_set(*, run_id: int, token: str, progress: Mapping[str, Any]) -> bool:
     """Store what the engine does now. For the live page alone: nothing else reads it, and nothing depends on it.
 
-    `phases` are the seconds at which each phase began; `batch_size` and `step` those of the probe under way; `stage`
-    what takes a while before the first probe; `timing_seconds_left` the engine's bound while speeds are compared;
-    `cards` and `cards_done` those of an estimate.
+    It is what `engine.live_progress` keeps of the events, with the time left as `engine.time_left` says it (`left`:
+    seconds, and the second of the run at which they held), and `ends_at`, that as a moment of the worker's clock.
     """
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
@@ -48,31 +47,43 @@ def progress_set(*, run_id: int, token: str, progress: Mapping[str, Any]) -> boo
     return attempt is not None
 
 
-def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_carried: bool = False) -> bool:
-    """Store a probe as soon as it is known. Safe to repeat: a probe already stored under this number stays."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One probe of an attempt, with the number it is stored under."""
+
+    sequence: int
+    probe: Probe
+    is_carried: bool = False
+
+
+def measurements_add(*, run_id: int, token: str, measured: Sequence[Measured]) -> bool:
+    """Store probes, together. Safe to repeat: a probe already stored under its number stays."""
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is None:
             return False
-        place = {"run_id": run_id, "attempt": attempt, "sequence": sequence}
-        row = Measurement(**place, is_carried=is_carried, **probe_columns(probe))
-        Measurement.objects.bulk_create([row], ignore_conflicts=True)
+        place = {"run_id": run_id, "attempt": attempt}
+        rows = [
+            Measurement(**place, sequence=each.sequence, is_carried=each.is_carried, **probe_columns(each.probe))
+            for each in measured
+        ]
+        Measurement.objects.bulk_create(rows, ignore_conflicts=True)
     return True
 
 
+def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_carried: bool = False) -> bool:
+    """Store one probe as soon as it is known."""
+    return measurements_add(run_id=run_id, token=token, measured=[Measured(sequence, probe, is_carried)])
+
+
 def check_storable(probe: Probe) -> None:
-    """Raise ValueError for a probe with a figure that its column cannot hold, such as a negative count of steps.
+    """Raise ValueError for a probe with a figure that its column cannot hold.
 
     The same for a batch of no sample, which a column could hold and no chart could place.
     """
     if probe.batch_size < 1:
         raise ValueError(f"batch_size: must be at least 1, got {probe.batch_size}")
-    row = Measurement(**probe_columns(probe))
-    absent = {name for name, value in probe_columns(probe).items() if value in (None, "", [])}
-    try:
-        row.clean_fields(exclude={"run", "attempt", "sequence", *absent})
-    except ValidationError as exc:
-        raise ValueError("; ".join(f"{name}: {' '.join(texts)}" for name, texts in exc.message_dict.items())) from exc
+    check_columns(Measurement, probe_columns(probe))
 
 
 def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence: int) -> bool:
@@ -81,6 +92,10 @@ def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence
         attempt = _held_attempt(run_id, token)
         if attempt is None:
             return False
+        room = LOG_LINES_PER_ATTEMPT - (first_sequence - 1)
+        if len(lines) >= room:
+            text = f"The log is full: {LOG_LINES_PER_ATTEMPT:,} lines are stored, later ones are dropped."
+            lines = [*lines[: room - 1], LogLine("warning", text)] if room > 0 else []
         rows = [
             RunLog(
                 run_id=run_id,
@@ -89,7 +104,7 @@ def log_add(*, run_id: int, token: str, lines: Sequence[LogLine], first_sequence
                 level=line.level,
                 message=storable_text(line.message, LOG_MESSAGE_LENGTH),
             )
-            for sequence, line in enumerate(_lines_with_room(lines, first_sequence - 1), start=first_sequence)
+            for sequence, line in enumerate(lines, start=first_sequence)
         ]
         RunLog.objects.bulk_create(rows, ignore_conflicts=True)
     return True
@@ -100,13 +115,3 @@ def _held_attempt(run_id: int, token: str) -> int | None:
     held = Run.objects.held_by(run_id, token)
     # the UPDATE takes the row's lock on PostgreSQL and moves updated_at, which pollers compare
     return held.values_list("attempt", flat=True).first() if held.update(token=token) else None
-
-
-def _lines_with_room(lines: Sequence[LogLine], stored: int) -> list[LogLine]:
-    room = LOG_LINES_PER_ATTEMPT - stored
-    if len(lines) < room:
-        return list(lines)
-    if room <= 0:
-        return []
-    last = LogLine("warning", f"The log is full: {LOG_LINES_PER_ATTEMPT:,} lines are stored, later ones are dropped.")
-    return [*lines[: room - 1], last]
