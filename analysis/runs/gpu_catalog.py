@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from analysis.models import ALL_GPUS, CPU, Device, GpuPrice
 from engine.errors import SpecError
 from engine.estimate.gpus import Gpu, find, gpus, match
-from engine.units import format_bytes
+from engine.text.units import format_bytes
 
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD"}
 
@@ -27,7 +27,7 @@ class Price:
 def gpu_name(gpu_id: str) -> str:
     """Return the vendor's name of a card; of one that is no longer in the catalogue, its id."""
     if gpu_id == ALL_GPUS:
-        return "all cards"
+        return "all GPUs"
     if gpu_id == CPU:
         return "CPU"
     known = gpus().get(gpu_id)
@@ -39,12 +39,18 @@ def gpu_total_bytes(gpu_id: str) -> int | None:
     return known.total_bytes if known else None
 
 
+def gpu_ids() -> list[str]:
+    """Return the ids of the catalogue, in its order."""
+    return list(gpus())
+
+
 def gpu_choices() -> list[tuple[str, object]]:
-    """Return the choices of a select: all cards, then each card, by vendor."""
+    """Return the choices of a select: all GPUs, then each GPU, by vendor."""
     by_vendor: dict[str, list[tuple[str, str]]] = {}
     for gpu in gpus().values():
-        by_vendor.setdefault(_VENDORS.get(gpu.vendor, gpu.vendor), []).append((gpu.id, _label(gpu)))
-    return [(ALL_GPUS, f"All {len(gpus())} cards of the catalogue"), *by_vendor.items()]
+        label = f"{gpu.name} · {format_bytes(gpu.total_bytes)}"
+        by_vendor.setdefault(_VENDORS.get(gpu.vendor, gpu.vendor), []).append((gpu.id, label))
+    return [(ALL_GPUS, f"All {len(gpus())} GPUs of the catalogue"), *by_vendor.items()]
 
 
 def gpu_of(device: Device) -> Gpu | None:
@@ -52,18 +58,22 @@ def gpu_of(device: Device) -> Gpu | None:
     return match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
 
 
-def prices() -> dict[str, Price]:
-    """Return the price of each card: the lab's own where there is one, else the catalogue's. Others are left out."""
-    list_prices = {
+def list_prices() -> dict[str, Price]:
+    """Return the catalogue's price of each GPU that has one: what everybody may see."""
+    return {
         gpu.id: Price(gpu.price_per_hour_usd, gpu.price_source or "", str(gpu.price_date or ""), False)
         for gpu in gpus().values()
         if gpu.price_per_hour_usd is not None
     }
+
+
+def prices() -> dict[str, Price]:
+    """Return the price of each card: the lab's own where there is one, else the catalogue's. Others are left out."""
     lab_prices = {
         row.gpu: Price(row.price_per_hour_usd, row.source, row.valid_from.isoformat(), True)
         for row in GpuPrice.objects.all()
     }
-    return list_prices | lab_prices
+    return list_prices() | lab_prices
 
 
 def validate_gpu(gpu_id: str) -> None:
@@ -72,7 +82,3 @@ def validate_gpu(gpu_id: str) -> None:
         find(gpu_id)
     except SpecError as error:
         raise ValidationError(str(error).removeprefix("gpu: ")) from error
-
-
-def _label(gpu: Gpu) -> str:
-    return f"{gpu.name} · {format_bytes(gpu.total_bytes)}"

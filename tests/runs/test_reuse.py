@@ -9,8 +9,8 @@ from django.test import Client
 
 from analysis.models import Attempt, Device, Run
 from analysis.runs import services
-from analysis.runs.reuse import earlier_result
-from engine.units import GIB
+from analysis.runs.earlier.reuse import earlier_result
+from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_measured_run, make_spec
 
 pytestmark = pytest.mark.django_db

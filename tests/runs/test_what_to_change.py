@@ -9,12 +9,14 @@ from django.test.utils import CaptureQueriesContext
 from analysis.accounts.quotas import QuotaExceededError
 from analysis.models import Quota, Run
 from analysis.runs import services
-from analysis.runs.placement import Placement
-from analysis.runs.reuse import LOOKED_THROUGH_MAX
-from analysis.runs.what_to_change import changes_found, measured_variants, newest_changes, place_of, spec_of
+from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX
+from analysis.runs.earlier.what_to_change import changes_found, measured_variants, newest_changes, spec_of
+from analysis.runs.kinds import rules_of
+from analysis.runs.queue.placement import Placement
 from analysis.workers.estimates import estimate_arguments
 from engine.errors import SpecError
 from engine.estimate.gpus import find
+from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Evaluated, Scope, what_to_change
 from engine.spec import RunSpec
 from tests.factories import make_claimed_estimate, make_device, make_measured_run, make_run, make_user
@@ -44,7 +46,9 @@ def answered(gpu: str = "cpu", **spec: object) -> Run:
 def test_it_is_estimated_where_the_run_was_measured() -> None:
     measured = make_measured_run(make_device())
     run = services.changes_estimate(run=measured, batch_size=64, scope="single", requested_by=make_user("ann"))
-    assert (run.gpu, run.what_to_change, run.current_batch_size) == (place_of(measured).gpu, "single", 64)  # type: ignore[union-attr]
+    place = rules_of(measured).place(measured)
+    assert place is not None
+    assert (run.gpu, run.what_to_change, run.current_batch_size) == (place.gpu, "single", 64)
     assert run.spec["memory_limit_bytes"] == measured.spec["memory_limit_bytes"]
 
 
@@ -56,7 +60,7 @@ def test_a_waiting_run_without_a_device_is_refused() -> None:
 @pytest.mark.parametrize(("gpu", "scope"), [("all", "single"), ("a10", "everything")])
 def test_a_scope_that_cannot_be_is_refused_with_its_field(gpu: str, scope: str) -> None:
     with pytest.raises(SpecError, match="what_to_change: "):
-        services.estimate_create(spec=RunSpec("bert"), gpu=gpu, what_to_change=scope)
+        EstimateSpec(RunSpec("bert"), gpu, scope)
 
 
 def test_the_scope_is_passed_to_the_engine() -> None:

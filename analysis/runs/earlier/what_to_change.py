@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db import transaction
 
-from analysis.models import ALL_GPUS, CPU, Device, Run, State
-from analysis.runs.create import run_create
-from analysis.runs.estimates import estimate_create
-from analysis.runs.gpu_catalog import gpu_of
-from analysis.runs.placement import Placement
-from analysis.runs.reuse import (
+from analysis.models import CPU, Device, Run, State
+from analysis.runs.earlier.reuse import (
     LOOKED_THROUGH_MAX,
     NOT_MEASURED,
     classes_of,
@@ -21,8 +17,17 @@ from analysis.runs.reuse import (
     runs_with_todays_software,
     stored_spec,
 )
+from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.kinds import rules_of
+from analysis.runs.queue.create import run_create
+from analysis.runs.queue.placement import Placement
+from engine.documents.estimated import Estimated
+from engine.documents.measured import Measured as MeasuredResult
+from engine.documents.read import read_result
 from engine.errors import SpecError
+from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Variant, WhatToChange
+from engine.gate.compare import speed_of
 from engine.spec import DEFAULTS, RunSpec
 
 if TYPE_CHECKING:
@@ -37,29 +42,9 @@ _BUDGET_SECONDS = DEFAULTS["time_budget_seconds"]
 _Of = TypeVar("_Of")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a training is estimated: a card of the catalogue or the CPU, with the memory that it may use."""
-
-    gpu: str
-    memory_limit_bytes: int | None
-
-
-def place_of(run: Run) -> Place | None:
-    """Return where a run was measured or estimated; None where that cannot be estimated."""
-    if run.is_estimate:
-        return None if run.gpu == ALL_GPUS else Place(run.gpu, run.spec.get("memory_limit_bytes"))
-    if run.is_command or run.device is None:
-        return None
-    if run.device.kind == "cpu":
-        return Place(CPU, run.spec.get("memory_limit_bytes"))
-    card = gpu_of(run.device)
-    return None if card is None else Place(card.id, run.spec.get("memory_limit_bytes"))
-
-
 def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: User) -> Run:
     """Queue the estimate of what to change so that this batch size fits where the run was. Raises SpecError."""
-    place = place_of(run)
+    place = rules_of(run).place(run)
     if place is None:
         raise SpecError("run", "its device is not in the catalogue of cards, or it was of no single one")
     spec = replace(
@@ -69,18 +54,18 @@ def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: Use
         current_batch_size=batch_size,
         memory_limit_bytes=place.memory_limit_bytes,
     )
-    return estimate_create(spec=spec, gpu=place.gpu, requested_by=requested_by, what_to_change=scope)
+    return run_create(spec=EstimateSpec(spec, place.gpu, scope), requested_by=requested_by)
 
 
 def changes_found(run: Run) -> WhatToChange | None:
     """Read what an estimate found to change; None for a run that has no such part."""
-    stored = (run.result or {}).get("what_to_change")
-    return WhatToChange.from_dict(stored) if stored else None
+    found = read_result(run.result) if run.result else None
+    return found.what_to_change if isinstance(found, Estimated) else None
 
 
 def newest_changes(run: Run) -> Run | None:
     """Find the newest finished estimate of what to change for a training like the run's, in the same place."""
-    place, spec = place_of(run), stored_spec(run)
+    place, spec = rules_of(run).place(run), stored_spec(run)
     if place is None or spec is None:
         return None
     made = Run.objects.answering().filter(state=State.FINISHED, model=run.model, gpu=place.gpu).exclude(pk=run.pk)
@@ -132,7 +117,7 @@ def spec_of(spec: RunSpec, variant: Variant) -> RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run measured of a variant: its largest batch size, and the recommended one's speed with its interval."""
+    """What a run measured of a variant: its largest batch size, and the speed of the recommended one if any."""
 
     run_id: int
     device_name: str
@@ -192,22 +177,13 @@ def _measured(spec: RunSpec, newest: dict[RunSpec, Run]) -> Measured | None:
     run = newest.get(part_without(spec, _NOT_OF_SETTINGS))
     if run is None or not run.largest_batch_size:
         return None
-    return Measured(run.pk, run.device_name, run.largest_batch_size, _speed(run))
-
-
-def _speed(run: Run) -> tuple[float, float, float] | None:
-    point = (run.result or {}).get("recommended") or {}
-    known = [value for end in ("_low", "", "_high") if (value := point.get(f"samples_per_second{end}")) is not None]
-    return (known[0], known[1], known[2]) if len(known) == 3 and run.is_speed_measurable else None
-
-
-def _is_there(device: Device, gpu: str) -> bool:
-    if gpu == CPU:
-        return device.kind == "cpu"
-    card = gpu_of(device)
-    return card is not None and card.id == gpu
+    speed = speed_of(MeasuredResult.from_dict(run.result or {}).recommended) if run.is_speed_measurable else None
+    interval = (speed.low, speed.value, speed.high) if speed else None
+    return Measured(run.pk, run.device_name, run.largest_batch_size, interval)
 
 
 def devices_for(run: Run, devices: Iterable[Device]) -> list[Device]:
     """Return the devices of the card that an estimate is for: a measurement on another would say nothing of it."""
-    return [device for device in devices if _is_there(device, run.gpu)]
+    if run.gpu == CPU:
+        return [device for device in devices if device.kind == "cpu"]
+    return [device for device in devices if (card := gpu_of(device)) is not None and card.id == run.gpu]

@@ -66,21 +66,17 @@ def runs_with_todays_software(
     spec: RunSpec, same: Sequence[Device], **conditions: Any
 ) -> Iterator[tuple[Run, RunSpec, Mapping[str, Any]]]:
     """Yield the newest runs on equal devices with software that one of them has now: run, spec and environment."""
-    stacks = set(stacks_now(same))
+    # the stack of each device's last run: this process cannot import torch to find out
+    ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
+    newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
+    rows = Device.objects.filter(pk__in=[device.pk for device in same]).order_by().values_list(newest, flat=True)
+    stacks = {stack_of(row["environment"]) for row in rows if row and row.get("environment")}
     if not stacks:
         return
     for run in measured_alone(spec, same[0]).filter(**conditions)[:LOOKED_THROUGH_MAX]:
         environment = (run.attempt_environment or {}).get("environment") or {}
         if stack_of(environment) in stacks and (stored := stored_spec(run)) is not None:
             yield run, stored, environment
-
-
-def stacks_now(devices: Sequence[Device]) -> list[Stack]:
-    """Return the software stack of each device's last run: this process cannot import torch to find out."""
-    ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
-    newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
-    rows = Device.objects.filter(pk__in=[device.pk for device in devices]).order_by().values_list(newest, flat=True)
-    return [stack_of(row["environment"]) for row in rows if row and row.get("environment")]
 
 
 def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:

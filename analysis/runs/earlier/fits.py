@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.models import Device, Run, State
-from analysis.runs.reuse import NOT_MEASURED, classes_of, part_without, runs_with_todays_software, stored_spec
-from engine.result import Reason
+from analysis.runs.earlier.reuse import NOT_MEASURED, classes_of, part_without, runs_with_todays_software, stored_spec
+from engine.results.result import Reason
 from engine.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def fit_under_way(spec: RunSpec, user: User) -> Run | None:
         if stored is None or stored.check_batch_size != spec.check_batch_size:
             continue
         is_equal = part_without(stored, _NOT_OF_ONE_SIZE) == part_without(spec, _NOT_OF_ONE_SIZE)
-        if is_equal and _is_for(run, spec.device):
+        requested = run.requested_device.device if run.requested_device else run.requested_kind
+        if is_equal and spec.device in ("auto", requested):
             return run
     return None
 
@@ -77,10 +78,3 @@ def _of_class(spec: RunSpec, same: Sequence[Device]) -> FitAnswer | None:
         if is_equal and (answer := fit_of(run, spec.check_batch_size)) is not None:
             return answer
     return None
-
-
-def _is_for(run: Run, name: str) -> bool:
-    """Whether a run requested the same as `device`: `auto`, a kind, or one device."""
-    if name == "auto":
-        return True
-    return name == (run.requested_device.device if run.requested_device else run.requested_kind)

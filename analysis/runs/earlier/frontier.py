@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from analysis.models import Run
-from analysis.runs.reuse import stored_spec
-from analysis.runs.what_to_change import Measured, most_measured, newest_measured
+from analysis.runs.earlier.reuse import stored_spec
+from analysis.runs.earlier.what_to_change import Measured, most_measured, newest_measured
 from engine.errors import SpecError
 from engine.estimate.frontier import specs_of
 

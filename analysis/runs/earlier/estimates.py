@@ -1,0 +1,78 @@
+"""Stored estimates that answer a question: the same training on a GPU of the catalogue, whatever size is used today.
+
+They are found by the cells of the matrix, which exist for catalogue models on whole GPUs alone: nothing of anybody's
+own config, limit, name or note is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.models import ALL_GPUS, MatrixCell, Run, State
+from analysis.runs.columns.matrix_cells import ESTIMATED, settings_key
+from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX, NOT_MEASURED, part_without, stored_spec
+from analysis.runs.gpu_catalog import gpu_ids
+from engine.estimate.spec import EstimateSpec
+from engine.spec import RunSpec
+
+_NOT_OF_ESTIMATES = (*NOT_MEASURED, "current_batch_size", "reserve_fraction")
+_OTHERS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEstimate:
+    """What is stored for one GPU: its part of a result, and the run that has it."""
+
+    run: Run
+    document: Mapping[str, Any]
+
+
+def stored_estimates(spec: RunSpec, gpu: str) -> list[FoundEstimate]:
+    """Find the newest estimate of this training on a GPU, or on each of the catalogue; empty where there is none."""
+    if spec.memory_limit_bytes is not None:
+        return []
+    wanted = {"model": spec.model, "input_size": spec.input_size, **_settings(spec)}
+    return _read(_cells(gpu).filter(**wanted).order_by("card"))
+
+
+def other_cells(spec: RunSpec, gpu: str) -> list[MatrixCell]:
+    """Return a few cells of this model with other settings, to offer where the question itself has no answer."""
+    return list(_cells(gpu).filter(model=spec.model).order_by("-answered_at")[:_OTHERS_MAX])
+
+
+def estimate_like(spec: EstimateSpec, *states: State) -> Run | None:
+    """Find the newest estimate in one of these states of the same training on the same GPU."""
+    made = Run.objects.estimating().filter(
+        state__in=states, model=spec.training.model, gpu=spec.gpu, cancel_requested=False
+    )
+    wanted = part_without(spec.training, _NOT_OF_ESTIMATES)
+    for run in made.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
+        stored = stored_spec(run)
+        if stored is not None and part_without(stored, _NOT_OF_ESTIMATES) == wanted:
+            return run
+    return None
+
+
+def _cells(gpu: str) -> Any:
+    cells = MatrixCell.objects.filter(kind=ESTIMATED)
+    return cells if gpu == ALL_GPUS else cells.filter(card=gpu)
+
+
+def _settings(spec: RunSpec) -> dict[str, str]:
+    return {"precision": spec.precision, "optimizer": spec.optimizer, "settings": settings_key(spec.to_dict())}
+
+
+def _read(cells: Collection[MatrixCell]) -> list[FoundEstimate]:
+    """Read each run once: one estimate of the whole catalogue has the answers of all its GPUs."""
+    known = set(gpu_ids())
+    runs = Run.objects.in_bulk({cell.run_id for cell in cells})
+    parts = {
+        (run.pk, part["gpu"]["id"]): part for run in runs.values() for part in (run.result or {}).get("estimates") or ()
+    }
+    return [
+        FoundEstimate(runs[cell.run_id], parts[cell.run_id, cell.card])
+        for cell in cells
+        if (cell.run_id, cell.card) in parts and cell.card in known
+    ]

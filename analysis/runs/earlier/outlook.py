@@ -1,0 +1,112 @@
+"""What is known of a run before it is requested: the size that earlier runs found, how long it takes, who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from analysis.models import MatrixCell, Run, State
+from analysis.runs.columns.matrix_cells import ESTIMATED, settings_key
+from analysis.runs.columns.series import SeriesKey
+from analysis.runs.gpu_catalog import gpu_of
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+
+if TYPE_CHECKING:
+    from analysis.models import Device
+
+LOOKED_AT = 20
+"""Newest runs of a model on a card with its precision and optimizer that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSize:
+    """The largest batch size that a run found for the same training in the same place."""
+
+    batch_size: int
+    run_id: int
+    is_measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What to expect of a measurement. None: nothing says it."""
+
+    size: KnownSize | None
+    seconds: float | None
+    is_of_same_settings: bool
+    """Whether `seconds` is of runs of the same settings; else of the model's newest runs, or of any."""
+
+
+def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
+    """Read what the portal knows of this training on these devices: columns alone, no result and no engine."""
+    offered = list(devices)
+    rows = [row for name in dict.fromkeys(device.name for device in offered) for row in _rows_like(spec, name)]
+    measured = next(
+        (KnownSize(row.largest_batch_size, row.pk, True) for row in rows if row.largest_batch_size and row.certified),
+        None,
+    )
+    took = _seconds(rows)
+    size = measured or _estimated(spec, offered)
+    if took is not None:
+        return Outlook(size, took, True)
+    ended = Run.objects.measuring().filter(state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False)
+    of_model = _seconds(ended.filter(model=spec.model).newest_first().only(*_TIMES)[:LOOKED_AT])
+    return Outlook(size, of_model or _seconds(ended.order_by("-finished_at").only(*_TIMES)[:LOOKED_AT]), False)
+
+
+def waiting_for(devices: Sequence[Device]) -> int:
+    """Count the runs that wait for any of these devices."""
+    kinds = {device.kind for device in devices}
+    wanted = Q(requested_device__in=devices) | Q(requested_device=None, requested_kind__in=kinds)
+    return Run.objects.on_devices().queued().filter(wanted, cancel_requested=False).count()
+
+
+_TIMES = ("started_at", "finished_at")
+
+
+def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
+    """Return the newest runs of the same series, without their results."""
+    finished = (
+        Run.objects.measuring()
+        .trusted()
+        .filter(
+            state=State.FINISHED,
+            model=spec.model,
+            device_name=device_name[:200],
+            precision=spec.precision,
+            optimizer=spec.optimizer,
+            is_shared=False,
+        )
+    )
+    read = finished.only("spec", "largest_batch_size", "certified", *_TIMES).order_by("-finished_at", "-id")
+    wanted = _series(spec.to_dict(), device_name)
+    return [run for run in read[:LOOKED_AT] if _series(run.spec, device_name) == wanted]
+
+
+def _series(spec: dict[str, object], device_name: str) -> SeriesKey:
+    """Return the series, with the limit that a CPU run has where none is given made explicit."""
+    limit = spec.get("memory_limit_bytes") or (CPU_DEFAULT_LIMIT_BYTES if spec.get("device") == "cpu" else None)
+    return SeriesKey.of_run({**spec, "memory_limit_bytes": limit}, device_name)
+
+
+def _estimated(spec: RunSpec, devices: Iterable[Device]) -> KnownSize | None:
+    """Find the newest estimate for a whole card among these devices: they have cells in the matrix."""
+    cards = {gpu.id for device in devices if (gpu := gpu_of(device)) is not None}
+    if not cards or spec.memory_limit_bytes is not None:
+        return None
+    same = {"model": spec.model, "input_size": spec.input_size, "settings": settings_key(spec.to_dict())}
+    cells = MatrixCell.objects.filter(
+        kind=ESTIMATED, card__in=cards, precision=spec.precision, optimizer=spec.optimizer, run__deleted_at=None, **same
+    )
+    cell = cells.order_by("-answered_at").first()
+    return KnownSize(cell.largest_batch_size, cell.run_id, False) if cell and cell.largest_batch_size else None
+
+
+def _seconds(runs: Iterable[Run]) -> float | None:
+    """Return the median time that runs took; None without any."""
+    took = [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
+    return median(took) if took else None
