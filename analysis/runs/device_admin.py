@@ -1,15 +1,16 @@
-"""What GPU managers do to many devices or hosts at once: enable, disable, drain, end a drain."""
+"""What GPU managers do to many devices or hosts at once: enable, disable, drain, end a drain. And calibrating one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from django.db import models, transaction
-from django.db.models import Q
+from django.db.models.functions import Now
 
 from analysis.audit.record import record_changes
 from analysis.models import Device, Host
-from analysis.runs.create import worker_wake
+from analysis.runs.queue.create import worker_wake
+from engine.estimate.calibration import Calibration
 
 
 def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:
@@ -29,11 +30,12 @@ def _set(model: type[models.Model], ids: Collection[int], column: str, value: bo
         kind = model._meta.model_name
         record_changes((f"{kind}.change", row, {column: not value}, {column: value}) for row in changed)
         if value == (column == "enabled"):
-            _wake(model, [row.pk for row in changed])
+            of_changed = "host__in" if model is Host else "pk__in"
+            for device in Device.objects.enabled().filter(**{of_changed: [row.pk for row in changed]}):
+                worker_wake(device=device)
     return len(changed)
 
 
-def _wake(model: type[models.Model], ids: Collection[int]) -> None:
-    is_one_of_them = Q(host__in=ids) if model is Host else Q(pk__in=ids)
-    for device in Device.objects.enabled().filter(is_one_of_them):
-        worker_wake(device=device)
+def calibration_set(*, device: Device, calibration: Calibration) -> None:
+    """Store a card's own constants: estimates for cards of its class use them from now on."""
+    Device.objects.filter(pk=device.pk).update(calibration=calibration.to_dict(), calibrated_at=Now())

@@ -5,8 +5,11 @@ finds no row. False means that the lease is lost: kill the engine, write nothing
 The transitions are drawn in `analysis.models.Run`.
 """
 
-from analysis.runs.acknowledge import step_acknowledge
-from analysis.runs.annotate import (
+from analysis.runs.device_admin import calibration_set, devices_set_enabled, maintenance_set_drained
+from analysis.runs.earlier.what_to_change import changes_estimate, changes_measure
+from analysis.runs.keeping.purge import logs_trim, runs_expire, runs_purge
+from analysis.runs.marks.acknowledge import step_acknowledge
+from analysis.runs.marks.annotate import (
     BulkResult,
     run_again,
     run_annotate,
@@ -18,8 +21,9 @@ from analysis.runs.annotate import (
     runs_tag,
     runs_untag,
 )
-from analysis.runs.claim import estimate_claim, run_claim
-from analysis.runs.create import (
+from analysis.runs.marks.saved_views import saved_view_delete, saved_view_set
+from analysis.runs.queue.claim import estimate_claim, run_claim
+from analysis.runs.queue.create import (
     estimator_wake,
     run_create,
     runs_cancel,
@@ -27,9 +31,7 @@ from analysis.runs.create import (
     wake_for,
     worker_wake,
 )
-from analysis.runs.device_admin import devices_set_enabled, maintenance_set_drained
-from analysis.runs.estimates import calibration_set, estimate_create
-from analysis.runs.finish import (
+from analysis.runs.queue.finish import (
     run_cancel,
     run_fail,
     run_finish,
@@ -37,67 +39,15 @@ from analysis.runs.finish import (
     run_wants_cancel,
     runs_reap,
 )
-from analysis.runs.lease import Lease, LogLine
-from analysis.runs.progress import (
+from analysis.runs.queue.lease import Lease, LogLine
+from analysis.runs.queue.progress import (
     LOG_LINES_PER_ATTEMPT,
-    LOG_MESSAGE_LENGTH,
+    Measured,
     environment_set,
     log_add,
     measurement_add,
+    measurements_add,
     progress_set,
     run_heartbeat,
 )
-from analysis.runs.purge import logs_trim, runs_expire, runs_purge
-from analysis.runs.saved_views import saved_view_delete, saved_view_set
-from analysis.runs.trust import trust_give, trust_revoke
-from analysis.runs.what_to_change import changes_estimate, changes_measure
-
-__all__ = [
-    "LOG_LINES_PER_ATTEMPT",
-    "LOG_MESSAGE_LENGTH",
-    "BulkResult",
-    "Lease",
-    "LogLine",
-    "calibration_set",
-    "changes_estimate",
-    "changes_measure",
-    "devices_set_enabled",
-    "environment_set",
-    "estimate_claim",
-    "estimate_create",
-    "estimator_wake",
-    "log_add",
-    "logs_trim",
-    "maintenance_set_drained",
-    "measurement_add",
-    "progress_set",
-    "run_again",
-    "run_annotate",
-    "run_cancel",
-    "run_claim",
-    "run_create",
-    "run_fail",
-    "run_finish",
-    "run_heartbeat",
-    "run_mark_cancelled",
-    "run_wants_cancel",
-    "runs_cancel",
-    "runs_cancel_by",
-    "runs_cancel_waiting_of",
-    "runs_delete",
-    "runs_expire",
-    "runs_purge",
-    "runs_reap",
-    "runs_restore",
-    "runs_retry",
-    "runs_set_baseline",
-    "runs_tag",
-    "runs_untag",
-    "saved_view_delete",
-    "saved_view_set",
-    "step_acknowledge",
-    "trust_give",
-    "trust_revoke",
-    "wake_for",
-    "worker_wake",
-]
+from analysis.runs.reported.trust import trust_give, trust_revoke

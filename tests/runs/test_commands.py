@@ -14,9 +14,9 @@ from analysis.checks import check_commands
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.commands import command_spec, registered_commands, spec_to_start
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from engine.errors import SpecError
-from tests.factories import make_device
+from tests.factories import make_claimed_run, make_device
 
 TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc", "{batch_size}"]\n'
 FUNCTION = '[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n'
@@ -132,7 +132,7 @@ def test_a_function_that_was_changed_since_is_not_started(register) -> None:
 def test_a_run_keeps_the_command_without_its_secrets(register) -> None:
     register(TRAIN)
     run = made_run()
-    assert (run.model, run.precision, run.is_command) == ("tagger", "", True)
+    assert (run.model, run.precision, run.kind) == ("tagger", "", "command")
     assert "--token=***" in run.spec["command"]
 
 
@@ -147,6 +147,18 @@ def test_a_command_that_was_changed_or_removed_since_is_not_started(register) ->
     register(TRAIN.replace("tagger", "other"))
     with pytest.raises(SpecError, match="is not registered on this host"):
         spec_to_start(run.spec)
+
+
+@pytest.mark.django_db
+def test_a_command_that_offers_less_since_is_not_started_with_what_it_offered(register) -> None:
+    register(TRAIN + 'settings = ["current_batch_size", "price_per_hour_usd"]\n')
+    run = made_run()
+    register(TRAIN + 'settings = ["whole_run"]\n')
+    with pytest.raises(SpecError, match="current_batch_size: cannot be set for tagger any more"):
+        spec_to_start(run.spec)
+    register(TRAIN + 'settings = ["current_batch_size"]\n')
+    with_the_price_of_its_device = {**run.spec, "price_per_hour_usd": 9.5}
+    assert spec_to_start(with_the_price_of_its_device).price_per_hour_usd == 9.5
 
 
 @pytest.mark.django_db
@@ -169,6 +181,17 @@ def test_a_command_runs_again_but_its_speeds_are_not_timed_again(register) -> No
     run.refresh_from_db()
     with pytest.raises(SpecError, match="separate starts"):
         services.run_again(run=run, requested_by=None, is_timing_only=True)
+
+
+@pytest.mark.django_db
+def test_a_command_that_left_the_speeds_out_runs_again_with_them(register) -> None:
+    register(TRAIN)
+    given = {"current_batch_size": 4, "compare_speed": False}
+    run = services.run_create(spec=command_spec("tagger", given), place=Placement(make_device()))
+    assert services.run_again(run=run, requested_by=None).spec["compare_speed"] is False
+    assert services.run_again(run=run, requested_by=None, compares_speeds=True).spec["compare_speed"] is True
+    with pytest.raises(SpecError, match="leave the speeds out"):
+        services.run_again(run=make_claimed_run(make_device("other")), requested_by=None, compares_speeds=True)
 
 
 def made_run() -> Run:

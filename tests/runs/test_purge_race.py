@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from analysis.models import Measurement, Run
 from analysis.runs import services
-from analysis.runs.purge import reported_devices_purge
-from analysis.runs.reports import report_device
+from analysis.runs.keeping.purge import reported_devices_purge
+from analysis.runs.reported.reports import report_device
 from tests.factories import make_claimed_run, make_probe, make_result
 from tests.factories.reports import DEVICE, SendingClient, make_reported_run, make_run_key
 

@@ -9,7 +9,8 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from analysis.models import AuditEntry, Device, Host, MatrixCell, Measurement, RetentionRule, Run, RunLog
-from analysis.runs import retention, services
+from analysis.runs import services
+from analysis.runs.keeping import retention
 from analysis.runs.services import LogLine
 from analysis.workers import tasks
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_result, make_run

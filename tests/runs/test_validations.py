@@ -9,15 +9,15 @@ from django.test import Client
 
 from analysis.models import MatrixCell, Run, State
 from analysis.runs import services
-from analysis.runs.annotate import run_again, runs_set_baseline
-from analysis.runs.fits import fit_under_way
-from analysis.runs.queue_forecast import queue_positions, typical_seconds
-from analysis.runs.reuse import measured_alone
+from analysis.runs.earlier.fits import fit_under_way
+from analysis.runs.earlier.reuse import measured_alone
+from analysis.runs.marks.annotate import run_again, runs_set_baseline
+from analysis.runs.queue.forecast import queue_positions, typical_seconds
 from analysis.workers.supervisor import supervise
 from engine.errors import SpecError
 from tests.factories import make_claimed_validation, make_device, make_run, make_spec, make_validation
+from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
-from tests.workers.test_supervisor import QUICK
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from analysis.models import TERMINAL_STATES, Attempt, Device, Host, MatrixCell, Run, RunLog
 from analysis.models.querysets import RunQuerySet
-from analysis.runs.matrix_store import cells_renew
+from analysis.runs.columns.matrix_store import cells_renew
 
 LINES_KEPT_EACH_END = 20
 _IDS_AT_ONCE = 500

@@ -16,9 +16,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from analysis.audit.record import record
-from analysis.models import ALL_GPUS, RetentionRule, Run, ShareLink, State
+from analysis.models import RetentionRule, Run, ShareLink, State
 from analysis.models.share_link import ShareLinkQuerySet
-from analysis.runs.retention import DAYS
+from analysis.runs.keeping.retention import DAYS
+from analysis.runs.kinds import rules_of
 from engine.errors import SpecError
 
 if TYPE_CHECKING:
@@ -30,16 +31,11 @@ _SECRET_BYTES = 32
 _PREFIX_LENGTH = 6
 
 
-def days_max() -> int | None:
-    """Return how many days a link is valid at most; None: until it is withdrawn."""
-    what = RetentionRule.What.SHARE_LINKS
-    rule = RetentionRule.objects.filter(what=what).first()
-    return DAYS[what] if rule is None else rule.days_applied
-
-
 def days_allowed() -> tuple[int | None, ...]:
     """Return the numbers of days that a person may choose, and None for "until it is withdrawn" where allowed."""
-    most = days_max()
+    what = RetentionRule.What.SHARE_LINKS
+    rule = RetentionRule.objects.filter(what=what).first()
+    most = DAYS[what] if rule is None else rule.days_applied
     if most is None:
         return (*DAYS_OFFERED, None)
     return tuple(days for days in DAYS_OFFERED if days <= most) or (most,)
@@ -47,9 +43,7 @@ def days_allowed() -> tuple[int | None, ...]:
 
 def is_shareable(run: Run) -> bool:
     """Whether a run has a result that a link can show: a finished measurement, or an estimate of one card."""
-    if run.state != State.FINISHED or run.is_validation:
-        return False
-    return run.is_measurement or run.gpu != ALL_GPUS
+    return run.state == State.FINISHED and rules_of(run).is_shareable(run)
 
 
 def share_link_create(*, run_id: int, by: User, days: int | None) -> tuple[ShareLink, str]:

@@ -22,7 +22,8 @@ from analysis.audit.context import acting
 from analysis.audit.record import record
 from analysis.database import database_now
 from analysis.models import AuditEntry, IdempotencyKey, NewsEvent, RetentionRule, ShareLink, Throttle
-from analysis.runs import purge, services
+from analysis.runs import services
+from analysis.runs.keeping import purge
 
 What = RetentionRule.What
 DAYS: Mapping[str, int | None] = {
@@ -102,7 +103,9 @@ def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) ->
 
 def would_retain() -> list[Applied]:
     """Return how many rows each rule would remove now; for logs, how many runs' logs it would trim."""
-    return [Applied(rule, None if rule.days is None else _due(rule, _before(rule))) for rule in rules()]
+    return [
+        Applied(rule, None if rule.days is None else _due(rule, _before(rule)).order_by().count()) for rule in rules()
+    ]
 
 
 def _apply(rule: RetentionRule, clock: _Clock) -> Applied:
@@ -126,8 +129,8 @@ def _before(rule: RetentionRule) -> datetime:
     return database_now() - timedelta(days=rule.days_applied or 0)
 
 
-def _due(rule: RetentionRule, before: datetime) -> int:
-    waiting: dict[What, Callable[[], QuerySet[Any]]] = {
+def _due(rule: RetentionRule, before: datetime) -> QuerySet[Any]:
+    due: dict[What, Callable[[], QuerySet[Any]]] = {
         What.DELETED_RUNS: lambda: purge.runs_deleted(before),
         What.OLD_RUNS: lambda: purge.runs_old(before),
         What.LOG_LINES: lambda: purge.runs_with_old_logs(rule.reached_at, before),
@@ -136,34 +139,18 @@ def _due(rule: RetentionRule, before: datetime) -> int:
         What.NEWS: lambda: NewsEvent.objects.filter(created_at__lt=before),
         What.SHARE_LINKS: lambda: ShareLink.objects.filter(created_at__lt=before),
     }
-    return waiting[What(rule.what)]().order_by().count()
+    return due[What(rule.what)]()
 
 
-def _purge_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _batch_outcome(services.runs_purge(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
-
-
-def _expire_runs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _batch_outcome(services.runs_expire(before=before, limit=_RUNS_AT_ONCE), _RUNS_AT_ONCE)
-
-
-def _purge_entries(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _batch_outcome(AuditEntry.objects.all().purge_before(before, limit=_ROWS_AT_ONCE), _ROWS_AT_ONCE)
-
-
-def _purge_keys(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return IdempotencyKey.objects.filter(created_at__lt=before).delete()[0], True
+def _purge_all(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    return _due(rule, before).delete()[0], True
 
 
 def _purge_news(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     """Delete the oldest events; their deliveries and attempts go with them."""
-    keys = list(NewsEvent.objects.filter(created_at__lt=before).values_list("pk", flat=True)[:_ROWS_AT_ONCE])
+    keys = list(_due(rule, before).values_list("pk", flat=True)[:_ROWS_AT_ONCE])
     NewsEvent.objects.filter(pk__in=keys).delete()
-    return _batch_outcome(len(keys), _ROWS_AT_ONCE)
-
-
-def _purge_links(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return ShareLink.objects.filter(created_at__lt=before).delete()[0], True
+    return len(keys), len(keys) < _ROWS_AT_ONCE
 
 
 def _trim_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
@@ -176,18 +163,19 @@ def _trim_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     return count, False
 
 
-def _batch_outcome(done: int, limit: int) -> tuple[int, bool]:
+def _batch(remove: Callable[..., int], before: datetime, limit: int) -> tuple[int, bool]:
+    done = remove(before=before, limit=limit)
     return done, done < limit
 
 
 _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = {
-    What.DELETED_RUNS: _purge_runs,
-    What.OLD_RUNS: _expire_runs,
+    What.DELETED_RUNS: lambda _, before: _batch(services.runs_purge, before, _RUNS_AT_ONCE),
+    What.OLD_RUNS: lambda _, before: _batch(services.runs_expire, before, _RUNS_AT_ONCE),
     What.LOG_LINES: _trim_logs,
-    What.AUDIT_ENTRIES: _purge_entries,
-    What.IDEMPOTENCY_KEYS: _purge_keys,
+    What.AUDIT_ENTRIES: lambda _, before: _batch(AuditEntry.objects.all().purge_before, before, _ROWS_AT_ONCE),
+    What.IDEMPOTENCY_KEYS: _purge_all,
     What.NEWS: _purge_news,
-    What.SHARE_LINKS: _purge_links,
+    What.SHARE_LINKS: _purge_all,
 }
 
 

@@ -6,8 +6,8 @@ A person changes their own runs; GPU managers, all. What was not done is counted
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -18,16 +18,14 @@ from analysis.models import TERMINAL_STATES, Run, State, Tag
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.querysets import RunQuerySet
 from analysis.models.text import plain_line, plain_text, storable_text
-from analysis.runs.commands import spec_to_start
-from analysis.runs.create import run_create, runs_cancel
-from analysis.runs.estimates import estimate_create
-from analysis.runs.matrix_store import cells_renew
-from analysis.runs.placement import Placement, placement_of
-from analysis.runs.run_text import run_text_keep
+from analysis.runs.columns.matrix_store import cells_renew
+from analysis.runs.columns.run_text import run_text_keep
+from analysis.runs.kinds import rules_of
+from analysis.runs.origins import origin_rules
+from analysis.runs.queue.create import run_create, runs_cancel
+from analysis.runs.queue.placement import Placement, placement_of
 from engine.errors import SpecError
-from engine.spec import RunSpec
 from engine.tune.spec import TuneSpec
-from engine.validation.spec import ValidationSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -56,7 +54,11 @@ def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collectio
         run = Run.objects.changeable_by(by).filter(pk=run_id).only("pk", "model", "state", "name", "note").first()
         if run is None:
             return BulkResult(0, not_allowed=1)
-        _record_written(run, {"name": name, "note": note, "tags": sorted(row.name for row in rows)})
+        before = {"name": run.name, "note": run.note, "tags": sorted(run.tags.values_list("name", flat=True))}
+        after = {"name": name, "note": note, "tags": sorted(row.name for row in rows)}
+        if changed := [each for each in after if before[each] != after[each]]:
+            details = [{each: values[each] for each in changed} for values in (before, after)]
+            record("run.annotate", target=run, before=details[0], after=details[1])
         Run.objects.filter(pk=run.pk).update(name=name, note=note)
         run.tags.set(rows)
         run_text_keep(run_id=run.pk)
@@ -92,7 +94,7 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
     """Pin or unpin these runs. A baseline must be a finished measurement on an unshared card, and trusted."""
     mine = Run.objects.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
-    measured = mine.trusted().filter(state=State.FINISHED, kind=Run.Kind.MEASUREMENT)
+    measured = mine.trusted().measuring().filter(state=State.FINISHED)
     fit = measured.exclude(is_shared=True) if is_baseline else mine
     with transaction.atomic():
         changed = _ids(fit.exclude(is_baseline=is_baseline))
@@ -154,56 +156,39 @@ def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
     return BulkResult(done, not_possible=len(run_ids) - done, reason=reason)
 
 
-def run_again(*, run: Run, requested_by: User | None, is_timing_only: bool = False) -> Run:
+def run_again(
+    *, run: Run, requested_by: User | None, is_timing_only: bool = False, compares_speeds: bool = False
+) -> Run:
     """Queue a new run with the same spec and placement. Raises SpecError when it can no longer run.
 
     With `is_timing_only` it runs on the same device and starts with this run's probes: only the speeds are compared
-    and the certificate is proved again.
+    and the certificate is proved again. With `compares_speeds` a training of one's own compares them, whatever the
+    first run was requested to do.
     """
+    if is_timing_only:
+        if not run.is_search or run.state != State.FINISHED:
+            raise SpecError("run", "only a finished measurement can be timed again")
+        if reason := origin_rules(run).not_timed_again:
+            raise SpecError("run", reason)
+        if not rules_of(run).takes_probes:
+            raise SpecError("run", "the speeds of a command are those of separate starts, which are not compared")
+    spec = rules_of(run).requested(run)
+    if compares_speeds:
+        if not isinstance(spec, TuneSpec):
+            raise SpecError("run", "only a training of one's own can leave the speeds out")
+        spec = replace(spec, compare_speed=True)
     with transaction.atomic():
-        again = _timed_again(run, requested_by) if is_timing_only else _run_again(run, requested_by)
+        again = run_create(
+            spec=spec,
+            place=Placement(device=run.device) if is_timing_only else placement_of(run),
+            requested_by=requested_by,
+            priority=min(run.priority, Run.Priority.NORMAL),
+            accepts_shared_device=run.accepts_shared_device,
+            uses_device_price=run.uses_device_price,
+            takes_over=run if is_timing_only else None,
+        )
         record("run.retry", target=run, after={"run": again.pk})
     return again
-
-
-def _run_again(run: Run, requested_by: User | None) -> Run:
-    if run.is_estimate:
-        return estimate_create(
-            spec=RunSpec.from_dict(run.spec),
-            gpu=run.gpu,
-            requested_by=requested_by,
-            what_to_change=run.what_to_change,
-            frontier=run.frontier,
-        )
-    return _measure_again(run, requested_by, place=placement_of(run))
-
-
-def _requested_spec(run: Run) -> RunSpec | TuneSpec | ValidationSpec:
-    if run.is_validation:
-        return ValidationSpec.from_dict(run.spec)
-    return spec_to_start(run.spec) if run.is_command else RunSpec.from_dict(run.spec)
-
-
-def _timed_again(run: Run, requested_by: User | None) -> Run:
-    if not run.is_measurement or run.state != State.FINISHED:
-        raise SpecError("run", "only a finished measurement can be timed again")
-    if run.is_reported:
-        raise SpecError("run", "it ran on a machine that no worker of this portal serves")
-    if run.is_command:
-        raise SpecError("run", "the speeds of a command are those of separate starts, which are not compared")
-    return _measure_again(run, requested_by, place=Placement(device=run.device), takes_over=run)
-
-
-def _measure_again(run: Run, requested_by: User | None, *, place: Placement, takes_over: Run | None = None) -> Run:
-    return run_create(
-        spec=_requested_spec(run),
-        place=place,
-        requested_by=requested_by,
-        priority=min(run.priority, Run.Priority.NORMAL),
-        accepts_shared_device=run.accepts_shared_device,
-        uses_device_price=run.uses_device_price,
-        takes_over=takes_over,
-    )
 
 
 def _changeable(run_ids: Collection[int], by: User) -> list[int]:
@@ -217,15 +202,6 @@ def _ids(runs: RunQuerySet) -> list[int]:
 def _named(run_ids: Collection[int]) -> list[tuple[str, str]]:
     """Name runs for the audit log by their numbers alone."""
     return [("run", str(pk)) for pk in run_ids]
-
-
-def _record_written(run: Run, after: dict[str, Any]) -> None:
-    """Record which of name, note and tags changed."""
-    before = {"name": run.name, "note": run.note, "tags": sorted(run.tags.values_list("name", flat=True))}
-    changed = [name for name in after if before[name] != after[name]]
-    if changed:
-        details = [{name: values[name] for name in changed} for values in (before, after)]
-        record("run.annotate", target=run, before=details[0], after=details[1])
 
 
 def _tag(name: str) -> Tag:

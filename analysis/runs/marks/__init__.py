@@ -1,0 +1,1 @@
+"""What people add to stored runs: names, tags, baselines, notes on steps, saved views, share links."""
