@@ -13,14 +13,14 @@ from django.db import connections, transaction
 from django.db.models import ProtectedError
 from django.test import Client
 
+from analysis.lists.trend.load import newest_measured
 from analysis.models import AuditEntry, MatrixCell, Run, Trust
-from analysis.pages.trend.load import newest_measured
 from analysis.runs import services
-from analysis.runs.fits import fit_known
-from analysis.runs.queue_forecast import typical_seconds
-from analysis.runs.reuse import earlier_result
-from analysis.runs.trust import is_trusted
-from engine.units import GIB
+from analysis.runs.earlier.fits import fit_known
+from analysis.runs.earlier.reuse import earlier_result
+from analysis.runs.queue.forecast import typical_seconds
+from analysis.runs.reported.trust import is_trusted
+from engine.text.units import GIB
 from tests.factories import STACK, make_device, make_measured_run, make_spec, make_user
 from tests.factories.reports import HOST, SendingClient, make_document, make_reported_run
 

@@ -12,26 +12,28 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.models.text import MARK
-from analysis.runs.result_columns import result_columns
-from engine.cli.exit_status import exit_status_of
+from analysis.runs.columns.result_columns import check_columns
+from analysis.runs.kinds import BY_KIND
+from engine.cli.exit_status import exit_status
+from engine.documents.kind import KindName, kind_of
+from engine.documents.measured import Measured
+from engine.documents.read import read_result
+from engine.documents.validated import Validated
 from engine.errors import SpecError
-from engine.recompute import FIRST_VERSION, Contradiction, find_contradictions
-from engine.report.protocol import COMMAND, MEASUREMENT, RUN_KEY, VALIDATION
-from engine.result import Boundary, DeviceFacts, Probe
-from engine.result_file import result_in
-from engine.spec import RunSpec
-from engine.training_spec import is_own_training
-from engine.tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
-from engine.validation.spec import ValidationSpec
+from engine.kinds import KINDS, Spec, find_contradictions
+from engine.recompute import FIRST_VERSION, Contradiction
+from engine.report.protocol import RUN_KEY
+from engine.results.result import DeviceFacts, Probe
+from engine.results.result_file import result_in
 from engine.validation.verdict import Verdict
 
-KINDS = (MEASUREMENT, COMMAND, VALIDATION)
+REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
+MEMBERS_MOST, NAME_LENGTH = 500, 200
+"""Most members of an object in a document, and the longest name of one: an engine writes about thirty of each."""
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError)
 _LONGEST_SECONDS = 366 * 86_400.0
-
-ReportedSpec = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ReportedDocument:
     kind: str
     host: str
     started_at: datetime
-    spec: ReportedSpec
+    spec: Spec
     device: DeviceFacts
     probes: tuple[Probe, ...]
     seconds: float
@@ -60,37 +62,38 @@ def read_document(body: object) -> ReportedDocument:
     result = result_in(body, "result")
     environment, spec = _object(result.get("environment"), "environment"), _object(result.get("spec"), "spec")
     _refuse_too_old(environment)
-    kind = VALIDATION if "checks" in result else COMMAND if is_own_training(spec) else MEASUREMENT
+    _check_names(result)
     contradictions = find_contradictions(result)
     try:
-        device = DeviceFacts.from_dict(_object(result.get("device"), "device"))
-        probes = tuple(Probe.from_dict(probe) for probe in result.get("probes", ()))
-        columns = result_columns(result)
-        seconds = float(result["total_seconds"] if kind == VALIDATION else result["timings"]["total_seconds"])
-        exit_status = _exit_status(result, kind)
+        found = read_result(result)
+        kind = kind_of(result)
+        columns = BY_KIND[kind].columns(result)
+        if not contradictions:
+            check_columns(Run, columns)
     except _MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
+    assert isinstance(found, Measured | Validated)  # any other is refused above
+    device = found.device
     return ReportedDocument(
         run_key=checked_run_key(environment.get("run_key"), "environment.run_key"),
-        kind=kind,
+        kind=kind.value,
         host=checked_host(environment.get("host"), "environment.host"),
         started_at=_moment(environment.get("started_at"), "environment.started_at"),
         spec=read_spec(kind, {**spec, "device": device.device}),
         device=device,
-        probes=probes,
-        seconds=_checked_seconds(seconds),
-        exit_status=exit_status,
+        probes=found.probes if isinstance(found, Measured) else (),
+        seconds=_checked_seconds(found.total_seconds),
+        # derived from the answer: what the file claims of it is not read
+        exit_status=exit_status(found) if isinstance(found, Measured) else int(found.verdict is Verdict.FAILED),
         columns=columns,
         result=result,
         contradictions=contradictions,
     )
 
 
-def read_spec(kind: str, spec: Mapping[str, Any]) -> ReportedSpec:
+def read_spec(kind: str, spec: Mapping[str, Any]) -> Spec:
     """Read the spec of a report, as the engine writes it. Raises SpecError, naming the field."""
-    if kind == COMMAND:
-        return read_tuned_spec(spec)
-    return ValidationSpec.from_dict(dict(spec)) if kind == VALIDATION else RunSpec.from_dict(dict(spec))
+    return KINDS[KindName(kind)].read_spec(dict(spec))
 
 
 def checked_run_key(value: object, field: str = "run_key") -> str:
@@ -119,11 +122,19 @@ def _refuse_too_old(environment: Mapping[str, Any]) -> None:
         )
 
 
-def _exit_status(result: Mapping[str, Any], kind: str) -> int:
-    """Derive the engine's exit status from the answer; what the file claims of it is not read."""
-    if kind == VALIDATION:
-        return int(Verdict(result["verdict"]) is Verdict.FAILED)
-    return exit_status_of(Boundary.from_dict(result["boundary"]))
+def _check_names(value: Any, path: str = "result") -> None:
+    """Raise SpecError for more or longer names than any result has: each that is unknown is a contradiction."""
+    if isinstance(value, dict):
+        if len(value) > MEMBERS_MOST:
+            raise SpecError(path[:NAME_LENGTH], f"has more than {MEMBERS_MOST} members")
+        for name, member in value.items():
+            if len(name) > NAME_LENGTH:
+                raise SpecError(path[:NAME_LENGTH], f"has a member whose name is longer than {NAME_LENGTH} characters")
+            _check_names(member, name if path == "result" else f"{path}.{name}")
+    elif isinstance(value, list):
+        for place, member in enumerate(value):
+            if isinstance(member, (dict, list)):
+                _check_names(member, f"{path}[{place}]")
 
 
 def _object(value: object, field: str) -> dict[str, Any]:

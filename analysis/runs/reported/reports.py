@@ -1,12 +1,12 @@
 """Runs that a sender on another machine executes: begun, heard from, and finished by its result.
 
 Every call may be repeated. The row of the report is locked first, so that of two calls for one run the second sees what
-the first stored; the unique run key and the unique digest of the document decide between two that begin one.
+the first stored; the run key and the digest of the document, unique for a person, decide between two that begin one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -15,21 +15,21 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from analysis.audit.record import record
-from analysis.models import ApiToken, Attempt, Device, Host, Measurement, Report, Run, State
+from analysis.models import ApiToken, Attempt, Device, Host, Measurement, Report, Run, State, published_kind
 from analysis.models.report import ENGINE_VERSION_LENGTH
 from analysis.models.text import storable_json, storable_text
-from analysis.runs.create import spec_columns
-from analysis.runs.finish import finish_locked
-from analysis.runs.outbox import note_goes_on
-from analysis.runs.progress import check_storable
-from analysis.runs.reported_document import ReportedDocument, ReportedSpec
-from analysis.runs.result_columns import probe_columns
-from analysis.runs.run_settings import run_settings_keep
-from analysis.runs.run_text import run_text_keep
-from analysis.runs.trust import is_trusted
+from analysis.runs.columns.result_columns import probe_columns
+from analysis.runs.columns.run_settings import run_settings_keep
+from analysis.runs.columns.run_text import run_text_keep
+from analysis.runs.kinds import spec_columns
+from analysis.runs.kinds.rules import Spec
+from analysis.runs.queue.finish import finish_locked
+from analysis.runs.queue.outbox import note_goes_on
+from analysis.runs.queue.progress import check_storable
+from analysis.runs.reported.document import ReportedDocument
+from analysis.runs.reported.trust import is_trusted
 from engine.errors import SpecError
-from engine.recompute import Contradiction
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -46,7 +46,7 @@ class Sender(NamedTuple):
 
 
 class NotYourReportError(Exception):
-    """The run key is unknown or another person's: the answer is the same for both, so that it discloses neither."""
+    """This person announced no run with the run key; whether another did is not said."""
 
 
 class ReportConflictError(Exception):
@@ -54,18 +54,11 @@ class ReportConflictError(Exception):
 
 
 class ContradictedError(Exception):
-    """The document claims what its own probes do not show."""
-
-    def __init__(self, contradictions: Sequence[Contradiction]) -> None:
-        super().__init__("; ".join(each.field for each in contradictions))
-        self.contradictions = contradictions
+    """The document claims what its own probes do not show: see its `contradictions`."""
 
 
-def report_begin(*, sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str) -> tuple[Run, bool]:
-    """Store a running run of this sender. Also returns whether it is new: the same key gives the same run.
-
-    Raises NotYourReportError for the key of another person.
-    """
+def report_begin(*, sender: Sender, run_key: str, spec: Spec, engine_version: str) -> tuple[Run, bool]:
+    """Store a running run of this sender. Also returns whether it is new: the same key gives the same run."""
     try:
         return _report_begin(sender, run_key, spec, engine_version)
     except IntegrityError:  # the run key is unique: a request with it was quicker
@@ -73,7 +66,7 @@ def report_begin(*, sender: Sender, run_key: str, spec: ReportedSpec, engine_ver
 
 
 @transaction.atomic
-def _report_begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str) -> tuple[Run, bool]:
+def _report_begin(sender: Sender, run_key: str, spec: Spec, engine_version: str) -> tuple[Run, bool]:
     if (report := _report_locked(run_key, sender.person)) is not None:
         return report.run, False
     return _begin(sender, run_key, spec, engine_version).run, True
@@ -87,15 +80,19 @@ def report_locked(run_key: str, person: User) -> Report:
     return report
 
 
-def report_revive(run: Run) -> None:
-    """Move interrupted -> running: the sender was silent for too long or said that it stopped, and is heard again."""
+def report_revive(run: Run, *, is_news: bool) -> None:
+    """Move interrupted -> running: the sender was silent for too long or said that it stopped, and is heard again.
+
+    `is_news`: whether another interruption is news again.
+    """
     if run.state != State.INTERRUPTED:
         return
     ended = {"finished_at": None, "error_code": "", "error_message": "", "exit_status": None}
     interrupted = Run.objects.filter(pk=run.pk, state=State.INTERRUPTED)
     if interrupted.update(state=State.RUNNING, heartbeat_at=Now(), suspect_at=None, **ended):
         run.attempts.update(ended_at=None, outcome="", cause="", message="", exit_status=None)
-        note_goes_on(run.pk)
+        if is_news:
+            note_goes_on(run.pk)
         run.state = State.RUNNING
 
 
@@ -123,12 +120,10 @@ def report_device(run: Run, facts: DeviceFacts) -> Device:
     return device
 
 
-def results_known(sha256s: Collection[str]) -> dict[str, Run]:
-    """Return the run of each document that is here, by its digest; the sender may be another.
-
-    Who sends a document's bytes, or knows their digest, knows all that it says.
-    """
-    runs = Run.all_runs.filter(report__document_sha256__in=sha256s).select_related("report").defer("result")
+def results_known(person: User, sha256s: Collection[str]) -> dict[str, Run]:
+    """Return the run of each document that this person sent, by its digest."""
+    sent = Run.all_runs.filter(report__reported_by=person, report__document_sha256__in=sha256s)
+    runs = sent.select_related("report").defer("result")
     return {str(run.report.document_sha256): run for run in runs}
 
 
@@ -136,12 +131,15 @@ def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> 
     """Finish the run of this document, or store a new one. Also returns whether the document was not known yet.
 
     Raises ContradictedError where the document claims what its probes do not show, and SpecError where a probe cannot
-    be stored. Raises ReportConflictError where the run has another result, and
-    NotYourReportError where it is another person's.
+    be stored. Raises ReportConflictError where the run has another result.
     """
     if document.contradictions:
-        raise ContradictedError(document.contradictions)
-    _check_probes(document)
+        raise ContradictedError
+    for number, probe in enumerate(document.probes):
+        try:
+            check_storable(probe)
+        except ValueError as exc:
+            raise SpecError(f"probes[{number}]", str(exc)) from exc
     try:
         return _result_store(sender, document, sha256)
     except IntegrityError:  # another request with this run key or document was quicker
@@ -152,7 +150,7 @@ def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> 
 def _result_store(sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
     report = _report_locked(document.run_key, sender.person)
     if report is None:
-        if known := results_known([sha256]):
+        if known := results_known(sender.person, [sha256]):
             return known[sha256], False
         version = str(document.result["environment"].get("memorymark_revision") or "")
         report = _begin(sender, document.run_key, document.spec, version)
@@ -197,11 +195,12 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     record("run.report_result", target=run, after={"sha256": sha256, "host": document.host})
 
 
-def _begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str) -> Report:
+def _begin(sender: Sender, run_key: str, spec: Spec, engine_version: str) -> Report:
+    columns = _columns(spec)
     run = Run(
-        **_columns(spec),
+        **columns,
         requested_by=sender.person,
-        requested_kind=spec.device.partition(":")[0][:10],
+        requested_kind=columns["spec"]["device"].partition(":")[0][:10],
         reported_from=sender.host,
         is_trusted=is_trusted(sender.token, sender.host),
         uses_device_price=False,
@@ -215,7 +214,8 @@ def _begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str
     run.save(force_insert=True)
     Attempt.objects.create(run=run, number=1, owner=sender.host, started_at=Now())
     version = engine_version[:ENGINE_VERSION_LENGTH]
-    report = Report.objects.create(run=run, run_key=run_key, token=sender.token, engine_version=version)
+    origin = {"reported_by": sender.person, "run_key": run_key, "token": sender.token}
+    report = Report.objects.create(run=run, **origin, engine_version=version)
     run_text_keep(run_id=run.pk)
     run_settings_keep(run=run)
     record("run.report", target=run, after={"run_key": run_key, "host": sender.host, "token": str(sender.token or "")})
@@ -223,13 +223,10 @@ def _begin(sender: Sender, run_key: str, spec: ReportedSpec, engine_version: str
 
 
 def _report_locked(run_key: str, person: User) -> Report | None:
-    """Lock the row. Raises NotYourReportError for another person's; None where the key is unknown."""
-    report = Report.objects.select_for_update().filter(run_key=run_key).first()
-    if report is None:
-        return None
-    report.run = Run.all_runs.with_places().defer("result").get(pk=report.run_id)
-    if report.run.requested_by_id != person.pk:
-        raise NotYourReportError
+    """Lock the row; None where this person announced no such run."""
+    report = Report.objects.select_for_update().filter(reported_by=person, run_key=run_key).first()
+    if report is not None:
+        report.run = Run.all_runs.with_places().defer("result").get(pk=report.run_id)
     return report
 
 
@@ -240,28 +237,21 @@ def _refuse_other(report: Report, document: ReportedDocument, sha256: str) -> No
             f"that of this document is {sha256}."
         )
     run, claimed = report.run, _columns(document.spec)
-    if (run.kind, run.model) != (claimed["kind"], claimed["model"]):
+    kind = published_kind(claimed["kind"])
+    if (run.published_kind, run.model) != (kind, claimed["model"]):
         raise ReportConflictError(
-            f"Run {run.pk} of this run_key is a {run.kind} of {run.model}, "
-            f"this document is a {claimed['kind']} of {claimed['model']}."
+            f"Run {run.pk} of this run_key is a {run.published_kind} of {run.model}, "
+            f"this document is a {kind} of {claimed['model']}."
         )
     if run.deleted_at is not None:
         raise ReportConflictError(f"Run {run.pk} of this run_key was deleted: POST .../restore/ brings it back.")
 
 
-def _columns(spec: ReportedSpec) -> dict[str, Any]:
+def _columns(spec: Spec) -> dict[str, Any]:
     columns = spec_columns(spec)
     # the name of a script or of a function: one that is longer than the column keeps its end
     model = storable_text(columns["model"][-_MODEL_LENGTH:], _MODEL_LENGTH)
     return {**columns, "model": model, "spec": storable_json(columns["spec"])}
-
-
-def _check_probes(document: ReportedDocument) -> None:
-    for number, probe in enumerate(document.probes):
-        try:
-            check_storable(probe)
-        except ValueError as exc:
-            raise SpecError(f"probes[{number}]", str(exc)) from exc
 
 
 def _probes_keep(run: Run, document: ReportedDocument) -> None:

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from analysis.audit.record import record
 from analysis.models import ApiToken, Run, Trust
 from analysis.models.querysets import RunQuerySet
-from analysis.runs.matrix_store import cells_renew
+from analysis.runs.columns.matrix_store import cells_renew
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

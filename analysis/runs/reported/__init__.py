@@ -1,0 +1,1 @@
+"""Runs that other machines execute: their documents, their senders, and whose count."""
