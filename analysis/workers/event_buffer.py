@@ -5,21 +5,11 @@ Every write carries its own number, so a write whose confirmation was lost can b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from analysis.runs import services
-from analysis.runs.services import LOG_LINES_PER_ATTEMPT, Lease, LogLine
-from engine.result import Probe
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """One probe, with the number it is stored under."""
-
-    sequence: int
-    probe: Probe
-    is_carried: bool
+from analysis.runs.services import LOG_LINES_PER_ATTEMPT, Lease, LogLine, Measured
+from engine.results.result import Probe
 
 
 class EventBuffer:
@@ -36,7 +26,7 @@ class EventBuffer:
         self._facts_wait = False
         self._progress: dict[str, Any] = {}
         self._progress_waits = False
-        self._probes: list[_Measured] = []
+        self._probes: list[Measured] = []
         self._measured = probes_stored
         self._lines: list[LogLine] = []
         self._lines_stored = lines_stored
@@ -57,7 +47,7 @@ class EventBuffer:
 
     def add_probe(self, probe: Probe, *, is_carried: bool) -> None:
         self._measured += 1
-        self._probes.append(_Measured(self._measured, probe, is_carried))
+        self._probes.append(Measured(self._measured, probe, is_carried))
 
     def add_log_line(self, line: LogLine) -> None:
         if self._lines_stored + len(self._lines) <= LOG_LINES_PER_ATTEMPT:
@@ -69,21 +59,13 @@ class EventBuffer:
             if not services.environment_set(**self._lease, environment=self._facts):
                 return False
             self._facts_wait = False
-        while self._probes:
-            first = self._probes[0]
-            number, is_carried = first.sequence, first.is_carried
-            if not services.measurement_add(**self._lease, probe=first.probe, sequence=number, is_carried=is_carried):
-                return False
-            self._probes.pop(0)
-        return self._store_progress() and self._store_lines()
-
-    def _store_progress(self) -> bool:
+        probes = list(self._probes)
+        if probes and not services.measurements_add(**self._lease, measured=probes):
+            return False
+        del self._probes[: len(probes)]
         if self._progress_waits and not services.progress_set(**self._lease, progress=self._progress):
             return False
         self._progress_waits = False
-        return True
-
-    def _store_lines(self) -> bool:
         lines = list(self._lines)
         if lines and not services.log_add(**self._lease, lines=lines, first_sequence=self._lines_stored + 1):
             return False

@@ -5,14 +5,18 @@ The supervisor reads them from the engine that it started, the API from a sender
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
-from analysis.runs.progress import check_storable
+from analysis.runs.queue.progress import check_storable
 from analysis.runs.services import LogLine
-from analysis.workers.engine_events import log_line, progress_after
+from analysis.workers.engine_events import log_line
 from analysis.workers.event_buffer import EventBuffer
-from engine.result import DeviceFacts, Probe
+from analysis.workers.event_form import check_event
+from engine.live_progress import seconds_of
+from engine.results.result import DeviceFacts, Probe
+from engine.time_left import TimeLeft
 
 
 class EventIntake:
@@ -22,7 +26,7 @@ class EventIntake:
         self,
         buffer: EventBuffer,
         *,
-        progress: dict[str, Any] | None = None,
+        time_left: TimeLeft | None = None,
         on_line: Callable[[LogLine], None] = lambda line: None,
     ) -> None:
         self.phase = ""
@@ -30,7 +34,8 @@ class EventIntake:
         self.result: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self._buffer, self._on_line = buffer, on_line
-        self._progress = dict(progress or {})
+        self._time_left = time_left or TimeLeft()
+        self._ends_at: float | None = self._time_left.progress.get("ends_at")
 
     def take(self, event: dict[str, Any]) -> None:
         """Read one event; one that cannot be read is skipped, and the log says so."""
@@ -46,6 +51,8 @@ class EventIntake:
         return str(error.get("code") or "engine_error")[:40], str(error.get("message") or "no message")
 
     def _take(self, event: dict[str, Any]) -> None:
+        check_event(event)
+        probe = None
         match event["event"]:
             case "probe":
                 probe = Probe.from_dict(event["probe"])
@@ -62,10 +69,18 @@ class EventIntake:
                 self.result = dict(event["result"])
             case "error":
                 self.error = dict(event["error"])
-        self._progress = progress_after(self._progress, event)
-        self._buffer.note_progress(self._progress)
+        self._buffer.note_progress(self._progress_after(event, probe))
         if line := log_line(event):
             self._log(line)
+
+    def _progress_after(self, event: dict[str, Any], probe: Probe | None) -> dict[str, Any]:
+        """Return the progress, with the moment at which the run is expected to end, by this host's clock."""
+        before = self._time_left.said
+        self._time_left.take(event, probe)
+        left = self._time_left.left(seconds_of(event))
+        if left is not None and (self._ends_at is None or self._time_left.said != before):
+            self._ends_at = round(time.time() + left, 1)
+        return {**self._time_left.progress, **({} if self._ends_at is None else {"ends_at": self._ends_at})}
 
     def _log(self, line: LogLine) -> None:
         self._buffer.add_log_line(line)

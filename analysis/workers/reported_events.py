@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import transaction
 
 from analysis.models import Measurement, Report, Run, RunLog, State
 from analysis.runs import services
-from analysis.runs.reports import report_device, report_locked, report_revive
-from analysis.runs.retry_policy import Cause
+from analysis.runs.queue.retry_policy import Cause
+from analysis.runs.queue.stored_progress import read_progress
+from analysis.runs.reported.reports import report_device, report_locked, report_revive
 from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
+from analysis.workers.live_room import LiveRoom
+from engine.recompute.document import MOST_PROBES
+from engine.time_left import TimeLeft
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -47,35 +52,39 @@ def events_store(*, run_key: str, person: User, first: int, events: Sequence[dic
     if first > expected:
         raise EventsMissingError(expected)
     fresh = events[expected - first :]
-    if fresh or run.error_code != Cause.STOPPED:  # behind such an end a call that is repeated is no sign of life
-        report_revive(run)
+    has_stopped = run.error_code == Cause.STOPPED
+    if fresh or not has_stopped:  # after such an end a repeated call is no sign of life
+        only_ends = bool(fresh) and all(event["event"] == "error" for event in fresh)
+        report_revive(run, is_news=not has_stopped and not only_ends)  # else each call would be another end
+    probe_bytes = report.probe_bytes
     if run.state == State.RUNNING:
-        _store(run, fresh)
-    Report.objects.filter(pk=report.pk).update(events_received=expected + len(fresh))
+        probe_bytes = _store(run, fresh, probe_bytes)
+    counts = {"events_received": expected + len(fresh), "probe_bytes": probe_bytes}
+    Report.objects.filter(pk=report.pk).update(**counts)
     return Received(expected + len(fresh), run.cancel_requested)
 
 
-def _store(run: Run, events: Sequence[dict[str, Any]]) -> None:
-    """Continue where the last call ended: what is stored says how far that is."""
+def _store(run: Run, events: Sequence[dict[str, Any]], probe_bytes: int) -> int:
+    """Continue where the last call ended: what is stored says how far that is. Returns the bytes of all probes."""
     lease, attempt = Lease(run_id=run.pk, token=run.token), run.attempts.get(number=run.attempt)
+    probes, bytes_most = [row.probe for row in Measurement.objects.of(run)], int(settings.REPORTED_RESULT_MAX_BYTES)
     buffer = EventBuffer(
         lease,
         facts=attempt.environment,
-        probes_stored=Measurement.objects.of(run).count(),
+        probes_stored=len(probes),
         lines_stored=RunLog.objects.of(run).count(),
     )
-    intake = EventIntake(buffer, progress=attempt.progress)
-    for event in events:
+    intake = EventIntake(buffer, time_left=TimeLeft(run.spec, read_progress(attempt.progress), probes))
+    room = LiveRoom(probes=MOST_PROBES - len(probes), probe_bytes=bytes_most - probe_bytes)
+    for event in room.admitted(events):
         intake.take(event)
-    if intake.device is not None:
+    if intake.device is not None and run.device_id is None:  # a run has one: each further row would stay
         report_device(run, intake.device)
     buffer.store()
     services.run_heartbeat(**lease, phase=intake.phase or run.phase)
     if intake.error is not None:
         code, message = intake.failure
-        services.run_fail(**lease, code=code, message=message, exit_status=_exit_status(intake.error))
-
-
-def _exit_status(error: dict[str, Any]) -> int | None:
-    status = error.get("exit_status")
-    return status if isinstance(status, int) and 0 <= status < 256 else None
+        status = intake.error.get("exit_status")
+        is_status = isinstance(status, int) and 0 <= status < 256
+        services.run_fail(**lease, code=code, message=message, exit_status=status if is_status else None)
+    return bytes_most - room.probe_bytes

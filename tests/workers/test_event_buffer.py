@@ -6,14 +6,15 @@ import pytest
 
 from analysis.models import Measurement
 from analysis.runs import services
-from analysis.runs.result_columns import probe_columns
-from analysis.runs.resume import earlier_attempt
+from analysis.runs.columns.result_columns import probe_columns
+from analysis.runs.queue.resume import earlier_attempt
 from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
 from engine.errors import SpecError
-from engine.result import Boundary
+from engine.from_json import from_json
+from engine.results.result import Boundary
 from engine.resume import EarlierAttempt
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.factories import FACTS, make_claimed_run, make_measured_run, make_probe
 from tests.factories.pages import prior_estimate
 
@@ -45,7 +46,7 @@ def test_a_run_that_is_timed_again_starts_with_the_probes_of_the_first_on_its_de
     earlier = EarlierAttempt.from_dict(earlier_attempt(claimed))
     assert earlier.carried() == [make_probe(4)]
     assert first.result is not None
-    assert earlier.boundary == Boundary.from_dict(first.result["boundary"])
+    assert earlier.boundary == from_json(Boundary, first.result["boundary"])
 
 
 def test_only_a_finished_measurement_is_timed_again() -> None:

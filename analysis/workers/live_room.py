@@ -1,0 +1,65 @@
+"""PURE: what a run that another machine executes may store while it is live.
+
+Of probes as many and as much as its result may hold. An engine's other events are small, and one that is not is
+skipped. Log lines are bounded where they are stored, an error where it ends the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_UNBOUNDED = frozenset({"started", "log", "error"})
+"""Nothing of the first is stored, and of the others a text that is cut."""
+_FACTS = frozenset({"device", "estimate"})
+_FACTS_BYTES_MOST, _EVENT_BYTES_MOST = 65_536, 4_096
+
+
+@dataclass(slots=True)
+class LiveRoom:
+    """How many more probes, and how many bytes of them, a run may store. Once one is too much, it is full."""
+
+    probes: int
+    probe_bytes: int
+
+    def admitted(self, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield the events that there is room for; a line of the log in the place of one that is skipped."""
+        for event in events:
+            if event["event"] == "probe":
+                yield from self._admitted_probe(event)
+            elif (size := _excess_bytes(event)) is None:
+                yield event
+            else:
+                what = f"a {event['event']} event of {size:,} bytes"
+                yield _warning(f"Skipped {what}: more than any that an engine writes.")
+
+    def _admitted_probe(self, event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if self.probe_bytes <= 0:  # the log says so already
+            return
+        size = _size(event)
+        if self.probes > 0 and size <= self.probe_bytes:
+            self.probes, self.probe_bytes = self.probes - 1, self.probe_bytes - size
+            yield event
+        else:
+            self.probe_bytes = 0
+            yield _warning("The probes are as many, or as large, as a result may have: later ones are dropped.")
+
+
+def _excess_bytes(event: dict[str, Any]) -> int | None:
+    """Return the size of an event that is larger than an engine sends; None for others."""
+    name = event["event"]
+    if name in _UNBOUNDED:
+        return None
+    most = _FACTS_BYTES_MOST if name in _FACTS else _EVENT_BYTES_MOST
+    size = _size(event)
+    return size if size > most else None
+
+
+def _size(event: dict[str, Any]) -> int:
+    return len(json.dumps(event))
+
+
+def _warning(message: str) -> dict[str, Any]:
+    return {"event": "log", "level": "warning", "message": message}
