@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
 from analysis.models import Device
+from analysis.presentation.chip import Chip
+from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
-from analysis.presentation.run_state import Chip
-from analysis.runs.placement import slot_of
+from analysis.presentation.run_state import HELD
+from analysis.runs.queue.placement import slot_of
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
@@ -27,18 +29,21 @@ class DeviceCard:
     device: Device
     chip: Chip
     running_id: int | None
-    is_stale: bool
     note: str
+
+    @property
+    def is_stale(self) -> bool:
+        if self.device.memory_read_at is None or self.device.memory_used_bytes is None:
+            return True
+        return (timezone.now() - self.device.memory_read_at).total_seconds() > STALE_SECONDS
 
 
 def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
     """Return the cards, with the number of runs that wait for each device."""
-    return [_card(device, waiting_by_device.get(device.pk, 0)) for device in devices]
-
-
-def _card(device: DeviceWithActivity, waiting: int) -> DeviceCard:
-    chip = _chip(device.running_id, waiting, _maintenance(device))
-    return DeviceCard(device, chip, device.running_id, _is_stale(device), _note(device))
+    return [
+        DeviceCard(device, _chip(device, waiting_by_device.get(device.pk, 0)), device.running_id, _note(device))
+        for device in devices
+    ]
 
 
 def _maintenance(device: DeviceWithActivity) -> str:
@@ -51,26 +56,27 @@ def _maintenance(device: DeviceWithActivity) -> str:
 
 
 def _note(device: DeviceWithActivity) -> str:
-    """Return the note of its maintenance, and whether other processes hold too much of its memory."""
+    """Return the note of its maintenance, who else holds it, and whether others have too much of its memory."""
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes
     is_shared = slot_of(device).is_shared and foreign is not None
     shared = (
         f"other processes hold {bytes_text(foreign)}: only runs that accept a shared device start" if is_shared else ""
     )
-    return "; ".join(text for text in (maintenance, shared) if text)
+    return "; ".join(text for text in (maintenance, _hold(device), shared) if text)
 
 
-def _chip(running: int | None, waiting: int, maintenance: str) -> Chip:
+def _hold(device: DeviceWithActivity) -> str:
+    return describe_hold(device) if device.is_up and device.running_id is None else ""
+
+
+def _chip(device: DeviceWithActivity, waiting: int) -> Chip:
+    maintenance = _maintenance(device)
     queue = "".join(f", {part}" for part in (f"{waiting} waiting" if waiting else "", maintenance) if part)
-    if running is not None:
-        return Chip("◐", f"run {running}{queue}", "chip-run")
+    if device.running_id is not None:
+        return Chip("◐", f"run {device.running_id}{queue}", "chip-run")
+    if _hold(device):
+        return replace(HELD, word=f"{HELD.word}{queue}")
     if maintenance:
         return Chip("⊘", f"{maintenance}{f', {waiting} waiting' if waiting else ''}", "chip-plain")
     return Chip("○", f"{waiting} waiting", "chip-plain") if waiting else Chip("●", "idle", "chip-ok")
-
-
-def _is_stale(device: Device) -> bool:
-    if device.memory_read_at is None or device.memory_used_bytes is None:
-        return True
-    return (timezone.now() - device.memory_read_at).total_seconds() > STALE_SECONDS

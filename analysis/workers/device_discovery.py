@@ -22,9 +22,10 @@ from django.db.models.functions import Now
 
 from analysis.models import Device, Host
 from analysis.models.text import storable_text
+from analysis.workers.device_lock import other_holder
 from analysis.workers.engine_env import engine_environment
 from engine.errors import DeviceUnavailable
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 
 logger = logging.getLogger(__name__)
 
@@ -80,12 +81,23 @@ def device_register(name: str) -> Device:
 
 
 def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -> None:
-    """Store when these devices' worker last gave a sign of life, and their memory in use; unknown stays None."""
+    """Store when these devices' worker last gave a sign of life, their memory in use and who else holds them.
+
+    An unknown figure stays None.
+    """
     seen_at = Now() - timedelta(seconds=silent_seconds)
     for device in devices:
-        used = memory_used_bytes(device)
-        read_at = None if used is None else Now()
-        Device.objects.filter(pk=device.pk).update(last_seen_at=seen_at, memory_used_bytes=used, memory_read_at=read_at)
+        used, holder = memory_used_bytes(device), other_holder(device)
+        device.held_process, device.held_work = (holder.process, holder.work) if holder else ("", "")
+        device.held_since = holder.since if holder else None
+        Device.objects.filter(pk=device.pk).update(
+            last_seen_at=seen_at,
+            memory_used_bytes=used,
+            memory_read_at=None if used is None else Now(),
+            held_process=storable_text(device.held_process, 100),
+            held_work=storable_text(device.held_work, 200),
+            held_since=device.held_since,
+        )
 
 
 def memory_used_bytes(device: Device) -> int | None:

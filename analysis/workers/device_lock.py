@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
 
-from analysis.models import Device
+from analysis.models import Device, Run
 from engine.machine import device_lock as locks
+from engine.machine.device_holder import Holder, holder_of
+
+WORK_OF_A_LOOK = "a portal's worker"
+LOOK_LASTS = timedelta(seconds=10)
+"""Seconds below which a holder is not named: workers hold their device for an instant to look at the queue."""
 
 
 @contextmanager
 def device_lock(device: Device, *, wait_seconds: float = 0.0) -> Iterator[int]:
     """Hold the device; yields the descriptor that the engine inherits. Raises DeviceBusy, which names the holder."""
-    with locks.held(lock_path(device), str(device), work="a portal's worker", wait_seconds=wait_seconds) as descriptor:
+    with locks.held(lock_path(device), str(device), work=WORK_OF_A_LOOK, wait_seconds=wait_seconds) as descriptor:
         yield descriptor
 
 
@@ -27,6 +33,16 @@ def lock_path(device: Device) -> Path:
     """Return the lock file of a card: the same whatever row or host the card is known by."""
     host = str(device.host)
     return locks.lock_path(device=device.device, uuid=device.uuid, host=host, folder=Path(settings.LOCK_DIR))
+
+
+def other_holder(device: Device) -> Holder | None:
+    """Return the program that holds the device for no run of this portal; None where it is free, or ours."""
+    holder = holder_of(lock_path(device))
+    if holder is None:
+        return None
+    age = None if holder.since is None else datetime.now(UTC) - holder.since
+    is_a_look = holder.work == WORK_OF_A_LOOK and age is not None and age < LOOK_LASTS
+    return None if is_a_look or Run.objects.running().filter(device=device).exists() else holder
 
 
 def kill_left_behind(device: Device) -> None:

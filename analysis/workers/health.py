@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, Throttle
 from analysis.models.querysets import SEEN_LATELY
-from engine.units import MIB, format_bytes
+from engine.text.units import MIB, format_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _MOST_IDLE_DEVICES = 100  # each costs a query; only devices that an old waiting
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One thing that must hold, and a sentence on what is wrong or right."""
 
     ok: bool
@@ -41,14 +41,14 @@ WRITE_EVERY_SECONDS = 5.0
 FREE_BYTES_MIN = 32 * MIB
 """Below it SQLite still writes for a while into space that it has, and then nothing can be stored."""
 
-_UNKNOWN = Check(False, "Not known: the database does not answer.")
+_UNKNOWN = HealthCheck(False, "Not known: the database does not answer.")
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """All checks of one moment."""
 
-    checks: dict[str, Check]
+    checks: dict[str, HealthCheck]
 
     @property
     def is_ready(self) -> bool:
@@ -67,14 +67,14 @@ class FleetAlarm:
 
 
 def readiness() -> Readiness:
-    """Never raises for a database that is away: that is an answer."""
+    """Check everything. A database that is away is an answer too, and raises nothing."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         return Readiness({"database": _database(), "disk": _disk(), "worker": _worker(), "queue": _queue()})
     except DatabaseError as exc:
         logger.warning("not ready, the database does not answer: %s", exc)
-        away = Check(False, "The database does not answer; the web server's log says why.")
+        away = HealthCheck(False, "The database does not answer; the web server's log says why.")
         return Readiness({"database": away, "disk": _disk(), "worker": _UNKNOWN, "queue": _UNKNOWN})
 
 
@@ -97,14 +97,19 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
 def run_left_lying() -> int | None:
     """Find a run that waits too long although a device that may take it is alive and was idle meanwhile."""
     old = Run.objects.on_devices().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
-    is_requested = Q(pk__in=old.values("requested_device")) | Q(
-        kind__in=old.filter(requested_device=None).values("requested_kind")
-    )
-    for device in _idle_devices().filter(is_requested)[:_MOST_IDLE_DEVICES]:
+    ended_lately = Attempt.objects.filter(device=OuterRef("pk"), ended_at__gte=Now() - WAITS_TOO_LONG)
+    idle = Device.objects.taking_runs().seen_lately().idle().unheld().filter(~Exists(ended_lately))
+    for device in idle.filter(_is_requested(old))[:_MOST_IDLE_DEVICES]:
         waiting = Run.objects.waiting_for(device).filter(created_at__lt=Now() - WAITS_TOO_LONG)
         if (run_id := waiting.values_list("pk", flat=True).first()) is not None:
             return run_id
     return None
+
+
+def _is_requested(runs: QuerySet[Run]) -> Q:
+    """Return the condition for a device that one of these runs requests, by its name or by its kind."""
+    by_kind = runs.filter(requested_device=None).values("requested_kind")
+    return Q(pk__in=runs.values("requested_device")) | Q(kind__in=by_kind)
 
 
 def estimate_left_lying() -> int | None:
@@ -114,23 +119,28 @@ def estimate_left_lying() -> int | None:
     return old.filter(~Exists(busy)).values_list("pk", flat=True).first()
 
 
-def _idle_devices() -> QuerySet[Device]:
-    """Live, taking runs, nothing running, and nothing that ended lately: then its worker is about to look."""
-    ended_lately = Attempt.objects.filter(device=OuterRef("pk"), ended_at__gte=Now() - WAITS_TOO_LONG)
-    return Device.objects.taking_runs().seen_lately().idle().filter(~Exists(ended_lately))
+def run_waiting_for_held_device() -> tuple[int, Device] | None:
+    """Find a run that waits for a device which another program holds, with that device."""
+    waiting = Run.objects.on_devices().queued().filter(cancel_requested=False)
+    held = Device.objects.taking_runs().seen_lately().idle().exclude(held_process="").filter(_is_requested(waiting))
+    for device in held.select_related("host").defer("calibration")[:_MOST_IDLE_DEVICES]:
+        run_id = Run.objects.waiting_for(device).values_list("pk", flat=True).first()
+        if run_id is not None:
+            return run_id, device
+    return None
 
 
-def _database() -> Check:
+def _database() -> HealthCheck:
     try:
         _probe_a_write()
     except DatabaseError as exc:
         logger.warning("not ready, the database takes no write: %s", exc)
-        return Check(False, "The database answers but takes no write; the web server's log says why.")
-    return Check(True, "The database answers and takes writes.")
+        return HealthCheck(False, "The database answers but takes no write; the web server's log says why.")
+    return HealthCheck(True, "The database answers and takes writes.")
 
 
 def _probe_a_write() -> None:
-    """Write, and commit, a row of no meaning; at most every few seconds, for everybody may ask.
+    """Write and commit a row without meaning; at most every few seconds, because everybody may call this.
 
     A write that fails leaves the row as it was, so the next question tries again.
     """
@@ -142,32 +152,40 @@ def _probe_a_write() -> None:
         )
 
 
-def _disk() -> Check:
+def _disk() -> HealthCheck:
     free = free_bytes()
     if free is None:
-        return Check(False, "The data folder cannot be read; the web server's log says why.")
+        return HealthCheck(False, "The data folder cannot be read; the web server's log says why.")
     if free < FREE_BYTES_MIN:
-        return Check(False, f"The data folder has {format_bytes(free)} free: results may soon find no room.")
-    return Check(True, "The data folder has room.")
+        return HealthCheck(False, f"The data folder has {format_bytes(free)} free: results may soon find no room.")
+    return HealthCheck(True, "The data folder has room.")
 
 
-def _worker() -> Check:
+def _worker() -> HealthCheck:
     living = Device.objects.enabled().seen_lately().count()
     if living:
-        return Check(True, f"Devices with a live worker: {living}.")
+        return HealthCheck(True, f"Devices with a live worker: {living}.")
     seconds = SEEN_LATELY.total_seconds()
-    return Check(
+    return HealthCheck(
         False, f"No enabled device's worker gave a sign of life in the last {seconds:.0f} s: nothing will run."
     )
 
 
-def _queue() -> Check:
-    """Without numbers of runs: everybody may read it."""
+def _queue() -> HealthCheck:
+    """Say what waits too long, or for a device that another program holds. Everybody may read it.
+
+    So it names the process that holds the device, but not its command line, which may hold paths and names.
+    """
     seconds = WAITS_TOO_LONG.total_seconds()
     if estimate_left_lying() is not None:
         message = f"An estimate has waited more than {seconds:.0f} s, and none is under way."
-        return Check(False, f"{message} Start a worker without a device: python manage.py worker.")
-    if run_left_lying() is None:
-        return Check(True, "No run waits for a device that could take it.")
-    message = f"A run has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
-    return Check(False, message)
+        return HealthCheck(False, f"{message} Start a worker without a device: python manage.py worker.")
+    if run_left_lying() is not None:
+        message = f"A run has waited more than {seconds:.0f} s, although a device that may take it lives and is idle."
+        return HealthCheck(False, message)
+    if (held := run_waiting_for_held_device()) is None:
+        return HealthCheck(True, "No run waits for a device that could take it.")
+    run_id, device = held
+    since = f" since {device.held_since:%Y-%m-%d %H:%M} UTC" if device.held_since else ""
+    what = f"Run {run_id} waits for {device.device} of {device.host}, which {device.held_process} holds{since}."
+    return HealthCheck(True, what)

@@ -34,6 +34,7 @@ _DEVICE_FLAGS = {
     "enabled": "1: the administrator lets the device take new runs",
     "drained": "1: the device or its host is drained and takes no new run",
     "in_maintenance": "1: the device or its host is in maintenance now",
+    "held": "1: another program, which is no run of this portal, held the device when its worker last looked",
 }
 
 
@@ -49,7 +50,9 @@ class FleetCollector(Collector):
         yield _attempts()
         yield from _devices(now)
         yield from _news(now)
-        yield from _disk()
+        if (free := free_bytes()) is not None:
+            text = "Free space of the data folder of the web server's host"
+            yield GaugeMetricFamily("memorymark_data_folder_free_bytes", text, free)
 
 
 def metrics_text() -> bytes:
@@ -146,6 +149,7 @@ def _device_row(device: Device, now: datetime) -> dict[str, Any]:
         **{name: getattr(device, name) for name in _DEVICE_FIGURES},
         "enabled": device.enabled,
         "drained": any(upkeep.drained for upkeep in both),
+        "held": device.is_held,
         "in_maintenance": any(is_in_maintenance(upkeep, now) for upkeep in both),
     }
 
@@ -181,13 +185,6 @@ def _news(now: datetime) -> Iterator[Metric]:
     overdue = max(_age_seconds(found["oldest"], now) for found in (deliveries, events))
     text = "Time the oldest notification that is due has waited for its sender; 0: none"
     yield GaugeMetricFamily("memorymark_news_overdue_seconds", text, overdue)
-
-
-def _disk() -> Iterator[Metric]:
-    """Report the free space of this web server's host."""
-    if (free := free_bytes()) is not None:
-        text = "Free space of the data folder of the web server's host"
-        yield GaugeMetricFamily("memorymark_data_folder_free_bytes", text, free)
 
 
 def _age_seconds(since: datetime | None, now: datetime) -> float:

@@ -74,13 +74,15 @@ class Worker:
         self._recover(wait_seconds=5)
         OrmQ.objects.filter(key=self.queue_name).delete()  # the first look does their work
         connections.close_all()  # no connection may cross a fork
-        _forks_die_with_their_parent()
+        if sys.platform == "linux":  # forks die with their parent
+            libc = ctypes.CDLL(None)
+            os.register_at_fork(after_in_child=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))
         adopt_orphans()  # the children of a process of the cluster that is killed
         own = own_children()
         try:
             return self._keep_cluster()
         finally:
-            kill_strays(keep=own)
+            kill_strays(keep=own, is_stop=self._is_stopping)
 
     def _keep_cluster(self) -> int:
         worker, pusher = self._heartbeats.values()
@@ -90,7 +92,10 @@ class Worker:
             self._look_after(time.monotonic())
             for part, heartbeat in self._heartbeats.items():
                 if (silent_seconds := heartbeat.age_seconds) > FROZEN_SECONDS:
-                    return self._end_frozen(sentinel, part, silent_seconds)
+                    logger.error("no sign of life from the %s for %.0f s: ending the cluster", part, silent_seconds)
+                    sentinel.kill()
+                    sentinel.join()
+                    return FROZEN_EXIT_STATUS
             time.sleep(_TICK_SECONDS)
         return self._stop(sentinel) if self._is_stopping else DIED_EXIT_STATUS
 
@@ -127,12 +132,6 @@ class Worker:
         OrmQ.objects.filter(key=self.queue_name).delete()
         async_task(self.task, cluster=self.queue_name, ack_failure=True)
 
-    def _end_frozen(self, sentinel: BaseProcess, part: str, silent_seconds: float) -> int:
-        logger.error("no sign of life from the %s for %.0f s: ending the cluster", part, silent_seconds)
-        sentinel.kill()
-        sentinel.join()
-        return FROZEN_EXIT_STATUS
-
     def _stop(self, sentinel: BaseProcess) -> int:
         """Let the supervisor end its engine and return the run to the queue; no row or process is left running."""
         self._stop_pipe.stop()
@@ -162,8 +161,11 @@ class DeviceWorker(Worker):
         self.queue_name = device.queue_name
 
     def _refresh(self) -> None:
-        """Store the device's sign of life and memory; not while a process of the worker is frozen."""
+        """Store the device's sign of life, memory and holder; not while a process of the worker is frozen."""
+        was_held = self.device.is_held
         devices_refresh([self.device], silent_seconds=max(beat.age_seconds for beat in self._heartbeats.values()))
+        if was_held and not self.device.is_held:
+            self._look_at = 0.0  # a run may wait for it
 
     def _recover(self, *, wait_seconds: float) -> None:
         """Recover the runs still marked running here: once the device is free, no process runs them."""
@@ -175,10 +177,3 @@ class DeviceWorker(Worker):
         except DATABASE_AWAY as exc:
             logger.warning("runs cannot be recovered while the database is away: %s", exc)
             connections_release()
-
-
-def _forks_die_with_their_parent() -> None:
-    if sys.platform != "linux":
-        return
-    libc = ctypes.CDLL(None)
-    os.register_at_fork(after_in_child=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))

@@ -11,8 +11,8 @@ import pytest
 from analysis.models import Device
 from analysis.workers import device_discovery
 from engine.errors import DeviceUnavailable
-from engine.result import DeviceFacts
-from engine.units import GIB
+from engine.results.result import DeviceFacts
+from engine.text.units import GIB
 from tests.factories import make_device
 from tests.fake_engine import FAKE_ENGINE
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from analysis.models import Device, Host
 from analysis.workers.device_lock import device_lock, lock_path
 from engine.errors import DeviceBusy
+from engine.machine.device_lock import _started
 from tests.factories import make_device
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
 
 
@@ -47,18 +49,23 @@ def test_a_child_that_inherited_the_lock_keeps_the_device_busy_until_it_is_dead(
         pass
 
 
+LEAVES = (
+    "import os, subprocess, sys\nfrom pathlib import Path\nfrom engine.machine.device_lock import held\n"
+    "with held(Path(sys.argv[1]), 'cpu') as lock:\n"
+    "    left = subprocess.Popen(['sleep', '60'], pass_fds=[lock], stdout=subprocess.DEVNULL)\n"
+    "    print(left.pid, flush=True)\n    os._exit(0)"
+)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are found through /proc")
 def test_what_a_dead_holder_left_is_killed_and_one_that_merely_waits_is_not():
     device = make_device()
     path = lock_path(device)
-    with device_lock(device) as descriptor:
-        orphan = subprocess.Popen(["sleep", "60"], pass_fds=[descriptor])
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b'{"pid": 999999999, "started": "1"}', 0)
+    left = subprocess.run([sys.executable, "-c", LEAVES, str(path)], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     with path.open() as waiting:
         bystander = subprocess.Popen(["sleep", "60"], pass_fds=[waiting.fileno()])
     with device_lock(device, wait_seconds=5):
-        assert orphan.wait(5) == -signal.SIGKILL
+        assert _started(int(left.stdout)) is None
         assert bystander.poll() is None
     bystander.kill()
     bystander.wait()

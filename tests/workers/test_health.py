@@ -17,7 +17,7 @@ from analysis.models import Attempt, Run, Throttle
 from analysis.pages.context_processors import fleet_alarm
 from analysis.workers import health
 from analysis.workers.health import WRITE_EVERY_SECONDS, alarm_of_dead_workers, readiness
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.factories import make_card, make_claimed_run, make_run
 
 PATH = "/readyz"
@@ -122,7 +122,7 @@ def test_the_check_costs_a_bounded_number_of_queries(django_assert_max_num_queri
     for number in range(5):
         make_old_run(make_card(number), state="cancelled")
     readiness()  # the probe of a write makes its row
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         readiness()
 
 
@@ -212,8 +212,8 @@ def test_a_fleet_that_never_reported_raises_the_alarm():
 @pytest.mark.django_db
 def test_the_banner_says_what_it_means_since_when_and_what_to_do():
     make_card(last_seen_at=ago(900))
-    page = render_to_string("analysis/parts/fleet_alarm.html", {"fleet_alarm": alarm_of_dead_workers})
-    assert "waiting measurements will not start" in page
+    page = render_to_string("analysis/parts/fleet/alarm.html", {"fleet_alarm": alarm_of_dead_workers})
+    assert "waiting runs will not start" in page
     assert "15\xa0minutes ago" in page
     assert "python manage.py up" in page
     assert 'role="alert"' in page

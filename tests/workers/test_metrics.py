@@ -12,7 +12,7 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from analysis.models import Attempt, Delivery, Host, NewsEvent, Run, Subscription
-from analysis.runs.retry_policy import Cause
+from analysis.runs.queue.retry_policy import Cause
 from analysis.workers.metrics import is_in_maintenance, metrics_text, nearest_rank
 from tests.factories import make_card, make_claimed_run, make_host, make_run
 
