@@ -12,6 +12,7 @@ analysis.E009   a suspect run that could not clear itself in time
 analysis.E010   a queue name that differs from that of the other processes
 analysis.E011   the lab's own catalogue of cards (MEMORYMARK_GPUS) cannot be read
 analysis.E012   the registered training commands (MEMORYMARK_COMMANDS) cannot be read
+analysis.E013   the lab's own names of secrets (MEMORYMARK_SECRET_NAMES) are none
 analysis.W001   served to this machine alone, yet in production
 analysis.W002   a database for several hosts, and a SECRET_KEY generated on this host
 analysis.W003   in production without a trusted proxy: all people would share one address, and its lock-out
@@ -19,6 +20,7 @@ analysis.W003   in production without a trusted proxy: all people would share on
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +33,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from analysis.runs.commands import registered_commands
 from engine.errors import SpecError
 from engine.estimate.gpus import gpus
+from engine.text.masking import NAMES_VARIABLE, secret_names
 
 QUEUE_NAME = "memorymark"
 _SQLITE = "django.db.backends.sqlite3"
@@ -127,6 +130,15 @@ def check_commands(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
         registered_commands()
     except SpecError as error:
         return [Error(str(error), hint="Correct the file, or unset MEMORYMARK_COMMANDS.", id="analysis.E012")]
+    return []
+
+
+@register
+def check_secret_names(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    try:
+        secret_names(os.environ)
+    except SpecError as error:
+        return [Error(str(error), hint=f"Correct or unset {NAMES_VARIABLE}.", id="analysis.E013")]
     return []
 
 

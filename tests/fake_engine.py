@@ -20,19 +20,9 @@ from typing import Any
 
 from engine.estimate.calibration import Calibration, apply
 from engine.estimate.gpus import Gpu, gpus
-from engine.result import (
-    Boundary,
-    DeviceFacts,
-    Outcome,
-    Point,
-    Probe,
-    Reason,
-    RunResult,
-    Savings,
-    Waste,
-)
+from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import StepFigures, ValidationResult, check_of_gradients, check_of_memory_ratio
 
@@ -220,7 +210,7 @@ KIND_SHARES = {
 
 
 def calibration_of(uuid: str) -> Calibration:
-    """Of an A10; the card that could be seen stands where the driver's version does."""
+    """Return the facts of an A10; the card that could be seen stands where the driver's version does."""
     card = gpus()["a10"]
     return Calibration(
         device_name=card.torch_names[0],

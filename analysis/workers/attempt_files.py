@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DataError, IntegrityError
 
 from analysis.models import Run
-from analysis.runs.result_columns import result_columns
+from analysis.runs.kinds import rules_of
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def left_result(run: Run) -> LeftResult | None:
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
         left = LeftResult(dict(content["result"]), int(content["exit_status"]))
-        result_columns(left.result)
+        rules_of(run).columns(left.result)
     except FileNotFoundError:
         return None
     except (OSError, *NOT_STORABLE) as exc:

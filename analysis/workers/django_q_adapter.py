@@ -73,7 +73,7 @@ class SafeUnpickler:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Resolves no names but those that a time consists of."""
+    """Resolves only the names that a pickled time needs."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _TYPES:
@@ -90,17 +90,13 @@ class SignedTaskReader:
             task = core_signing.loads(payload, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=SafeUnpickler)
         except _BROKEN as exc:
             raise Refused(f"no message of this queue: {exc}") from exc
-        return _own(task)
-
-
-def _own(task: Any) -> dict[str, Any]:
-    if isinstance(task, dict) and isinstance(task.get("func"), str):
-        task["func"] = _FORMER_NAMES.get(task["func"], task["func"])
-    if not isinstance(task, dict) or task.get("func") not in TASKS:
-        raise Refused(f"no task of ours: {task!r:.200}")
-    if task.get("args") or task.get("kwargs") or not _PARTS.issuperset(task):
-        raise Refused(f"{task['func']} takes no arguments, hooks or further tasks: {sorted(task)}")
-    return task
+        if isinstance(task, dict) and isinstance(task.get("func"), str):
+            task["func"] = _FORMER_NAMES.get(task["func"], task["func"])
+        if not isinstance(task, dict) or task.get("func") not in TASKS:
+            raise Refused(f"no task of ours: {task!r:.200}")
+        if task.get("args") or task.get("kwargs") or not _PARTS.issuperset(task):
+            raise Refused(f"{task['func']} takes no arguments, hooks or further tasks: {sorted(task)}")
+        return task
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from engine.estimate.gpus import OWN_CATALOGUE
+from engine.text.masking import NAMES_VARIABLE
 
 _PASSES = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG(UAGE)?|LC_\w+|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|CONDA_\w+|PYTHON\w*"
@@ -28,13 +29,13 @@ _PROXY = re.compile(r"(https?|all|no)_proxy", re.IGNORECASE)
 
 
 def engine_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the engine needs: no secret and no database, but the same catalogue of cards."""
+    """Return the variables that the engine needs: no secret, no database; the same cards and words of secrets."""
     passed = {name: value for name, value in environ.items() if _may_pass(name, value)}
     return {**passed, "PYTHONUNBUFFERED": "1"}
 
 
 def _may_pass(name: str, value: str) -> bool:
-    if name == OWN_CATALOGUE or name in settings.ENGINE_ENVIRONMENT:
+    if name in (OWN_CATALOGUE, NAMES_VARIABLE) or name in settings.ENGINE_ENVIRONMENT:
         return True
     if _PROXY.fullmatch(name):
         return "@" not in value  # the part before it is a user name and password

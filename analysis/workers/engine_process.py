@@ -26,7 +26,9 @@ from django.conf import settings
 from analysis.runs.services import LOG_LINES_PER_ATTEMPT
 from analysis.workers.engine_env import engine_environment
 from analysis.workers.engine_events import garbage_event, is_result, parse_event
-from engine.units import MIB
+from engine.text.masking import masked_text
+from engine.text.noise import is_noise
+from engine.text.units import MIB
 
 _LINE_BYTES_MAX = MIB
 _LAST_WORDS, _WORDS_LENGTH = 50, 4_000
@@ -62,7 +64,7 @@ class EngineProcess:
         _limit(self._process.pid)
         self.progress: dict[str, Any] | None = None  # the newest one; older ones are of no use
         self.heard_at = time.monotonic()
-        self.has_cut_result = False  # its result was a line too long to be read
+        self.has_cut_result = False  # the line of its result was too long to be read
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._last_lines: deque[str] = deque(maxlen=_LAST_WORDS)
         self._readers = (self._read_with(self._read_events), self._read_with(self._read_last_lines))
@@ -126,8 +128,9 @@ class EngineProcess:
 
     def _read_last_lines(self) -> None:
         for line in _lines(self._process.stderr):
-            if text := line.decode(errors="replace").strip():
-                self._last_lines.append(text[:_WORDS_LENGTH])
+            text = line.decode(errors="replace").strip()
+            if not is_noise(text):
+                self._last_lines.append(masked_text(text[:_WORDS_LENGTH]))
 
 
 def dies_with_its_parent() -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from analysis.models import Run
 from analysis.runs import services
-from analysis.runs.retry_policy import Cause
+from analysis.runs.queue.retry_policy import Cause
 from analysis.workers.attempt_files import result_file
 from analysis.workers.calibration import calibrations
 
@@ -45,15 +45,13 @@ def estimates_recover(*, wait_seconds: float = 0.0) -> int:
     until, ended = time.monotonic() + wait_seconds, 0
     while True:
         running = list(Run.objects.estimating().running().filter(owner__startswith=f"{settings.HOST_NAME}:"))
-        ended += sum(_give_up(run) for run in running if not _lives(run.owner))
+        for run in running:
+            if not _lives(run.owner):
+                message = f"The worker {run.owner} died before the estimate was finished."
+                ended += services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
         if time.monotonic() >= until or all(not _lives(run.owner) for run in running):
             return ended
         time.sleep(_LOOK_SECONDS)
-
-
-def _give_up(run: Run) -> bool:
-    message = f"The worker {run.owner} died before the estimate was finished."
-    return services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
 
 
 def _lives(owner: str) -> bool:

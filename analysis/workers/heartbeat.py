@@ -9,15 +9,13 @@ from __future__ import annotations
 import mmap
 import time
 
-_SECONDS_BYTES = 8
-
 
 class Heartbeat:
     """Created in the main process before it forks; all forks share its memory."""
 
     def __init__(self) -> None:
         # one aligned store of 8 bytes; struct.pack_into writes zeros first, and a reader between would see an old age
-        self._beat_at = memoryview(mmap.mmap(-1, _SECONDS_BYTES)).cast("d")
+        self._beat_at = memoryview(mmap.mmap(-1, 8)).cast("d")
         self.beat()
 
     def beat(self) -> None:

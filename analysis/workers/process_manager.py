@@ -82,7 +82,12 @@ class ProcessManager:
             if child.is_alive:
                 continue
             if child.restart_at is None:
-                self._schedule_restart(child, now)
+                lived_long = now - child.started_at >= _STEADY_SECONDS
+                child.deaths_in_a_row = 1 if lived_long else child.deaths_in_a_row + 1
+                wait_seconds = _BACK_OFF_SECONDS[min(child.deaths_in_a_row, len(_BACK_OFF_SECONDS)) - 1]
+                child.restart_at = now + wait_seconds
+                logger.error("%s ended (%s); restarting it in %s s", child.name, child.exit_status, wait_seconds)
+                child.send(signal.SIGKILL)  # processes it may have left in its session
             elif now >= child.restart_at:
                 child.start()
 
@@ -101,16 +106,9 @@ class ProcessManager:
         for child in self.children:
             if child.process is not None:
                 child.process.wait()
-        self._end_strays()
+        self._end_strays(is_stop=True)
 
-    def _end_strays(self) -> None:
+    def _end_strays(self, *, is_stop: bool = False) -> None:
         if self._adopts_orphans:
-            kill_strays(keep={child.process.pid for child in self.children if child.process is not None})
-
-    def _schedule_restart(self, child: Child, now: float) -> None:
-        lived_long = now - child.started_at >= _STEADY_SECONDS
-        child.deaths_in_a_row = 1 if lived_long else child.deaths_in_a_row + 1
-        wait_seconds = _BACK_OFF_SECONDS[min(child.deaths_in_a_row, len(_BACK_OFF_SECONDS)) - 1]
-        child.restart_at = now + wait_seconds
-        logger.error("%s ended (%s); restarting it in %s s", child.name, child.exit_status, wait_seconds)
-        child.send(signal.SIGKILL)  # processes it may have left in its session
+            own = {child.process.pid for child in self.children if child.process is not None}
+            kill_strays(keep=own, is_stop=is_stop)

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.retry_policy import Cause
+from analysis.runs.queue.retry_policy import Cause
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, left_result
 
 logger = logging.getLogger(__name__)
@@ -24,16 +24,12 @@ def device_recover(device: Device) -> int:
     """
     left = list(Run.objects.running().filter(device=device))
     for run in left:
-        _recover(run)
+        if not _take_result(run):
+            logger.warning("run %s: the owner of attempt %s died", run.pk, run.attempt)
+            message = f"The worker {run.owner} died before the run ended."
+            services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
+        attempt_folder_remove(run)
     return len(left)
-
-
-def _recover(run: Run) -> None:
-    if not _take_result(run):
-        logger.warning("run %s: the owner of attempt %s died", run.pk, run.attempt)
-        message = f"The worker {run.owner} died before the run ended."
-        services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
-    attempt_folder_remove(run)
 
 
 def _take_result(run: Run) -> bool:

@@ -35,13 +35,18 @@ def own_children() -> frozenset[int]:
     return frozenset(_children(os.getpid()))
 
 
-def kill_strays(*, keep: Collection[int] = ()) -> int:
-    """Kill and reap the children of this process except `keep`, with all below them; returns how many there were."""
+def kill_strays(*, keep: Collection[int] = (), is_stop: bool = False) -> int:
+    """Kill and reap the children of this process except `keep`, with all below them; returns how many there were.
+
+    `is_stop`: this process ends as it was asked to. Then it is no fault that some are left, and no warning is logged.
+    """
     killed: set[int] = set()
     until = time.monotonic() + _DEATH_SECONDS
     while strays := own_children().difference(keep):
         for pid in strays:
-            _kill([*_descendants(pid), pid])
+            for each in (*_descendants(pid), pid):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(each, signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         killed |= strays
@@ -50,14 +55,9 @@ def kill_strays(*, keep: Collection[int] = ()) -> int:
             break
         time.sleep(_LOOK_SECONDS)
     if killed:
-        logger.warning("ended stray processes that an engine had left: %s", sorted(killed))
+        level = logging.DEBUG if is_stop else logging.WARNING
+        logger.log(level, "ended stray processes that an engine had left: %s", sorted(killed))
     return len(killed)
-
-
-def _kill(pids: Collection[int]) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def _descendants(pid: int) -> Iterator[int]:

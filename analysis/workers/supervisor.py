@@ -2,7 +2,7 @@
 
     the engine gave a result                     -> finished (exit status 3 and 5 too: a result is a result)
     it reported an error                         -> failed, its code and message
-    it ended without either, or hung             -> as `analysis.runs.retry_policy` says: once more, or failed
+    it ended without either, or hung             -> as `analysis.runs.queue.retry_policy` says: once more, or failed
     cancel requested / time is up                -> SIGTERM, SIGKILL after a grace -> cancelled / failed
     the worker stops                             -> the same, and the run goes back into the queue
     the lease is lost                            -> killed, nothing written
@@ -18,18 +18,17 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from django.conf import settings
 
 from analysis.database import DATABASE_AWAY, connections_release, write_with_retries
 from analysis.models import Run
 from analysis.runs import services
-from analysis.runs.commands import spec_to_start
-from analysis.runs.resume import earlier_attempt
-from analysis.runs.retry_policy import Cause
+from analysis.runs.kinds import rules_of
+from analysis.runs.queue.resume import earlier_attempt
+from analysis.runs.queue.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
 from analysis.workers.engine_process import EngineProcess
@@ -37,8 +36,9 @@ from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
 from engine.errors import SpecError
-from engine.estimate.hidden_devices import HIDDEN
+from engine.estimate.tracing.hidden_devices import HIDDEN
 from engine.machine.device_lock import inherited_by_child, sign
+from engine.time_left import TimeLeft
 
 logger = logging.getLogger(__name__)
 
@@ -109,23 +109,24 @@ def supervise(
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
     """Start the engine for this attempt. It sees only its own card, and gets what an earlier attempt measured."""
-    if run.is_estimate:  # runs without a card's lock, and so must not use a card
+    if not run.needs_device:  # it runs without a card's lock, and so must not use a card
         return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
     device = run.device
     assert device is not None  # a claim of a measurement always names one
-    spec, environment = asdict(spec_to_start(run.spec)) if run.is_command else dict(run.spec), dict[str, str]()
+    rules = rules_of(run)
+    spec, environment = rules.spec_to_start(run), dict[str, str]()
     if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
-    arguments = ["tune"] if run.is_command else ["validate"] if run.is_validation else []
+    arguments = [rules.engine.subcommand] if rules.engine.subcommand else []
     arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
-    may_resume = run.is_measurement and not run.is_command and (run.attempt > 1 or run.takes_over_id)
+    may_resume = rules.takes_probes and (run.attempt > 1 or run.takes_over_id)
     measured = earlier_attempt(run) if may_resume else None
     earlier = "" if measured is None else json.dumps(measured)
     arguments += ["--resume", "-"] if earlier else []
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
     environment |= inherited_by_child(keep_open)
-    if device.calibration is not None and run.is_measurement and not run.is_command:
+    if device.calibration is not None and rules.takes_probes:
         path = result_file(run).with_name("calibration.json")
         path.write_text(json.dumps(device.calibration))
         arguments += ["--calibration", str(path)]
@@ -148,7 +149,7 @@ class _Watch:
         self._process, self._should_stop, self._timeouts = process, should_stop, timeouts
         self._on_tick = on_tick
         self._events = EventBuffer(self._lease)
-        self._intake = EventIntake(self._events, on_line=on_line)
+        self._intake = EventIntake(self._events, time_left=TimeLeft(run.spec), on_line=on_line)
         self._stop: Stop | None = None
         now = time.monotonic()
         self._wall_ends_at = now + run.spec["time_budget_seconds"] + timeouts.wall_grace_seconds
@@ -169,17 +170,14 @@ class _Watch:
 
         A service manager sends SIGTERM to all processes at once, so the engine may be gone before this process knows.
         """
+        is_worker_dead = (self._intake.error or {}).get("code") == Cause.ENGINE_WORKER_DIED
+        if not is_worker_dead and ending_signal(self._process.exit_status) is None:
+            return
         until = time.monotonic() + self._timeouts.stop_notice_seconds
-        while self._stop is None and self._was_ended_by_signal and time.monotonic() < until:
+        while self._stop is None and time.monotonic() < until:
             if self._should_stop():
                 self._stop = Stop.WORKER_STOPS
             time.sleep(self._timeouts.tick_seconds)
-
-    @property
-    def _was_ended_by_signal(self) -> bool:
-        error = self._intake.error
-        is_worker_dead = error is not None and error.get("code") == Cause.ENGINE_WORKER_DIED
-        return is_worker_dead or ending_signal(self._process.exit_status) is not None
 
     def store_outcome(self) -> None:
         """Store how the attempt ended; every branch but a lost lease leaves the run in its true state."""
@@ -199,20 +197,16 @@ class _Watch:
         self._events.store()
         status = self._process.exit_status
         if self._intake.result is not None:
-            self._write_result(self._intake.result)
+            try:
+                services.run_finish(**self._lease, result=self._intake.result, exit_status=status or 0)
+            except NOT_STORABLE as exc:
+                message = f"The portal cannot store the engine's result: {exc!r}"
+                services.run_fail(**self._lease, code="bad_result", message=message, exit_status=status)
         elif self._stop is Stop.CANCELLED:
             services.run_mark_cancelled(**self._lease, message=self._kernel_lines().strip())
         else:
             code, message = self._failure()
             services.run_fail(**self._lease, code=code, message=message + self._kernel_lines(), exit_status=status)
-
-    def _write_result(self, result: dict[str, Any]) -> None:
-        status = self._process.exit_status
-        try:
-            services.run_finish(**self._lease, result=result, exit_status=status or 0)
-        except NOT_STORABLE as exc:
-            message = f"The portal cannot store the engine's result: {exc!r}"
-            services.run_fail(**self._lease, code="bad_result", message=message, exit_status=status)
 
     def _failure(self) -> tuple[str, str]:
         """Return code and message of an attempt that has no result and was not cancelled."""
@@ -251,20 +245,13 @@ class _Watch:
             self._stop_engine(Stop.WORKER_STOPS)
         if now >= self._wall_ends_at:
             self._stop_engine(Stop.TIME_OUT)
-        if now - self._process.heard_at >= self._patience_seconds:
+        is_preparing = self._intake.phase in ("", "estimating", "preparing", "compiling", "gradients")
+        preparing_seconds = self._timeouts.preparing_seconds if is_preparing else 0.0
+        if now - self._process.heard_at >= max(preparing_seconds, self._timeouts.stall_seconds):
             self._stop_engine(Stop.STALLED)
         if self._stop and now >= self._kill_at:
             self._process.signal(signal.SIGKILL)
             self._is_held_by_kernel = now >= self._kill_at + self._timeouts.kill_seconds
-
-    @property
-    def _patience_seconds(self) -> float:
-        is_preparing = self._intake.phase in ("", "estimating", "preparing", "compiling", "gradients")
-        return (
-            max(self._timeouts.preparing_seconds, self._timeouts.stall_seconds)
-            if is_preparing
-            else self._timeouts.stall_seconds
-        )
 
     def _write(self, now: float) -> None:
         """Store new events and the heartbeat, and check for a cancel request; later, if the database is away."""

@@ -11,7 +11,7 @@ from functools import wraps
 from analysis.database import DATABASE_AWAY, connections_release
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.retention import retain_if_due
+from analysis.runs.keeping.retention import retain_if_due
 from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock, kill_left_behind
 from analysis.workers.estimates import estimates_recover, owner_of_this_process

@@ -18,8 +18,8 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.result import Outcome, Probe, RunResult
-from engine.result_file import write_result
+from engine.results.result import Outcome, Probe, RunResult
+from engine.results.result_file import write_result
 from engine.resume import EarlierAttempt
 from engine.spec import RunSpec
 from tests.fake_engine import FACTS, flood, probe, result, say

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.models import State
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from tests.factories import make_spec
 from tests.faults.fleet import Fleet, freeze_between_writes, kill, wait_until
 

@@ -125,7 +125,7 @@ def test_a_cancelled_run_has_no_engine_left(fleet: Fleet, word: str):
     run = fleet.run(card, word)
     engine = fleet.until_started(run)
     services.run_cancel(run_id=run.pk)
-    (run,) = fleet.until_over(run, seconds=10)
+    (run,) = fleet.until_over(run)
     assert (run.state, run.attempt) == (State.CANCELLED, 1)
     assert not is_alive(engine)
 
@@ -138,7 +138,7 @@ def test_a_cancelled_run_whose_worker_is_killed_too_is_cancelled(fleet: Fleet):
     fleet.until_started(run)
     services.run_cancel(run_id=run.pk)
     kill(server.part("worker"))
-    (run,) = fleet.until_over(run, seconds=10)
+    (run,) = fleet.until_over(run)
     assert run.state == State.CANCELLED
     assert engines(fleet.folder) == []
 

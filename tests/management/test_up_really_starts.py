@@ -61,7 +61,7 @@ class Installation:
             return dict(json.load(answer))
 
     def processes(self, word: str = "") -> list[int]:
-        """Of this installation: every one inherits its data folder, and the engine its descriptors' paths."""
+        """List the processes of this installation: all inherit its data folder, and the engine its descriptors."""
         return [pid for pid, line in processes_with(str(self.folder)) if word in line]
 
     def state(self, run_id: int) -> str:
@@ -129,7 +129,9 @@ def test_everything_starts_measures_survives_and_leaves_nothing(up: Installation
     assert re.search(r"first administrator: admin {3}password: \S{16}", up.output.read_text())
 
     answer = up.ask("/analyze", QUICK)
-    assert (answer["data"]["optimal_batch_size"] in (1, 2), answer["data"]["certified"]) == (True, False)
+    trained = [each["batch_size"] for each in answer["data"]["results"] if each["success"]]
+    # what it advises depends on how busy the machine is
+    assert (max(trained), answer["data"]["certified"]) == (QUICK["max_batch_size"], False)
 
     cancelled = up.ask("/analyze", LONG, Prefer="respond-async")["run_id"]
     until(lambda: up.processes("-m engine --spec"))

@@ -15,7 +15,7 @@ from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import start_engine, supervise
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.gpus import gpus
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_estimate, make_claimed_run, make_device
 from tests.fake_engine import FAKE_ENGINE
 
@@ -74,9 +74,9 @@ def test_estimates_for_such_cards_use_it_from_then_on_and_say_so(alice_client):
     (calibrated,) = (found for found in run.result["estimates"] if found["gpu"]["calibrated"])
     assert (calibrated["gpu"]["id"], calibrated["gpu"]["context_bytes"]) == ("a10", GIB // 2)
     text = alice_client.get(run.get_absolute_url()).content.decode()
-    assert "1 card calibrated here." in text
+    assert "1 GPU calibrated here." in text
     assert "too much for a Voodoo 2" in text
-    assert "calibrated card" in alice_client.get(watched_estimate("a10").get_absolute_url()).content.decode()
+    assert "calibrated GPU" in alice_client.get(watched_estimate("a10").get_absolute_url()).content.decode()
     assert "not calibrated" in alice_client.get(watched_estimate("t4").get_absolute_url()).content.decode()
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 from analysis.models import Run, State
 from analysis.runs import services
 from analysis.runs.commands import command_spec
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import supervise
 from tests.factories import make_device
@@ -47,7 +47,7 @@ def test_a_registered_command_is_tuned_stored_and_shown(settings, tmp_path: Path
     assert run.result["training"]["ranks"] == 1
     text = alice_client.get(run.get_absolute_url()).content.decode()
     assert "tagger" in text
-    assert "--batch-size 24" in text
+    assert "None is recommended: no larger size than your 24 keeps the reserve" in text
     assert "Batches of a step" in text
     assert "Time again" not in text
     for address in ("/", "/runs/", f"/compare/?ids={run.pk}", "/trend/", "/matrix/", f"/api/v1/runs/{run.pk}/"):

@@ -14,7 +14,7 @@ from analysis.models import Run, State
 from analysis.runs.services import LogLine
 from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import supervise
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.factories import make_claimed_run
 
 pytestmark = [

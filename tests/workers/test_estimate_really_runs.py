@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow
 
 ASK = (
     "from analysis.runs import services; from engine.spec import RunSpec; "
-    "print(services.estimate_create(spec=RunSpec(model='bert-tiny'), gpu='{gpu}').pk)"
+    "from engine.estimate.spec import EstimateSpec; "
+    "print(services.run_create(spec=EstimateSpec(RunSpec(model='bert-tiny'), '{gpu}')).pk)"
 )
 
 

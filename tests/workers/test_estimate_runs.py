@@ -19,16 +19,13 @@ from analysis.workers import estimates, tasks, worker
 from analysis.workers.estimates import estimate_arguments, estimates_recover, owner_of_this_process
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.stop_pipe import StopPipe
-from analysis.workers.supervisor import SupervisorTimeouts, start_engine, supervise
+from analysis.workers.supervisor import start_engine, supervise
 from engine.errors import SpecError
 from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
+from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
 
 pytestmark = pytest.mark.django_db
-
-QUICK = SupervisorTimeouts(
-    tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0
-)
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ def default_worker(monkeypatch: pytest.MonkeyPatch, settings) -> tasks.WorkerCon
 
 @pytest.fixture
 def dead_pid() -> int:
-    """Of a process that has just ended."""
+    """Return the number of a process that has just ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from analysis.models import Measurement, Run, State
 from analysis.runs import services
-from analysis.runs.resume import earlier_attempt
+from analysis.runs.queue.resume import earlier_attempt
 from analysis.workers.attempt_files import result_file
 from analysis.workers.recovery import device_recover, folders_tidy
 from tests.factories import make_claimed_run, make_device, make_probe, make_refusal, make_result

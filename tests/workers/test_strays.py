@@ -41,13 +41,25 @@ manager.start([Child("sleeper", [sys.executable, "-c", "import time; time.sleep(
 subprocess.run([sys.executable, "-c", {LEAVES_A_DAEMON!r}], check=True)
 from analysis.workers.strays import own_children
 before = len(own_children())
-manager.look()
+manager.{{end}}
 print(before, len(own_children()), manager.children[0].is_alive)
 manager.kill()
 """
 
 
-def test_up_ends_what_a_killed_worker_left_and_keeps_its_children():
+def end_by(end: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "memorymark_site.settings"}
-    done = subprocess.run([sys.executable, "-c", KEEPS], capture_output=True, text=True, env=environment)
+    script = KEEPS.replace("{end}", end)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+
+
+def test_up_ends_what_a_killed_worker_left_and_keeps_its_children():
+    done = end_by("look()")
     assert done.stdout.split() == ["2", "1", "True"], done.stderr
+    assert "ended stray processes that an engine had left" in done.stderr
+
+
+def test_a_stop_that_was_asked_for_ends_them_without_a_warning():
+    done = end_by("stop(seconds=5)")
+    assert done.stdout.split() == ["2", "0", "False"], done.stderr
+    assert "WARNING" not in done.stderr

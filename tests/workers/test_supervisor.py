@@ -20,13 +20,10 @@ from analysis.workers import supervisor
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.supervisor import GivenUp, SupervisorTimeouts, cause_of_death, describe_death, supervise
 from tests.factories import make_claimed_run
+from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
 
 pytestmark = pytest.mark.django_db
-
-QUICK = SupervisorTimeouts(
-    tick_seconds=0.05, check_seconds=0.05, heartbeat_seconds=0.1, grace_seconds=0.3, wall_grace_seconds=0
-)
 
 
 def watch(
@@ -153,7 +150,7 @@ def test_lines_that_are_no_events_are_logged_and_skipped():
 def test_a_result_that_lacks_its_parts_fails_the_run():
     run = watch("bad_result")
     assert (run.state, run.error_code) == (State.FAILED, "bad_result")
-    assert "'device'" in run.error_message
+    assert "missing required field `spec`" in run.error_message
 
 
 def test_a_result_that_is_too_long_a_line_is_said_to_be_so():
@@ -200,7 +197,7 @@ def test_an_engine_that_stands_still_is_stopped_and_tried_once_more():
 
 
 def test_what_is_measured_while_the_database_is_away_is_stored_when_it_is_back(monkeypatch):
-    stored = services.measurement_add
+    stored = services.measurements_add
     refusals = iter([OperationalError("gone"), InterfaceError("closed")])
 
     def away_twice(**columns: Any) -> bool:
@@ -210,7 +207,7 @@ def test_what_is_measured_while_the_database_is_away_is_stored_when_it_is_back(m
 
     monkeypatch.setattr(supervisor, "connections_release", lambda: None)
     monkeypatch.setattr(database, "connections_release", lambda: None)
-    monkeypatch.setattr(services, "measurement_add", away_twice)
+    monkeypatch.setattr(services, "measurements_add", away_twice)
     run = watch("ok", timeouts=replace(QUICK, away_seconds=0.05))
     assert (run.state, run.attempt, Measurement.objects.of(run).count()) == (State.FINISHED, 1, 3)
 

@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.database import refuse_unmigrated
 from analysis.models import Device, Run, State
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from analysis.runs.services import LogLine
 from analysis.workers.device_discovery import accelerators_or_cpu, device_of_this_host, devices_find, devices_register
 from analysis.workers.device_lock import device_lock
@@ -46,7 +46,11 @@ class Command(BaseCommand):
         try:
             spec = RunSpec.from_dict(given)
             refuse_unmigrated()
-            device = _chosen_device(spec.device)
+            if spec.device == "auto":
+                device = devices_register(accelerators_or_cpu(devices_find()))[0]
+            else:
+                name = f"{spec.device}:0" if spec.device in ("cuda", "xpu", "mps") else spec.device
+                device = device_of_this_host(name)
             with device_lock(device) as descriptor:
                 status = self._run(spec, device, descriptor)
         except EngineError as exc:
@@ -106,14 +110,9 @@ def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
     parser.add_argument(f"--{name}", dest=field.name, type=kind, default=None, help=f"default: {default}")
 
 
-def _chosen_device(name: str) -> Device:
-    if name == "auto":
-        return devices_register(accelerators_or_cpu(devices_find()))[0]
-    return device_of_this_host(f"{name}:0" if name in ("cuda", "xpu", "mps") else name)
-
-
 def _summary(run: Run) -> str:
     if run.largest_batch_size:
         kind = "certified" if run.certified else run.boundary_reason.replace("_", " ")
-        return f"largest batch size {run.largest_batch_size} ({kind}), recommended {run.recommended_batch_size}"
+        recommended = run.recommended_batch_size or "none"
+        return f"largest batch size {run.largest_batch_size} ({kind}), recommended {recommended}"
     return run.error_message or run.boundary_reason.replace("_", " ") or run.state

@@ -17,7 +17,7 @@ from analysis.workers.calibration import calibration_measure
 from analysis.workers.device_discovery import device_of_this_host, devices_find, devices_register
 from analysis.workers.device_lock import device_lock
 from engine.errors import DeviceBusy, EngineError
-from engine.units import format_bytes
+from engine.text.units import format_bytes
 
 _LOCK_SECONDS = 5.0
 
@@ -35,21 +35,18 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unmigrated()
         try:
-            cards = self._cards(options["device"])
+            if options["device"] is None:
+                cards = [device for device in devices_register(devices_find()) if device.kind == "cuda"]
+            else:
+                cards = [device_of_this_host(options["device"])]
         except EngineError as exc:
             raise CommandError(str(exc), returncode=exc.exit_status) from exc
         if not cards:
             self.stdout.write("This host has no GPU: there is nothing to calibrate. A CPU has no context to measure.")
         for card in cards:
+            if card.kind != "cuda":
+                raise CommandError(f"{card} is not an NVIDIA or AMD card and cannot be calibrated")
             self._calibrate(card)
-
-    def _cards(self, name: str | None) -> list[Device]:
-        if name is None:
-            return [device for device in devices_register(devices_find()) if device.kind == "cuda"]
-        device = device_of_this_host(name)
-        if device.kind != "cuda":
-            raise CommandError(f"{device} is not an NVIDIA or AMD card and cannot be calibrated")
-        return [device]
 
     def _calibrate(self, card: Device) -> None:
         try:

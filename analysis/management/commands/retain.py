@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 from analysis.database import refuse_unmigrated
 from analysis.models import RetentionRule
-from analysis.runs.retention import Applied, retain, would_retain
+from analysis.runs.keeping.retention import Applied, retain, would_retain
 
 _ROWS = {
     RetentionRule.What.DELETED_RUNS: "runs purged",

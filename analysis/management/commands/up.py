@@ -71,7 +71,7 @@ class Command(BaseCommand):
         """Set up everything that the children need. Each step can be repeated safely."""
         self._migrate()
         call_command("collectstatic", interactive=False, verbosity=0)
-        self._create_administrator()
+        call_command("first_administrator", stdout=self.stdout)
         self._say("looking for devices ...")
         try:
             found = devices_register(accelerators_or_cpu(devices_find()))
@@ -93,25 +93,17 @@ class Command(BaseCommand):
                 time.sleep(_DATABASE_SECONDS)
         raise CommandError("stopped before the database was reachable")
 
-    def _create_administrator(self) -> None:
-        call_command("first_administrator", stdout=self.stdout)
-
     def _keep(self, url: str) -> None:
         ready_until = time.monotonic() + _READY_SECONDS
         is_announced = False
         while not self._stops:
             self._processes.look()
-            is_announced = is_announced or self._announce(url)
+            if not is_announced and answers(f"{url}/health"):
+                is_announced = True
+                self._say(f"MemoryMark is at {url}   (Ctrl-C stops it)")
             if not is_announced and time.monotonic() >= ready_until:
                 raise CommandError(f"{url}/health did not answer within {_READY_SECONDS:.0f} s")
             time.sleep(0.2)
-
-    def _announce(self, url: str) -> bool:
-        """Print the address once the server answers there."""
-        is_ready = answers(f"{url}/health")
-        if is_ready:
-            self._say(f"MemoryMark is at {url}   (Ctrl-C stops it)")
-        return is_ready
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._stops += 1
