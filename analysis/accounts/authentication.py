@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rest_framework.authentication import BaseAuthentication, BasicAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 
 from analysis.accounts.lockout import TOO_MANY, seconds_locked
 from analysis.accounts.tokens import token_note_use, token_of
@@ -16,15 +16,20 @@ from analysis.models import ApiToken
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-_NAME_LENGTH = 150  # of Django's own column
+_NAME_LENGTH = 150  # the length of Django's own column
 _REALM = ' realm="MemoryMark"'
 _SCHEMES = (b"bearer", b"token")
 _REFUSED = "This token is not valid: it may be mistyped, expired or revoked."
 """The same message for every reason, so that it does not reveal which tokens exist."""
+_ONLY_REPORTS = "This token can only report runs (mm_p_...). Create another on your account page"
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer mm_...`, or `Token mm_...`. `request.auth` is then the token's row."""
+    """`Authorization: Bearer mm_...`, or `Token mm_...`. `request.auth` is then the token's row.
+
+    A token that only reports is refused here, before any permission, so that no view can forget it: the views that
+    take reports say so with `takes_reports`.
+    """
 
     def authenticate(self, request: Any) -> tuple[User, ApiToken] | None:
         scheme, _, secret = get_authorization_header(request).partition(b" ")
@@ -33,6 +38,8 @@ class TokenAuthentication(BaseAuthentication):
         token = token_of(secret.strip().decode("latin-1"))
         if token is None:
             raise AuthenticationFailed(_REFUSED, code="token_invalid")
+        if token.only_reports and not getattr(request.parser_context["view"], "takes_reports", False):
+            raise PermissionDenied(_ONLY_REPORTS, code="token_only_reports")
         token_note_use(token, client_address(request))
         set_actor(token.owner)
         return token.owner, token

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from analysis.models.accounts import TOKEN_NAME_LENGTH
 
-_READS, _WRITES = "read", "write"
+_READS, _WRITES, _REPORTS = "read", "write", "report"
 _DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
 
 
@@ -37,16 +37,24 @@ class TokenForm(forms.Form):
     days = forms.ChoiceField(label="Valid for", choices=tuple(_DAYS.items()), initial="90", required=False)
 
     def __init__(self, *args: Any, may_start: bool, **kwargs: Any) -> None:
-        """Offer the right to write only to a person who may start runs (`may_start`)."""
+        """Offer the rights to write and to report only to a person who may start runs (`may_start`)."""
         super().__init__(*args, **kwargs)
         if may_start:
             scope = self.fields["scope"]
             assert isinstance(scope, forms.ChoiceField)
-            scope.choices = ((_READS, "read"), (_WRITES, "read, start runs and change mine"))
+            scope.choices = (
+                (_READS, "read"),
+                (_WRITES, "read, start runs and change mine"),
+                (_REPORTS, "only report runs of other machines"),
+            )
 
     @property
     def may_write(self) -> bool:
         return bool(self.cleaned_data["scope"] == _WRITES)
+
+    @property
+    def only_reports(self) -> bool:
+        return bool(self.cleaned_data["scope"] == _REPORTS)
 
     @property
     def expires_at(self) -> datetime | None:

@@ -15,26 +15,33 @@ from django.utils import timezone
 from analysis.accounts.locking import person_lock
 from analysis.audit.record import record
 from analysis.models import ApiToken
-from analysis.models.accounts import TOKEN_NAME_LENGTH
+from analysis.models.accounts import READS, REPORTS, TOKEN_NAME_LENGTH, WRITES
 from analysis.permissions import may_manage
 from engine.errors import SpecError
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-READS, WRITES = "mm_r_", "mm_w_"
 TOKENS_PER_PERSON = 50
 _SECRET_BYTES = 32
 _PREFIX_LENGTH = len(READS) + 6
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
-def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetime | None) -> tuple[ApiToken, str]:
-    """Create a token. Returns its row and the secret, which is not stored. Raises SpecError, naming the field."""
-    name = _checked_name(name)
+def token_create(
+    *, owner: User, name: str, may_write: bool, expires_at: datetime | None, only_reports: bool = False
+) -> tuple[ApiToken, str]:
+    """Create a token. Returns its row and the secret, which is not stored. Raises SpecError, naming the field.
+
+    One that `only_reports` sends runs of other machines and is refused everywhere else.
+    """
+    name = name.strip()
+    if not name or len(name) > TOKEN_NAME_LENGTH or not name.isprintable():
+        raise SpecError("name", f"must state the token's purpose in 1 to {TOKEN_NAME_LENGTH} printable characters")
     if expires_at is not None and expires_at <= timezone.now():
         raise SpecError("expires_at", "must be in the future")
-    secret = (WRITES if may_write else READS) + secrets.token_urlsafe(_SECRET_BYTES)
+    kind = REPORTS if only_reports else WRITES if may_write else READS
+    secret = kind + secrets.token_urlsafe(_SECRET_BYTES)
     with transaction.atomic():
         person_lock(owner)
         if ApiToken.objects.live().filter(owner=owner).count() >= TOKENS_PER_PERSON:
@@ -44,7 +51,7 @@ def token_create(*, owner: User, name: str, may_write: bool, expires_at: datetim
             name=name,
             prefix=secret[:_PREFIX_LENGTH],
             digest=_digest(secret),
-            may_write=may_write,
+            may_write=may_write or only_reports,
             expires_at=expires_at,
         )
         record("token.create", target=token, after=_audit_details(token))
@@ -79,13 +86,6 @@ def token_note_use(token: ApiToken, address: str | None) -> None:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _checked_name(name: str) -> str:
-    name = name.strip()
-    if not name or len(name) > TOKEN_NAME_LENGTH or not name.isprintable():
-        raise SpecError("name", f"must state the token's purpose in 1 to {TOKEN_NAME_LENGTH} printable characters")
-    return name
 
 
 def _audit_details(token: ApiToken) -> dict[str, object]:

@@ -12,5 +12,6 @@ urlpatterns = [
     path("account/", accounts.account, name="account"),
     path("account/password/", login_required_only(accounts.Password.as_view()), name="account_password"),
     path("account/tokens/", accounts.token_create_view, name="account_token_create"),
+    path("account/tokens/report/", accounts.report_token_create, name="report_token_create"),
     path("account/tokens/<int:token_id>/revoke/", accounts.token_revoke_view, name="account_token_revoke"),
 ]

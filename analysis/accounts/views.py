@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -12,18 +13,21 @@ from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.accounts.forms import LoginForm, TokenForm
 from analysis.accounts.middleware import login_required_only
-from analysis.accounts.quotas import Limits, limits_of, use_of
+from analysis.accounts.quotas import limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
+from analysis.http.portal_address import portal_address
 from analysis.models import ApiToken, Device
 from analysis.permissions import may_start, signed_in_user
 from engine.errors import SpecError
 
 TOKENS_SHOWN = 2 * TOKENS_PER_PERSON
+REPORT_TOKEN_DAYS = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ def token_create_view(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST, may_start=may_start(request.user))
     if form.is_valid():
         fields = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
+        fields["only_reports"] = form.only_reports
         try:
             token, secret = token_create(owner=signed_in_user(request), **fields)
         except SpecError as error:
@@ -59,6 +64,26 @@ def token_create_view(request: HttpRequest) -> HttpResponse:
             fresh = TokenForm(may_start=may_start(request.user))
             return _page(request, fresh, new_token=token, secret=secret)
     return _page(request, form, status=422)
+
+
+@never_cache
+@require_POST
+def report_token_create(request: HttpRequest) -> HttpResponse:
+    """Create a token that only reports runs, in one click, and show the commands that use it: only this once."""
+    now = timezone.now()
+    try:
+        token, secret = token_create(
+            owner=signed_in_user(request),
+            name=f"reports of a script, {now:%Y-%m-%d}",
+            may_write=True,
+            expires_at=now + timedelta(days=REPORT_TOKEN_DAYS),
+            only_reports=True,
+        )
+    except SpecError as error:
+        messages.error(request, f"No token was created: {error}.")
+        return redirect("account")
+    context = {"new_token": token, "secret": secret, "portal_address": portal_address(request)}
+    return render(request, "analysis/report_token.html", context)
 
 
 @login_required_only
@@ -109,19 +134,15 @@ def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **context
 def _quota_lines(user: User) -> list[QuotaLine]:
     limits, use = limits_of(user), use_of(user)
     budget = limits.time_budget_max_seconds or settings.RUN_TIME_BUDGET_MAX_SECONDS
+    named = Device.objects.filter(pk__in=limits.device_ids or ()).select_related("host")
+    devices = "all that are open to you" if limits.device_ids is None else ", ".join(map(str, named))
     return [
         QuotaLine("Runs waiting", use.runs_waiting, _most(limits.runs_waiting_max)),
         QuotaLine("Measurements started in 24 hours", use.runs_today, _most(limits.runs_per_day_max)),
         QuotaLine("Longest time budget", None, f"{min(budget, settings.RUN_TIME_BUDGET_MAX_SECONDS):,.0f} s"),
-        QuotaLine("Devices", None, _devices(limits)),
+        QuotaLine("Devices", None, devices),
     ]
 
 
 def _most(limit: int | None) -> str:
     return "no limit" if limit is None else f"of {limit:,}"
-
-
-def _devices(limits: Limits) -> str:
-    if limits.device_ids is None:
-        return "all that are open to you"
-    return ", ".join(map(str, Device.objects.filter(pk__in=limits.device_ids).select_related("host")))

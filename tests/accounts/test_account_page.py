@@ -22,7 +22,7 @@ def make_token(client: Client, **fields: str):
 
 
 def secret_on(html: str) -> str:
-    return re.search(r"mm_[rw]_[\w-]{43}", html)[0]
+    return re.search(r"mm_[rwp]_[\w-]{43}", html)[0]
 
 
 def test_it_says_who_i_am_and_what_i_may(alice, alice_client):
@@ -97,3 +97,36 @@ def test_a_password_that_is_too_common_is_refused(alice, alice_client):
 def test_the_account_is_mine_alone_and_linked_on_every_page(alice_client):
     assert Client().get("/account/").headers["Location"] == "/login/?next=/account/"
     assert 'href="/account/"' in alice_client.get("/", headers={"accept": "text/html"}).content.decode()
+
+
+def test_a_token_for_reports_is_made_in_one_click_and_shown_once_with_its_command(alice, alice_client):
+    answer = alice_client.post("/account/tokens/report/")
+    text = html.unescape(answer.content.decode())
+    secret = secret_on(text)
+    token = token_of(secret)
+    assert (token.owner, token.only_reports) == (alice, True)
+    assert 89 <= (token.expires_at - token.created_at).days <= 90
+    assert f"export MEMORYMARK_TOKEN={secret}\npython -m engine tune --report-to http://testserver/ -- python" in text
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert secret not in alice_client.get("/account/").content.decode()
+    assert "report runs" in words(alice_client.get("/account/").content.decode())
+
+
+def test_a_token_for_reports_needs_the_forms_csrf_token_and_the_right_to_start(alice):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(alice)
+    assert strict.post("/account/tokens/report/").status_code == 403
+    viewer = Client()
+    viewer.force_login(make_user("vera", VIEWER))
+    assert viewer.post("/account/tokens/report/").status_code == 403
+    assert not ApiToken.objects.exists()
+
+
+def test_the_command_names_the_public_address_where_one_is_set(alice_client, settings):
+    settings.PUBLIC_URL = "https://lab.example"
+    assert "--report-to https://lab.example/ --" in alice_client.post("/account/tokens/report/").content.decode()
+
+
+def test_the_form_makes_a_token_that_only_reports(alice_client):
+    make_token(alice_client, scope="report")
+    assert ApiToken.objects.get().only_reports

@@ -185,3 +185,29 @@ def test_the_metrics_take_the_token_of_whoever_may_read(alice, settings):
     assert get("scraper", "/metrics").status_code == 200
     assert get(made(make_user("n", None))[1], "/metrics").status_code == 403
     assert get("mm_r_wrong", "/metrics").status_code == 401
+
+
+def post_report(secret: str):
+    body = {
+        "run_key": "0" * 32,
+        "kind": "measurement",
+        "host": "node-7",
+        "spec": {"model": "bert-tiny", "device": "cpu"},
+    }
+    return Client().post(
+        "/api/v1/reports/", body, content_type="application/json", headers={"authorization": f"Bearer {secret}"}
+    )
+
+
+def test_a_token_that_only_reports_announces_a_run_and_is_refused_everywhere_else(alice):
+    make_device()
+    token, secret = made(alice, only_reports=True)
+    assert secret.startswith("mm_p_")
+    assert token.only_reports
+    assert post_report(secret).status_code == 201
+    runs_before = alice.runs.count()
+    refused = [post(secret), *(get(secret, path) for path in (RUNS, "/api/v1/tokens/", "/api/v1/", "/metrics"))]
+    assert [answer.status_code for answer in refused] == [403] * 5
+    assert all("can only report runs" in answer.content.decode() for answer in refused)
+    assert refused[0].json()["code"] == "token_only_reports"
+    assert alice.runs.count() == runs_before
