@@ -12,7 +12,9 @@ MEMORYMARK_HOST           this host's name in the fleet; default: the system's h
 MEMORYMARK_LOCK_DIR       one lock per device; the same for every portal and worker of a machine
 MEMORYMARK_ENGINE_COMMAND the engine in another virtual environment: `/opt/engine/bin/python -m engine`
 MEMORYMARK_ENGINE_ENVIRONMENT   variables that the engine gets besides those it needs to run: `HF_TOKEN`
-MEMORYMARK_COMMANDS       a TOML file with the training commands that can be started here: docs/tune.md
+MEMORYMARK_COMMANDS       a TOML file with the training commands that can be started here (default: commands.toml in
+                          MEMORYMARK_DATA_DIR, written by `manage.py command add`): docs/tune.md
+MEMORYMARK_SECRET_NAMES   further words of names whose values are hidden on command lines: engine/text/masking.py
 MEMORYMARK_METRICS_TOKEN  the Bearer token of scrapers of /metrics
 MEMORYMARK_PUBLIC_URL     the portal's address in news, such as https://lab.example; default: links are paths
 MEMORYMARK_NEWS_TIMEOUT_SECONDS, ..._RETRY_SECONDS, ..._GIVE_UP_SECONDS   deliveries of news: docs/notifications.md
@@ -20,6 +22,7 @@ EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMA
 MEMORYMARK_TRUSTED_PROXIES   number of proxies in front; default: none, and X-Forwarded-For is ignored
 MEMORYMARK_REMOTE_USER_HEADER, MEMORYMARK_REMOTE_USER_PROXIES   single sign-on by a proxy's header
 MEMORYMARK_PUBLIC_READ_ONLY=1   everybody may read the pages without a login; they show no names of people
+MEMORYMARK_GUEST_ESTIMATES=1   everybody may ask /estimates/ for stored estimates of the catalogue without a login
 MEMORYMARK_LOCAL=1        set by `manage.py up` when it serves this machine alone
 DATABASE_URL, SECRET_KEY, SECRET_KEY_FALLBACKS
 """
@@ -34,6 +37,7 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from engine.machine.device_lock import default_folder
+from engine.report.protocol import RESULT_BYTES_MOST
 from memorymark_site.env import (
     env_bool,
     env_command,
@@ -137,6 +141,7 @@ TEMPLATES = [
                 "analysis.pages.context_processors.rights",
                 "analysis.pages.context_processors.software_version",
                 "analysis.pages.menu.menu",
+                "analysis.pages.breadcrumbs.breadcrumbs",
             ]
         },
     }
@@ -204,6 +209,8 @@ if REMOTE_USER_HEADER and not REMOTE_USER_PROXIES:
     raise ImproperlyConfigured(message)
 # whether everybody may read the pages without a login; never exports, the API, or people's names
 PUBLIC_READ_ONLY = env_bool("MEMORYMARK_PUBLIC_READ_ONLY")
+# whether everybody may ask for stored estimates of catalogue models: one page, which starts nothing
+GUEST_ESTIMATES = env_bool("MEMORYMARK_GUEST_ESTIMATES")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
@@ -240,7 +247,7 @@ if PRODUCTION:
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["analysis.api.v1.strict_input.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["analysis.api.v1.base.strict_input.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "analysis.accounts.authentication.TokenAuthentication",
         "analysis.accounts.authentication.PasswordAuthentication",
@@ -248,7 +255,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["analysis.api.permissions.MayUse"],
     "NUM_PROXIES": TRUSTED_PROXIES,
-    "DEFAULT_THROTTLE_CLASSES": ["analysis.api.v1.throttles.ScopeThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": ["analysis.api.v1.base.throttles.ScopeThrottle"],
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "analysis.api.exception_handler.api_exception",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -265,7 +272,10 @@ SPECTACULAR_SETTINGS = {
     "TAGS": [
         {"name": "runs", "description": "Measure, read, change, export."},
         {"name": "estimates", "description": "Runs whose figures come from the predictor; they use no device."},
-        {"name": "recommendation", "description": "The recommended batch size, from an earlier measurement."},
+        {
+            "name": "recommendation",
+            "description": "The recommended batch size of an earlier measurement.",
+        },
         {
             "name": "comparison",
             "description": "Comparison of runs, of all cards and models, and of one series over time.",
@@ -284,7 +294,7 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "RequestedKindEnum": "analysis.api.run_request.REQUESTED_KINDS",
-        "RunKindEnum": "analysis.models.Run.Kind",
+        "RunKindEnum": "analysis.models.run_states.PUBLISHED_KINDS",
         "StateEnum": "analysis.models.State",
         "FigureKindEnum": [("measured", "measured"), ("derived", "derived")],
     },
@@ -301,15 +311,16 @@ RUN_TIME_BUDGET_MAX_SECONDS = env_number(
     "MEMORYMARK_RUN_TIME_BUDGET_MAX_SECONDS", 6 * 3600, minimum=1, maximum=7 * 86_400
 )
 RUN_GRACE_SECONDS = 300.0
-# A running run shows a sign of life each heartbeat. Past its lease it is suspect; suspect for so long, it is
-# taken from its worker. An engine that reports no progress for the stall time is ended.
+# A running run shows a sign of life each heartbeat. Past its lease it is suspect, and after a further
+# RUN_SUSPECT_SECONDS it is taken from its worker. An engine that reports no progress for the stall time is ended.
 RUN_HEARTBEAT_SECONDS = env_number("MEMORYMARK_RUN_HEARTBEAT_SECONDS", 5.0, minimum=0.05, maximum=600)
 RUN_LEASE_SECONDS = env_number("MEMORYMARK_RUN_LEASE_SECONDS", 60.0, minimum=0.2, maximum=7200)
 RUN_SUSPECT_SECONDS = env_number("MEMORYMARK_RUN_SUSPECT_SECONDS", 30.0, minimum=0.1, maximum=7200)
 RUN_STALL_SECONDS = env_number("MEMORYMARK_RUN_STALL_SECONDS", 600.0, minimum=0.2, maximum=86_400)
 ENGINE_COMMAND = env_command("MEMORYMARK_ENGINE_COMMAND", (sys.executable, "-m", "engine"))
 ENGINE_ENVIRONMENT = env_list("MEMORYMARK_ENGINE_ENVIRONMENT")
-COMMANDS_FILE = env_file("MEMORYMARK_COMMANDS")
+COMMANDS_FILE_DEFAULT = DATA_DIR / "commands.toml"  # it may be missing
+COMMANDS_FILE = env_file("MEMORYMARK_COMMANDS") or COMMANDS_FILE_DEFAULT
 # News: a request ends after the timeout; a failed one is repeated after `retry`, twice that, ..., until it is given up
 PUBLIC_URL = env_url("MEMORYMARK_PUBLIC_URL")
 NEWS_TIMEOUT_SECONDS = env_number("MEMORYMARK_NEWS_TIMEOUT_SECONDS", 10.0, minimum=0.1, maximum=60)
@@ -333,18 +344,19 @@ THROTTLES = {
         "export": "10/min",
         "token": "10/min",
         "share": "240/min",  # per address: pages, charts and badges of share links
+        "guest": "60/min",  # per address: questions for stored estimates without a login
     }.items()
 }
 # how long a process reuses its last forecast of the queue; a run that has come since always gets a new one
 QUEUE_FORECAST_KEPT_SECONDS = 2.0
 # a run's spec is a few hundred bytes, its note at most 40 KiB
 API_BODY_MAX_BYTES = 64 * 1024
-# of a sender on another machine: the events of a call, and a result, which has a line for each probe and round
+# what a sender on another machine may send: the events of a call, and a result with a line for each probe and round
 REPORTED_EVENTS_MAX_BYTES = 1_000_000
-REPORTED_RESULT_MAX_BYTES = 4 * 1024 * 1024
+REPORTED_RESULT_MAX_BYTES = RESULT_BYTES_MOST
 BODY_MAX_BYTES_OF = {"/api/v1/results/": REPORTED_RESULT_MAX_BYTES}
-# POST /analyze waits this long for its run, in so many requests at once; further ones get 202 at once. Never in more
-# than half of the server's threads, where these are known (gunicorn.conf.py)
+# POST /analyze waits ANALYZE_WAIT_SECONDS for its run, in at most half of the server's threads, where these are known
+# (gunicorn.conf.py); further requests get 202 at once
 WEB_THREADS: int | None = None
 ANALYZE_WAIT_SECONDS = env_number("MEMORYMARK_ANALYZE_WAIT_SECONDS", 90, minimum=0, maximum=600)
 # streams of events that may be open at once in a process: never more than a quarter of its threads

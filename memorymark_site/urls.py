@@ -4,10 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 
 from analysis.api import operations
+from analysis.api.classic.views import index_or
+from analysis.pages.home.views import home
 
 urlpatterns = [
     path("readyz", operations.Ready.as_view(), name="readyz"),
     path("metrics", operations.Metrics.as_view(), name="metrics"),
+    path("", index_or(home), name="home"),
     path("", include("analysis.api.urls")),
     path("", include("analysis.urls")),
     path("", include("analysis.accounts.urls")),

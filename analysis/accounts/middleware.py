@@ -24,6 +24,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 _MARK = "asks_for"
 _SIGNED_IN = "to be signed in"
 _PUBLIC = "may_be_public"
+_ASKED = "may_be_asked"
 _RIGHTS = {VIEWER: may_read, OPERATOR: may_start}
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -41,6 +42,11 @@ def for_readers(view: View) -> View:
 def may_be_public(view: View) -> View:
     """Mark a page that MEMORYMARK_PUBLIC_READ_ONLY opens to everybody: it shows no names or notes of people."""
     return _marked(view, _PUBLIC, True)
+
+
+def may_be_asked(view: View) -> View:
+    """Mark the page that MEMORYMARK_GUEST_ESTIMATES opens to everybody: it answers from stored estimates alone."""
+    return _marked(view, _ASKED, True)
 
 
 def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
@@ -90,8 +96,16 @@ def is_guest(request: HttpRequest) -> bool:
     return settings.PUBLIC_READ_ONLY and not may_read(request.user)
 
 
+def is_asking(request: HttpRequest) -> bool:
+    """Whether the request is of a person without the right to read, who may ask for stored estimates."""
+    return settings.GUEST_ESTIMATES and not may_read(request.user)
+
+
 def is_open_to_guest(request: HttpRequest, view: Callable[..., Any]) -> bool:
-    return is_guest(request) and request.method in _SAFE and getattr(view, _PUBLIC, False)
+    if request.method not in _SAFE:
+        return False
+    is_public = is_guest(request) and getattr(view, _PUBLIC, False)
+    return is_public or (is_asking(request) and getattr(view, _ASKED, False))
 
 
 def _marked(view: View, name: str, value: object) -> View:

@@ -43,6 +43,8 @@ CHANGES = [
     ("/runs/{run}/repeat/", {}),
     ("/runs/{run}/pin/", {"pin": "1"}),
     ("/trend/acknowledge/{run}/", {"note": "x"}),
+    ("/runs/outlook/", {}),
+    ("/estimates/", {"model": "bert", "gpu": "a10"}),
     ("/validations/new/", {}),
     ("/what-to-change/", {}),
     ("/runs/{run}/what-to-change/", {}),
@@ -116,7 +118,7 @@ def test_a_gpu_manager_cancels_any(alice):
 @pytest.mark.parametrize(("role", "is_offered"), [(VIEWER, False), (OPERATOR, True)])
 def test_what_may_not_be_done_is_not_offered(role, is_offered):
     client, run = client_of(role), make_measured_run(make_device())
-    assert ("Analyze memory usage" in client.get("/").content.decode()) is is_offered
+    assert ("Find the largest batch size" in client.get("/").content.decode()) is is_offered
     assert (">Run again<" in page(client, run)) is is_offered
     assert ('value="retry"' in client.get("/runs/").content.decode()) is is_offered
 

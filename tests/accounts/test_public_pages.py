@@ -52,6 +52,15 @@ def test_guests_read_pages_and_no_name_note_tag_or_host(run):
         assert [secret for secret in SECRETS if secret in answer.content.decode()] == [], path
 
 
+def test_guests_read_that_a_run_was_reported_and_not_verified_but_not_by_whom_from_where(run, root):
+    sender = {"reported_from": "secret-host", "is_trusted": False}
+    Run.objects.update(**sender)
+    for path in ("/", run.get_absolute_url(), f"{run.get_absolute_url()}advice/"):
+        text = browser().get(path).content.decode()
+        assert "reported, not trusted" in words(text), path
+        assert [secret for secret in SECRETS if secret in text] == [], path
+
+
 @pytest.mark.parametrize("path", CLOSED)
 def test_exports_lists_and_the_fleet_stay_inside(run, path):
     assert Client().get(path).headers["Location"].startswith("/login/")
