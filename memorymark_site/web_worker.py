@@ -18,7 +18,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 HEADER_SECONDS = 10.0
 HEADER_MAX_BYTES = 64 * 1024
-"""Far above what gunicorn takes by default: what is longer goes to it, and is refused there."""
+"""Far above gunicorn's default: a longer header is passed to it, and refused there."""
 
 _END = b"\r\n\r\n"
 
@@ -28,7 +28,9 @@ class HeaderFirstWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no 
 
     def enqueue_req(self, conn: Any) -> None:
         """Hand a connection to a thread, or wait for the rest of its header. Called in the loop alone."""
-        arrived_bytes = None if self.cfg.is_ssl or _has_read_ahead(conn) else _bytes_of_half_header(conn.sock)
+        # the beginning of the next request may have been read with the end of the last one
+        is_there = self.cfg.is_ssl or (conn.initialized and (conn.is_http2 or conn.parser.unreader.buf.getvalue()))
+        arrived_bytes = None if is_there else _bytes_of_half_header(conn.sock)
         if arrived_bytes is None:
             _wake_at(conn.sock, 1)
             conn.header_until = None
@@ -56,11 +58,6 @@ class HeaderFirstWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no 
             conn.close()
 
 
-def _has_read_ahead(conn: Any) -> bool:
-    """Whether the beginning of the next request was read with the end of the last one."""
-    return conn.initialized and (conn.is_http2 or bool(conn.parser.unreader.buf.getvalue()))
-
-
 def _bytes_of_half_header(sock: socket.socket) -> int | None:
     """Count what has arrived of a header that is not complete; None for one that is, and for an end or an error."""
     sock.setblocking(False)
@@ -74,5 +71,5 @@ def _bytes_of_half_header(sock: socket.socket) -> int | None:
 
 
 def _wake_at(sock: socket.socket, arrived_bytes: int) -> None:
-    """Let a selector name this socket as readable once so many bytes are there, or it has ended."""
+    """Let a selector name this socket as readable once `arrived_bytes` are there, or it has ended."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, arrived_bytes)

@@ -31,7 +31,10 @@ class PerAddressLockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]  # ax
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
         """Return the count that axes compares with its only limit, that of a name from an address."""
-        by_name, by_address = (_failures(attempts) for attempts in self.get_user_attempts(request, credentials))
+        by_name, by_address = (
+            int(attempts.aggregate(failures=Sum("failures_since_start"))["failures"] or 0)
+            for attempts in self.get_user_attempts(request, credentials)
+        )
         is_over = by_address >= settings.LOCKOUT_FAILURES_PER_ADDRESS
         return max(by_name, settings.AXES_FAILURE_LIMIT) if is_over else by_name
 
@@ -72,7 +75,3 @@ def locked_out(
     context = {"wait_minutes": ceil(wait_seconds / 60)}
     page = render_to_string("registration/locked_out.html", context, request)
     return HttpResponse(page, status=429, headers=headers)
-
-
-def _failures(attempts: Any) -> int:
-    return int(attempts.aggregate(failures=Sum("failures_since_start"))["failures"] or 0)

@@ -6,7 +6,6 @@ For a GPU manager only their own quota holds, not those of their groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -41,17 +40,13 @@ class QuotaExceededError(SpecError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QuotaLimits:
     """The limits of one person; None: no limit."""
 
     runs_waiting_max: int | None = None
     runs_per_day_max: int | None = None
     time_budget_max_seconds: float | None = None
     device_ids: frozenset[int] | None = None
-
-    @property
-    def has_any(self) -> bool:
-        return self != Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +57,20 @@ class Use:
     runs_today: int
 
 
-def limits_of(person: User) -> Limits:
+def limits_of(person: User) -> QuotaLimits:
     """Return the person's own quota, or the highest value of each field among those of their groups."""
     rows = list(Quota.objects.filter(Q(user=person) | Q(group__user=person)).prefetch_related("devices"))
     own = [row for row in rows if row.user_id == person.pk]
     if not rows or (not own and may_manage(person)):
-        return Limits()
-    return _merged(own or rows)
+        return QuotaLimits()
+    counted = own or rows
+    devices = [frozenset(device.pk for device in row.devices.all()) for row in counted]
+    return QuotaLimits(
+        runs_waiting_max=_highest([row.runs_waiting_max for row in counted]),
+        runs_per_day_max=_highest([row.runs_per_day_max for row in counted]),
+        time_budget_max_seconds=_highest([row.time_budget_max_seconds for row in counted]),
+        device_ids=frozenset().union(*devices) if all(devices) else None,
+    )
 
 
 def use_of(person: User) -> Use:
@@ -81,29 +83,21 @@ def enforce_quota(run: Run) -> None:
     Raises QuotaExceededError where a later request may succeed, and SpecError where none can.
     """
     person = run.requested_by
-    if person is None or not (limits := limits_of(person)).has_any:
+    if person is None or (limits := limits_of(person)) == QuotaLimits():
         return
-    _refuse_for_good(run, limits)
-    person_lock(person)
-    _refuse_for_now(run, person, limits)
-
-
-def _refuse_for_good(run: Run, limits: Limits) -> None:
     longest = limits.time_budget_max_seconds
-    if longest is not None and not run.is_estimate and run.spec["time_budget_seconds"] > longest:
+    if longest is not None and run.needs_device and run.spec["time_budget_seconds"] > longest:
         raise SpecError("time_budget_seconds", f"your quota allows at most {longest:,.0f} seconds")
     allowed = limits.device_ids
     if allowed is not None and run.requested_device_id is not None and run.requested_device_id not in allowed:
         names = ", ".join(map(str, Device.objects.filter(pk__in=allowed).select_related("host")))
         raise SpecError("device", f"your quota allows only: {names}")
-
-
-def _refuse_for_now(run: Run, person: User, limits: Limits) -> None:
+    person_lock(person)
     most = limits.runs_waiting_max
     if most is not None and _waiting(person).count() >= most:
         raise _too_many_wait(person, most)
     most = limits.runs_per_day_max
-    if most is not None and not run.is_estimate and _measured_lately(person).count() >= most:
+    if most is not None and run.needs_device and _measured_lately(person).count() >= most:
         raise _too_many_today(person, most)
 
 
@@ -150,17 +144,6 @@ def _measured_lately(person: User) -> Any:
     return Run.all_runs.on_devices().filter(requested_by=person, created_at__gt=timezone.now() - DAY).order_by()
 
 
-def _merged(rows: Iterable[Quota]) -> Limits:
-    rows = list(rows)
-    devices = [frozenset(device.pk for device in row.devices.all()) for row in rows]
-    return Limits(
-        runs_waiting_max=_most([row.runs_waiting_max for row in rows], max),
-        runs_per_day_max=_most([row.runs_per_day_max for row in rows], max),
-        time_budget_max_seconds=_most([row.time_budget_max_seconds for row in rows], max),
-        device_ids=frozenset().union(*devices) if all(devices) else None,
-    )
-
-
-def _most(values: list[Any], largest: Callable[[list[Any]], Any]) -> Any:
+def _highest(values: list[Any]) -> Any:
     """Return the highest value; None, if one of them sets no limit."""
-    return None if None in values else largest(values)
+    return None if None in values else max(values)

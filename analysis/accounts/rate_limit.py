@@ -8,7 +8,7 @@ difference. Retention removes rows that are no longer needed.
 
     settings.THROTTLES = {"create": Rate(60, 60.0)}   a burst of sixty, then one a second
 
-The API counts each request (`analysis.api.v1.throttles`); pages count starts and exports, in the same rows.
+The API counts each request (`analysis.api.v1.base.throttles`); pages count starts and exports, in the same rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CREATE, EXPORT = "create", "export"
-_ROUNDING = 1e-6  # of sums of steps: what is left is a whole number
+_ROUNDING = 1e-6  # error of a sum of steps: the number of actions left is whole
 _ACTIONS = {CREATE: "runs or links were created", EXPORT: "exports were made"}
 
 

@@ -56,14 +56,19 @@ class SingleSignOnMiddleware:
             if request.session.get(auth.BACKEND_SESSION_KEY) == BACKEND:
                 request.user = AnonymousUser()  # the session stays: a proxy may leave the header out for some addresses
         elif request.user.get_username() != name:
-            _log_in(request, name)
+            user = ProxyBackend().authenticate(request, name)
+            if user is None:
+                request.user = AnonymousUser()
+            else:
+                auth.login(request, user, backend=BACKEND)
         return self.get_response(request)
 
 
 def name_from_proxy(request: HttpRequest) -> str | None:
     """Return the account name that a trusted proxy states; None without one, and for what can be no account's name."""
     text = request.headers.get(settings.REMOTE_USER_HEADER, "")
-    if not text or not _is_trusted(peer_address(request)):
+    peer = peer_address(request)
+    if not text or peer is None or not any(ipaddress.ip_address(peer) in each for each in settings.REMOTE_USER_PROXIES):
         return None
     try:
         name = User.normalize_username(text.encode("latin-1").decode())  # as WSGI gives the bytes of a header
@@ -72,16 +77,3 @@ def name_from_proxy(request: HttpRequest) -> str | None:
         logger.warning("single sign-on: %r cannot be an account's name: at most 150 letters, digits and @.+-_", text)
         return None
     return name
-
-
-def _log_in(request: HttpRequest, name: str) -> None:
-    """Log this person in instead of anybody who was; nobody, if their account is closed."""
-    user = ProxyBackend().authenticate(request, name)
-    if user is None:
-        request.user = AnonymousUser()
-    else:
-        auth.login(request, user, backend=BACKEND)
-
-
-def _is_trusted(peer: str | None) -> bool:
-    return peer is not None and any(ipaddress.ip_address(peer) in network for network in settings.REMOTE_USER_PROXIES)

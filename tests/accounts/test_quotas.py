@@ -11,12 +11,11 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from analysis.accounts.quotas import Limits, QuotaExceededError, limits_of
-from analysis.models import Device, Quota, Run
+from analysis.accounts.quotas import QuotaExceededError, QuotaLimits, limits_of
+from analysis.models import Device, Quota, Run, State
 from analysis.permissions import MANAGER
 from analysis.runs import services
-from analysis.runs.estimates import estimate_create
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from engine.errors import SpecError
 from tests.factories import make_card, make_device, make_estimate, make_run, make_spec, make_user
 from tests.factories.pages import words
@@ -44,7 +43,7 @@ def own(person, *, devices=(), **columns) -> Quota:
 
 
 def test_without_a_row_there_is_no_limit(alice):
-    assert limits_of(alice) == Limits()
+    assert limits_of(alice) == QuotaLimits()
 
 
 def test_a_row_is_of_a_person_or_of_a_group(alice):
@@ -56,25 +55,25 @@ def test_a_row_is_of_a_person_or_of_a_group(alice):
 def test_among_groups_the_most_generous_value_of_each_field_counts(alice, device):
     of_group(alice, "students", runs_waiting_max=2, runs_per_day_max=9, devices=[device])
     of_group(alice, "vision", runs_waiting_max=5, runs_per_day_max=3, devices=[card := make_card()])
-    assert limits_of(alice) == Limits(5, 9, None, frozenset({device.pk, card.pk}))
+    assert limits_of(alice) == QuotaLimits(5, 9, None, frozenset({device.pk, card.pk}))
 
 
 def test_a_group_without_a_limit_takes_that_of_another_away(alice, device):
     of_group(alice, "students", runs_waiting_max=2, devices=[device])
     of_group(alice, "vision", runs_per_day_max=3)
-    assert limits_of(alice) == Limits()
+    assert limits_of(alice) == QuotaLimits()
 
 
 def test_a_persons_own_row_stands_in_for_those_of_her_groups(alice):
     of_group(alice, "students", runs_waiting_max=9, time_budget_max_seconds=60)
     own(alice, runs_waiting_max=1)
-    assert limits_of(alice) == Limits(runs_waiting_max=1)
+    assert limits_of(alice) == QuotaLimits(runs_waiting_max=1)
 
 
 def test_a_gpu_manager_is_bound_by_a_row_of_her_own_alone():
     manager = make_user("m", MANAGER)
     of_group(manager, MANAGER, runs_waiting_max=1)
-    assert limits_of(manager) == Limits()
+    assert limits_of(manager) == QuotaLimits()
     own(manager, runs_waiting_max=3)
     assert limits_of(manager).runs_waiting_max == 3
 
@@ -97,7 +96,8 @@ def test_the_run_of_somebody_else_takes_no_place(alice, device):
     own(alice, runs_waiting_max=1)
     make_run(device, requested_by=make_user("bob"))
     make_run(device)
-    make_run(device, requested_by=alice)
+    run = make_run(device, requested_by=alice)
+    assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
 def test_the_day_is_the_last_24_hours_and_the_refusal_says_when_it_frees(alice, device):
@@ -122,6 +122,7 @@ def test_estimates_do_not_count_per_day(alice, device):
     make_estimate(requested_by=alice)
     make_run(device, requested_by=alice)
     make_estimate(requested_by=alice)
+    assert Run.objects.filter(requested_by=alice, state=State.QUEUED).count() == 3
 
 
 def test_a_deleted_run_gives_no_other_one(alice, device):
@@ -221,7 +222,7 @@ def test_a_retry_counts_as_any_other_run(alice, device):
 def test_the_engines_own_and_local_runs_have_no_quota(device):
     Quota.objects.create(group=Group.objects.create(name="lab"), runs_waiting_max=0)
     assert make_run(device).pk
-    assert estimate_create(spec=make_spec(), gpu="a10").pk
+    assert make_estimate("a10").pk
 
 
 @pytest.mark.django_db(transaction=True)
