@@ -1,4 +1,4 @@
-"""The actions of the audit log, and the kinds of their targets."""
+"""The actions of the audit log, and the types of their targets."""
 
 ACTIONS = (
     "login",
@@ -56,7 +56,7 @@ ACTIONS = (
     "retentionrule.change",
     "retention",
 )
-KINDS = (
+TARGET_TYPES = (
     "run",
     "device",
     "host",

@@ -9,7 +9,7 @@ from axes.handlers.proxy import AxesProxyHandler
 from django.contrib.auth import get_user_model, signals
 
 from analysis.audit.context import cause_now, caused_by
-from analysis.audit.record import Target, record
+from analysis.audit.record import record
 
 USER = "user"
 
@@ -36,10 +36,6 @@ def _signed_out(user: Any, **kwargs: Any) -> None:
 def _failed(credentials: Any, request: Any = None, **kwargs: Any) -> None:
     """Record a failed login. Attempts during a lock-out are not recorded, so that they cannot fill the log."""
     if request is None or AxesProxyHandler.is_allowed(request, credentials):
-        record("login.failed", target=_account(credentials.get("username")))
-
-
-def _account(name: Any) -> Target:
-    """Name the account only if it exists: people may type a password as their name."""
-    person = get_user_model().objects.filter(username=str(name)[:150]).first()
-    return person or (USER, "")
+        # the account is named only if it exists: people may type a password as their name
+        name = str(credentials.get("username"))[:150]
+        record("login.failed", target=get_user_model().objects.filter(username=name).first() or (USER, ""))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Cause:
+class WorkCause:
     """The actor and request. The person is read from `request` as late as possible: a request may sign them in."""
 
     request_id: str = ""
@@ -32,16 +32,16 @@ class Cause:
         return user if user is not None and user.is_authenticated else None
 
 
-_cause: ContextVar[Cause | None] = ContextVar("memorymark_cause", default=None)
+_cause: ContextVar[WorkCause | None] = ContextVar("memorymark_cause", default=None)
 
 
-def cause_now() -> Cause:
+def cause_now() -> WorkCause:
     """Return the current cause; outside of a request it is empty."""
-    return _cause.get() or Cause()
+    return _cause.get() or WorkCause()
 
 
 @contextmanager
-def caused_by(cause: Cause) -> Iterator[Cause]:
+def caused_by(cause: WorkCause) -> Iterator[WorkCause]:
     """Set the cause for the duration of the block."""
     token = _cause.set(cause)
     try:
@@ -52,7 +52,7 @@ def caused_by(cause: Cause) -> Iterator[Cause]:
 
 def acting(name: str) -> Any:
     """Name a part of the portal as the actor of its own actions."""
-    return caused_by(Cause(name=name))
+    return caused_by(WorkCause(name=name))
 
 
 def set_actor(user: User | None) -> None:

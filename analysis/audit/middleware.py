@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse
 
-from analysis.audit.context import Cause, caused_by
+from analysis.audit.context import WorkCause, caused_by
 from analysis.http.client_ip import client_address
 
 HEADER = "X-Request-ID"
@@ -26,7 +26,7 @@ class RequestIdMiddleware:
         request_id = given if _WELL_FORMED.fullmatch(given) else uuid4().hex
         # the stubs only know the attributes that Django's own middleware adds
         request.request_id = request_id  # type: ignore[attr-defined]
-        with caused_by(Cause(request_id, client_address(request), request)):
+        with caused_by(WorkCause(request_id, client_address(request), request)):
             response = self.get_response(request)
         response.headers[HEADER] = request_id
         return response

@@ -95,38 +95,20 @@ def _list_changed(owner: type[Model], name: str) -> Any:
     """Create a receiver for one many-to-many list, for changes from either side."""
 
     def receive(instance: Model, action: str, reverse: bool, model: type[Model], pk_set: Any, **kwargs: Any) -> None:
-        if action == "pre_clear":
-            pk_set = _members(owner, instance, name, reverse)
+        if action == "pre_clear":  # the list is about to be emptied
+            members = owner._base_manager.filter(**{name: instance.pk}) if reverse else getattr(instance, name)
+            pk_set = list(members.values_list("pk", flat=True))
         if action not in ("post_add", "post_remove", "pre_clear") or not pk_set:
             return
         others = model._base_manager.filter(pk__in=pk_set)
-        verb = "added" if action == "post_add" else "removed"
-        if reverse:
-            _record_lists(((other, [instance]) for other in others), name, verb)
-        else:
-            _record_lists([(instance, others)], name, verb)
+        lists = [(other, [instance]) for other in others] if reverse else [(instance, others)]
+        changed = [(row, {name: sorted(map(str, members))}) for row, members in lists]
+        record_changes(
+            (f"{kind_of(type(row))}.change", row, *((None, list_) if action == "post_add" else (list_, None)))
+            for row, list_ in changed
+        )
 
     return receive
-
-
-def _members(owner: type[Model], instance: Model, name: str, reverse: bool) -> list[Any]:
-    """Return the members of a list that is about to be emptied."""
-    if reverse:
-        return list(owner._base_manager.filter(**{name: instance.pk}).values_list("pk", flat=True))
-    return list(getattr(instance, name).values_list("pk", flat=True))
-
-
-def _record_lists(changes: Iterable[tuple[Model, Iterable[Model]]], name: str, verb: str) -> None:
-    record_changes(
-        (f"{kind_of(type(owner))}.change", owner, *_sides(name, verb, [str(member) for member in members]))
-        for owner, members in changes
-    )
-
-
-def _sides(name: str, verb: str, members: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return removed members as `before`, and added ones as `after`."""
-    details = {name: sorted(members)}
-    return (None, details) if verb == "added" else (details, None)
 
 
 def _values(instance: Model, columns: Iterable[str]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ The actor and the request's id come from `analysis.audit.context`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 
-from analysis.audit.context import Cause, cause_now
+from analysis.audit.context import WorkCause, cause_now
 from analysis.audit.context import set_actor as set_actor
 from analysis.models import AuditEntry
 from analysis.models.audit import ACTION_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH
@@ -19,7 +19,8 @@ from analysis.models.audit import ACTION_LENGTH, TARGET_ID_LENGTH, TEXT_LENGTH
 Target: TypeAlias = Model | tuple[str, str]
 """A row; or a kind and a number or name, for a target that is not a row or was not read."""
 
-VALUE_LENGTH = 1_000
+VALUE_LENGTH, ENTRY_LENGTH = 1_000, 10_000
+_SEPARATOR_LENGTH = 4  # quotes, a comma, a blank
 _BATCH = 500
 _ENCODER = DjangoJSONEncoder()
 
@@ -59,7 +60,7 @@ def kind_of(model: type[Model]) -> str:
 
 
 def _entry(
-    cause: Cause, action: str, target: Target, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+    cause: WorkCause, action: str, target: Target, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> AuditEntry:
     person = cause.person
     if isinstance(target, Model):
@@ -81,17 +82,50 @@ def _entry(
 
 
 def storable(value: Any) -> Any:
-    """Convert a value for JSON; a long text is truncated, with its length."""
-    if isinstance(value, Mapping):
-        return {str(key): storable(part) for key, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [storable(part) for part in value]
-    if isinstance(value, str):
-        text = value.replace("\x00", "")
-        return text if len(text) <= VALUE_LENGTH else f"{text[:VALUE_LENGTH]} ... ({len(text)} characters)"
-    if value is None or isinstance(value, bool | int | float):
+    """Convert a value for JSON. What is long is cut, and says by how much: nobody can shorten an entry later."""
+    return _Entry().part_of(value)
+
+
+class _Entry:
+    """Cuts a value to one entry: long texts are shortened, and members beyond ENTRY_LENGTH are only counted."""
+
+    def __init__(self) -> None:
+        self._room = ENTRY_LENGTH
+
+    def part_of(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return self._members_of(value)
+        if isinstance(value, list | tuple | set | frozenset):
+            return self._items_of(value)
+        if not (value is None or isinstance(value, str | bool | int | float)):
+            value = _plain(value)
+        if isinstance(value, str):
+            text = value.replace("\x00", "")
+            value = text if len(text) <= VALUE_LENGTH else f"{text[:VALUE_LENGTH]} ... ({len(text)} characters)"
+        self._room -= len(str(value)) + _SEPARATOR_LENGTH
         return value
+
+    def _members_of(self, value: Mapping[Any, Any]) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for number, (name, part) in enumerate(value.items()):
+            if self._room <= 0:
+                shown["..."] = f"... ({len(value) - number} more)"
+                break
+            shown[self.part_of(str(name))] = self.part_of(part)
+        return shown
+
+    def _items_of(self, value: Collection[Any]) -> list[Any]:
+        shown: list[Any] = []
+        for number, part in enumerate(value):
+            if self._room <= 0:
+                shown.append(f"... ({len(value) - number} more)")
+                break
+            shown.append(self.part_of(part))
+        return shown
+
+
+def _plain(value: Any) -> str:
     try:
-        return _ENCODER.default(value)
+        return str(_ENCODER.default(value))
     except TypeError:
         return str(value)

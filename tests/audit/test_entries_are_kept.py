@@ -42,9 +42,9 @@ def test_the_oldest_go_by_retention(entry):
 
 @pytest.mark.parametrize(("text", "count"), [("run 17", 1), ("run:17", 1), ("run 18", 0), ("req-1", 1), ("alice", 1)])
 def test_the_log_is_searched_by_request_person_and_target(root_client, alice, entry, text, count):
-    from analysis.audit.context import Cause, caused_by
+    from analysis.audit.context import WorkCause, caused_by
 
-    with caused_by(Cause("req-1", actor=alice)):
+    with caused_by(WorkCause("req-1", actor=alice)):
         record("run.cancel", target=("run", "3"))
     rows = root_client.get("/admin/analysis/auditentry/", {"q": text}).context["cl"].result_list
     assert len(rows) == count

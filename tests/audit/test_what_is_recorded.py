@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from django.test import Client
 
 import analysis
 from analysis.audit.actions import ACTIONS
-from analysis.audit.context import Cause, caused_by
+from analysis.audit.context import WorkCause, caused_by
+from analysis.audit.record import ENTRY_LENGTH, record
 from analysis.models import AuditEntry, Device, Run, SavedView
 from analysis.permissions import MANAGER, OPERATOR
 from analysis.runs import services
@@ -158,17 +160,34 @@ def test_a_long_text_is_cut_and_says_so(alice):
     assert entry("run.annotate").after["note"].endswith("... (5000 characters)")
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        {"runs": list(range(100_000))},
+        {f"field {number}": "x" * 500 for number in range(1_000)},
+        {"name" * 50_000: True},
+        {"deep": {"er": [{"fields": ["x" * 500] * 30} for _ in range(300)]}},
+    ],
+    ids=["long list", "many members", "long name", "nested"],
+)
+def test_an_entry_is_small_whatever_is_recorded_and_says_what_is_missing(after):
+    record("run.export", target=("run", ""), after=after)
+    stored = json.dumps(entry("run.export").after)
+    assert len(stored) < 2 * ENTRY_LENGTH
+    assert re.search(r"\.\.\. \(\d+ (more|characters)\)", stored)
+
+
 def test_an_action_in_bulk_is_written_in_one_statement(root, django_assert_num_queries):
     from analysis.audit.record import record_many
 
-    with caused_by(Cause("r1", actor=root)), django_assert_num_queries(1):
+    with caused_by(WorkCause("r1", actor=root)), django_assert_num_queries(1):
         record_many("run.delete", [("run", str(number)) for number in range(50)])
     assert AuditEntry.objects.filter(actor=root, request_id="r1").count() == 50
 
 
 def test_names_stay_when_the_person_is_gone():
     bob = make_user("bob", OPERATOR)
-    with caused_by(Cause(actor=bob)):
+    with caused_by(WorkCause(actor=bob)):
         make_run()
     bob.delete()
     found = entry("run.create")
