@@ -21,6 +21,11 @@ _HEADERS = {
 }
 
 
+def policy_with_style(sha256: str) -> str:
+    """Return the policy that also allows one inline style sheet, by its hash in base 64."""
+    return _POLICY.replace("style-src 'self'", f"style-src 'self' 'sha256-{sha256}'")
+
+
 class ContentPolicyMiddleware:
     """Adds these headers to every response that does not have its own."""
 
@@ -29,13 +34,10 @@ class ContentPolicyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        policy = {"Content-Security-Policy": _POLICY, "Cache-Control": _cache_policy(response)}
+        # no proxy caches a person's response, and no browser shows a page again after a logout
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        cache_policy = "private, no-store" if is_page else "private, no-cache"
+        policy = {"Content-Security-Policy": _POLICY, "Cache-Control": cache_policy}
         for name, value in {**policy, **_HEADERS}.items():
             response.headers.setdefault(name, value)
         return response
-
-
-def _cache_policy(response: HttpResponse) -> str:
-    """Keep proxies from caching a person's response, and browsers from showing a page again after a logout."""
-    is_page = response.headers.get("Content-Type", "").startswith("text/html")
-    return "private, no-store" if is_page else "private, no-cache"

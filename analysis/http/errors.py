@@ -10,16 +10,22 @@ import sys
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework.exceptions import APIException
 
 from analysis.database import DATABASE_AWAY
+from analysis.http.error_page import error_page
 from analysis.http.problem_details import problem_response
 
 VERSIONED = "/api/"
 RETRY_AFTER_SECONDS = 5
 DATABASE_AWAY_DETAIL = "The database cannot be used at the moment; nothing was stored. Try again in a few seconds."
+_BAD_REQUEST = "This server cannot answer the request as your browser sent it. Check the address."
+_SERVER_ERROR = "This page failed. Your stored runs are not affected. The server’s log names the cause."
+_UNAVAILABLE = (
+    "The database does not answer at the moment. Nothing was stored. Stored runs are not affected, and running runs "
+    "continue. Load this page again in a few seconds."
+)
 _API_PATHS = ("/health", "/readyz", "/metrics", "/models", "/analyze", VERSIONED)
 
 
@@ -44,7 +50,7 @@ def wants_json(request: HttpRequest) -> bool:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(request, 400, "Bad request") or defaults.bad_request(request, exception)
+    return _answer(request, 400, "Bad request") or error_page(400, "Bad request", _BAD_REQUEST)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -63,12 +69,10 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 503 while the database is away or locked, and 500 for a bug. Django calls this in its error handling."""
     if isinstance(sys.exception(), DATABASE_AWAY):
-        response = _answer(request, 503, DATABASE_AWAY_DETAIL)
-        # without the request: rendering it would read the database
-        response = response or HttpResponse(render_to_string("503.html"), status=503)
+        response = _answer(request, 503, DATABASE_AWAY_DETAIL) or error_page(503, "Database unavailable", _UNAVAILABLE)
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
         return response
-    return _answer(request, 500, "Internal server error") or defaults.server_error(request)
+    return _answer(request, 500, "Internal server error") or error_page(500, "Server error", _SERVER_ERROR)
 
 
 def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | None:
