@@ -6,10 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from analysis.presentation.stored_result import read_result
-from engine.result import Probe
+from analysis.models import Run
+from analysis.presentation.stored.result import read_result
+from analysis.runs.marks.share_links import share_link_create
+from engine.results.result import Probe
 from tests.factories import make_result
+from tests.factories.reports import make_reported_run
 
 
 def stored() -> dict[str, Any]:
@@ -47,3 +51,35 @@ def test_a_result_of_before_0_5_has_no_interval() -> None:
 def test_what_is_of_another_type_is_refused_by_its_member(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said.replace("$", r"\$")):
         Probe.from_dict({**stored()["probes"][0], **wrong})
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("memory_breakdown", {"entries": "KIND"}),
+        ("estimate", {"spec": "x"}),
+        ("estimate", {"spec": 0.5, "gpu": "a10"}),
+        ("estimate", "text"),
+    ],
+)
+@pytest.mark.django_db
+def test_a_part_that_cannot_be_read_is_named_on_the_page_and_left_out(alice, alice_client, part, value):
+    run = make_reported_run(alice)
+    Run.objects.filter(pk=run.pk).update(result={**run.result, part: value})
+    page = alice_client.get(f"/runs/{run.pk}/").content.decode()
+    assert f"cannot be read, and is left out: {part.replace('_', ' ')}" in page
+    _, secret = share_link_create(run_id=run.pk, by=alice, days=7)
+    assert Client().get(f"/share/{secret}/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_a_result_that_cannot_be_read_has_a_page_that_says_so(alice, alice_client):
+    run = make_reported_run(alice)
+    _, secret = share_link_create(run_id=run.pk, by=alice, days=7)
+    for result in ({**run.result, "boundary": "x"}, {"probes": 7}, {**run.result, "spec": {}}):
+        Run.objects.filter(pk=run.pk).update(result=result)
+        page = alice_client.get(f"/runs/{run.pk}/")
+        assert (page.status_code, "cannot be read" in page.content.decode()) == (200, True)
+        assert alice_client.get(f"/compare/?ids={run.pk}").status_code == 200
+        assert alice_client.get(f"/runs/{run.pk}/charts/memory.svg").status_code == 404
+        assert Client().get(f"/share/{secret}/").status_code == 404

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
-from analysis.presentation.run_state import Chip
-from engine.result import DeviceFacts
-from engine.validation.verdict import Check, StepFigures, Verdict, checks_of
+from analysis.presentation.chip import Chip
+from analysis.presentation.stored.unreadable import read_stored
+from engine.documents.validated import Validated
+from engine.results.result import DeviceFacts
+from engine.validation.verdict import Check, Verdict
 
 _CHIPS = {
     Verdict.PASSED: Chip("●", "passed", "chip-ok"),
@@ -67,25 +69,26 @@ class StoredValidation:
 
 
 def read_validation(result: Mapping[str, Any]) -> StoredValidation:
-    """Read the result of a finished validation."""
+    """Read the result of a finished validation. Raises UnreadableError."""
+    return read_stored("result", _read_validation, result)
+
+
+def _read_validation(result: Mapping[str, Any]) -> StoredValidation:
+    read = Validated.from_dict(result)
     return StoredValidation(
-        text=result["verdict_text"],
-        verdict=_CHIPS[Verdict(result["verdict"])],
-        checks=tuple(CheckRow(check, _CHIPS[check.verdict]) for check in checks_of(result["checks"])),
-        steps=tuple(_step(name, figures) for name, figures in result["steps"].items()),
-        device=DeviceFacts.from_dict(result["device"]),
-        environment=result["environment"],
-        total_seconds=result["total_seconds"],
+        text=read.verdict_text,
+        verdict=_CHIPS[read.verdict],
+        checks=tuple(CheckRow(check, _CHIPS[check.verdict]) for check in read.checks),
+        steps=tuple(
+            StepRow(_STEPS.get(name, name), each.peak_bytes, each.median_seconds, each.half, each.compile_seconds)
+            for name, each in read.steps.items()
+        ),
+        device=read.device,
+        environment=read.environment,
+        total_seconds=read.total_seconds,
     )
 
 
 def verdict_chip(run: Run) -> Chip | None:
     """Return the verdict of a validation that has ended with one; None for any other run."""
     return _CHIPS[Verdict(run.verdict)] if run.verdict else None
-
-
-def _step(name: str, stored: Mapping[str, Any]) -> StepRow:
-    figures = StepFigures(stored["peak_bytes"], tuple(stored["step_seconds"]), stored["compile_seconds"])
-    return StepRow(
-        _STEPS.get(name, name), figures.peak_bytes, figures.median_seconds, figures.half, figures.compile_seconds
-    )

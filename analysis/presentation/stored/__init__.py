@@ -1,0 +1,1 @@
+"""Stored documents, read for pages: results, estimates, validations, and what cannot be read."""

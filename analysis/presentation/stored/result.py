@@ -1,0 +1,130 @@
+"""The stored JSON of a result, read back with what pages say of it.
+
+The spec is read as it stands, so that a run of a model that is no longer in the catalogue can still be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.presentation.stored.unreadable import read_stored
+from engine.describe.result import claim_in, is_today_refused, keeps_reserve
+from engine.documents.measured import Measured
+from engine.results.result import Point, Reason
+from engine.results.speed_rounds import SpeedClaim
+from engine.results.stats import decisive_probes
+from engine.speed.claim import is_gain
+from engine.tune.turns import Pair, stored_pair
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult(Measured):
+    """A result as it was when the run finished, with what pages say of it."""
+
+    @property
+    def claim(self) -> SpeedClaim:
+        """What is claimed of the speed-up."""
+        return claim_in(self.speed)
+
+    @property
+    def is_speed_measurable(self) -> bool:
+        """Whether figures of speed may be stated."""
+        return self.claim is SpeedClaim.FIGURE
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the recommended size is shown to be faster than today's by more than noise."""
+        return is_gain(self.speedup, self.speedup_low)
+
+    @property
+    def in_turns(self) -> Pair | None:
+        """What starts in turns of a command show of another size against today's; None without a verdict."""
+        if self.training is None:
+            return None
+        return stored_pair(self.speed_rounds, self.probes, self.current_batch_size)
+
+    @property
+    def lacks_answer(self) -> bool:
+        """Whether the speeds were to say which size is better, and did not: timing them again may."""
+        is_searched = not self.is_check and self.boundary.reason is not Reason.TIME_BUDGET
+        return is_searched and self.compares_speeds and self.claim is SpeedClaim.NOTHING
+
+    @property
+    def compares_speeds(self) -> bool:
+        """Whether the run was to compare speeds: always, but of a command not where that was turned off."""
+        return self.training is None or bool(self.spec.get("compare_speed"))
+
+    @property
+    def is_check(self) -> bool:
+        """Whether one size was run, and no limit searched."""
+        return self.spec.get("check_batch_size") is not None
+
+    @property
+    def is_fitting(self) -> bool:
+        """Whether what was requested trains: some size, and today's where it was tried."""
+        return self.largest is not None and not self.current_is_refused
+
+    @property
+    def free_bytes(self) -> int | None:
+        """The memory that the recommended size leaves free."""
+        if self.recommended is None or self.recommended.memory_bytes is None:
+            return None
+        return self.limit_bytes - self.recommended.memory_bytes
+
+    @property
+    def keeps_reserve(self) -> bool:
+        """Whether the recommended size leaves the requested reserve; false also where either is unknown."""
+        return self.recommended is not None and keeps_reserve(self, self.recommended)
+
+    @property
+    def roles(self) -> dict[str, int | None]:
+        """The batch size of each role in the result."""
+        return {
+            "recommended": _size(self.recommended),
+            "fastest": _size(self.fastest),
+            "largest": _size(self.largest),
+            "current": self.current_batch_size,
+        }
+
+    @property
+    def current_is_refused(self) -> bool:
+        """Whether today's size is known not to fit."""
+        return is_today_refused(self)
+
+    @property
+    def unsteady_batch_sizes(self) -> list[int]:
+        """The compared sizes whose timing did not become steady.
+
+        Empty where the speeds have intervals, which express this.
+        """
+        if self.speed is not None:
+            return []
+        compared = {point.batch_size for point in (self.current, self.recommended) if point is not None}
+        unsteady = {size for size, probe in decisive_probes(self.probes).items() if probe.timing_is_steady is False}
+        return sorted(compared & unsteady)
+
+    @property
+    def speed_intervals(self) -> tuple[tuple[int, float, float], ...]:
+        """The intervals of the sizes that were timed in enough rounds, in rising order."""
+        points = [point for point in (self.largest, self.fastest, self.recommended, self.current) if point is not None]
+        known = {
+            (point.batch_size, point.samples_per_second_low, point.samples_per_second_high)
+            for point in points
+            if point.samples_per_second_low is not None and point.samples_per_second_high is not None
+        }
+        return tuple(sorted(known))
+
+    @property
+    def limit_bytes(self) -> int:
+        return self.waste.capacity_bytes
+
+
+def read_result(data: Mapping[str, Any]) -> StoredResult:
+    """Read the result of a run, of this version or an earlier one. Raises UnreadableError."""
+    return read_stored("result", StoredResult.from_dict, data)
+
+
+def _size(point: Point | None) -> int | None:
+    return None if point is None else point.batch_size
