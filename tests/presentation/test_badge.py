@@ -9,9 +9,9 @@ import pytest
 from django.template.loader import render_to_string
 
 from analysis.models import Device, Run
-from analysis.presentation import badge as badges
 from analysis.presentation.badge import badge, text_pixels
-from engine.units import GIB
+from analysis.presentation.kinds import presentation as badges
+from engine.text.units import GIB
 
 
 def run_of(**columns: Any) -> Run:
@@ -44,7 +44,7 @@ def test_it_says_model_card_size_and_how_that_is_known(columns, text):
 
 def test_its_picture_is_valid_and_has_a_title_for_screen_readers():
     shown = badge(run_of(model="<b>"))
-    svg = ET.fromstring(render_to_string("analysis/badge.svg", {"badge": shown}))
+    svg = ET.fromstring(render_to_string("analysis/svg/badge.svg", {"badge": shown}))
     title = svg.find("{http://www.w3.org/2000/svg}title")
     assert title is not None
     assert svg.get("role") == "img"

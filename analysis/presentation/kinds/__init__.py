@@ -1,0 +1,44 @@
+"""How pages present each kind of run: a module for each, all of one protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.models import Run
+from analysis.models.run_states import RunKind
+from analysis.presentation.kinds.command import Command
+from analysis.presentation.kinds.estimate import Estimate
+from analysis.presentation.kinds.measurement import Measurement
+from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.kinds.validation import Validation
+from analysis.presentation.labels import describe_limit, describe_precision, limit_of_run, short_precision
+
+BY_KIND: Mapping[RunKind, Presentation] = {
+    RunKind.MEASUREMENT: Measurement(),
+    RunKind.COMMAND: Command(),
+    RunKind.ESTIMATE: Estimate(),
+    RunKind.VALIDATION: Validation(),
+}
+
+
+def presentation_of(run: Run) -> Presentation:
+    """Return how pages present a run of this kind."""
+    return BY_KIND[RunKind(run.kind)]
+
+
+def run_place(run: Run) -> str:
+    """Return the run's device; of a waiting run the requested one, of an estimate its card."""
+    return presentation_of(run).place(run)
+
+
+def facts_of_run(run: Run) -> list[str]:
+    """Name the settings of a run for its own page, which has room for what the weights are in."""
+    if "precision" not in run.spec:  # nothing is known of one's own training
+        return settings_of_run(run)
+    in_short, in_full = short_precision(run.spec), describe_precision(run.spec)
+    return [in_full if text == in_short else text for text in settings_of_run(run)]
+
+
+def settings_of_run(run: Run) -> list[str]:
+    """Name the settings of a run and its memory limit: what distinguishes it from others of its model and device."""
+    return [*presentation_of(run).settings(run.spec), *filter(None, [describe_limit(limit_of_run(run))])]

@@ -1,0 +1,57 @@
+"""A measurement in words: a search for the largest and the fastest batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Run, State
+from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.labels import model_name
+from analysis.presentation.result_summary import verdict
+from analysis.presentation.stored.result import read_result
+from engine.progress import CHECKING_PHASES, MEASURING_PHASES, TIMING_PHASES
+from engine.results.result import Reason
+
+
+class Measurement(Presentation):
+    """A model of the catalogue, measured."""
+
+    shows_probes = True
+    endings = {
+        State.FAILED: ("{} on {}: the run failed.", "The engine gave no result."),
+        State.CANCELLED: ("{} on {}: the run was cancelled.", "It gives no result."),
+        State.INTERRUPTED: (
+            "{} on {}: the run was interrupted.",
+            "Its worker stopped before the end; the run itself did not fail.",
+        ),
+    }
+
+    def found(self, run: Run) -> str:
+        if run.boundary_reason == Reason.DOES_NOT_FIT:
+            return "✕ does not fit"
+        if run.recommended_batch_size:
+            return f"✓ {run.recommended_batch_size:,}"
+        if not run.largest_batch_size:
+            return "✓ finished"
+        return f"{'✓' if run.certified else '≥'} {run.largest_batch_size:,}"
+
+    def answer(self, run: Run) -> str:
+        return verdict(read_result(run.result or {}))
+
+    def doing(self, run: Run) -> str:
+        if (size := run.spec.get("check_batch_size")) is not None:
+            return f"Checking whether batch {size:,} of {model_name(run.model)} fits"
+        if run.takes_over_id is not None:
+            return f"Comparing the speeds of {model_name(run.model)}"
+        return super().doing(run)
+
+    def phases(self, run: Run) -> tuple[str, ...]:
+        if run.spec.get("check_batch_size") is not None:
+            return CHECKING_PHASES
+        # a run that takes over another one searches after all where the device or the software changed
+        is_timing_only = run.takes_over_id is not None and run.phase in ("", *TIMING_PHASES)
+        return TIMING_PHASES if is_timing_only else MEASURING_PHASES
+
+    def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
+        return True

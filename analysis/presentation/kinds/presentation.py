@@ -1,0 +1,93 @@
+"""What pages say of a run that depends on its kind: the one protocol that every kind of run fulfils."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from analysis.models import Device, Run, State
+from analysis.presentation.formatting import round_bytes
+from analysis.presentation.labels import DEVICE_LABELS, describe_settings, model_name, short_device_name
+from analysis.runs.gpu_catalog import gpu_of
+from engine.results.result import Reason
+
+# colours of a badge: white text has a contrast of at least 4.5 on each, which a test holds
+CERTIFIED, NOT_CERTIFIED, DOES_NOT_FIT, ESTIMATED = "#0a6b3c", "#8a5a00", "#b3261e", "#1f5f8b"
+
+
+class Presentation(Protocol):
+    """A kind of run in words. What is not overridden holds for a run on a device that finds a batch size."""
+
+    noun: str = "run"
+    """How such a run is called with its number."""
+    mark: str = ""
+    """What lists and headings write beside its number; empty for the runs that most are."""
+    shows_probes: bool = False
+    """Whether it measures batch sizes, so that its page has a table and a chart of them."""
+    is_predicted: bool = False
+    """Whether its figures are predicted, and none is measured."""
+    runs_own_code: bool = False
+    """Whether it runs somebody's own training: no setting of it is known, and its name and command are theirs."""
+    not_compared: str = ""
+    """What it is that cannot be compared with other runs; empty where it can."""
+    waiting: str = ""
+    """What a queued run waits for; empty where that is the device that it asks for."""
+    starting: str = "The worker is starting the engine."
+    """What happens before the first event."""
+    endings: Mapping[State, tuple[str, str]]
+    """The headline of a run that ended without a result, for its model and its place, and an explanation."""
+
+    def found(self, run: Run) -> str:
+        """Write what a finished run found in a word: "✓ 60", "≈ 154", "✕ does not fit"."""
+
+    def answer(self, run: Run) -> str:
+        """Write what a finished run found as one text, for a message without a page. Raises UnreadableError."""
+
+    def phases(self, run: Run) -> tuple[str, ...]:
+        """Return the phases of this run, as far as they are known before; all where it goes another way."""
+
+    def doing(self, run: Run) -> str:
+        """Say what a run that is not over does: the title of its live page."""
+        return f"Finding the batch size of {model_name(run.model)}"
+
+    def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
+        """Whether it was to find out which batch size is faster."""
+        return False
+
+    def settings(self, spec: Mapping[str, Any]) -> list[str]:
+        """Name the settings in short."""
+        return describe_settings(spec)
+
+    def place(self, run: Run) -> str:
+        """Return the run's device; of a waiting run the requested one, of an estimate its card."""
+        if device := _device_of(run):
+            return short_device_name(device.name)
+        kind = DEVICE_LABELS.get(run.requested_kind, run.requested_kind.upper())
+        return f"any {run.requested_device_class or kind}"
+
+    def place_bytes(self, run: Run) -> int | None:
+        """Return the memory of that device; None while any device is possible."""
+        device = _device_of(run)
+        return device.capacity_bytes if device else None
+
+    def card(self, run: Run) -> str:
+        """Return the card of a finished run, with its memory where the catalogue does not have it."""
+        device = run.device or Device(name=run.device_name, capacity_bytes=run.capacity_bytes or 0)
+        if known := gpu_of(device):
+            return short_device_name(known.name)
+        name = f"{short_device_name(device.name)} {round_bytes(device.capacity_bytes)}"
+        return "CPU" if device.kind == "cpu" else name
+
+    def badge_claim(self, run: Run) -> tuple[str, str]:
+        """Write what the badge of a finished run claims, and choose its colour."""
+        if run.boundary_reason == Reason.DOES_NOT_FIT:
+            return "does not fit", DOES_NOT_FIT
+        if not run.largest_batch_size:
+            return "not measured to the end", NOT_CERTIFIED
+        size = f"batch {run.largest_batch_size}"
+        return (f"{size} certified", CERTIFIED) if run.certified else (f"{size} not certified", NOT_CERTIFIED)
+
+
+def _device_of(run: Run) -> Device | None:
+    """Return the run's device; of a queued one, also after an earlier attempt, the requested device."""
+    return run.requested_device if run.state == State.QUEUED else run.device or run.requested_device

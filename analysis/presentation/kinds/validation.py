@@ -1,0 +1,49 @@
+"""A validation in words: a check on a device that what is measured is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Run, State
+from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.labels import describe_settings, model_name
+from analysis.presentation.stored.validation import read_validation
+from engine.progress import VALIDATING_PHASES
+from engine.validation.spec import SHORT_NAMES
+
+_VERDICTS = {"passed": "✓ passed", "warning": "▲ warning", "failed": "✕ failed"}
+
+
+class Validation(Presentation):
+    """It ends with a verdict, and finds no batch size."""
+
+    mark = "validation"
+    not_compared = "a validation, which has no batch size to compare"
+    endings = {
+        State.FAILED: (
+            "{} on {}: the validation could not be made.",
+            "The engine gave no verdict. The reason is below.",
+        ),
+        State.CANCELLED: ("{} on {}: the validation was cancelled.", "It gives no verdict."),
+        State.INTERRUPTED: (
+            "{} on {}: the validation was interrupted.",
+            "Its worker stopped before the end; the validation itself did not fail. Start it again.",
+        ),
+    }
+
+    def found(self, run: Run) -> str:
+        return _VERDICTS.get(run.verdict, "finished")
+
+    def answer(self, run: Run) -> str:
+        return read_validation(run.result or {}).text
+
+    def doing(self, run: Run) -> str:
+        return f"Validating {model_name(run.model)}"
+
+    def phases(self, run: Run) -> tuple[str, ...]:
+        return VALIDATING_PHASES[run.spec["check"]]
+
+    def settings(self, spec: Mapping[str, Any]) -> list[str]:
+        check = SHORT_NAMES.get(spec["check"], str(spec["check"]))  # one that is no longer offered keeps its name
+        return describe_settings(spec, f"{check}, batch {spec['batch_size']}")
