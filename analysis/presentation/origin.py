@@ -1,20 +1,135 @@
-"""Where a run comes from: measured here, or reported from another machine and by whom."""
+"""Where a run comes from: measured here, or reported from another machine and by whom, and whether it is trusted.
+
+The one place that says so: for the API and exports in three members, for pages as a mark, for messages as a sentence.
+"""
 
 from __future__ import annotations
 
-from analysis.models import Run
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from analysis.models import Run, RunOrigin
+from analysis.runs.queue.retry_policy import Cause
 
 NOT_TRUSTED = (
     "Not trusted yet: left out of recommendations, baselines, trends, the matrix and reuse. "
     "A GPU manager can trust the token or the host that reported it."
 )
-NOT_VERIFIED = "reported, not verified by this lab"
+_DOUBT = "not verified by this lab"
+NOT_VERIFIED = f"reported, {_DOUBT}"
 """The origin of a run that is not trusted, for people without an account: neither host nor person."""
 NOT_VERIFIED_NOTE = (
     f"{NOT_VERIFIED.capitalize()}: another machine measured it. "
     "Its figures were only computed again here, from its own probes."
 )
+_NO_HOST, _HOST_IN_MESSAGES = re.compile(r"[^\w.-]", re.ASCII), 64
 TRUSTED = "Trusted: its figures count like those measured here."
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The three members that everything for programs has beside a run's figures, under these names.
+
+    `origin` is None and `reported_from` empty for a run of this portal's own workers, which is always trusted.
+    """
+
+    origin: str | None = None
+    reported_from: str = ""
+    is_trusted: bool = True
+
+    @classmethod
+    def of(cls, run: Run) -> Origin:
+        return cls(describe_origin(run), run.reported_from, run.is_trusted)
+
+    @property
+    def is_reported(self) -> bool:
+        return bool(self.reported_from)
+
+    @property
+    def members(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def mark(self) -> str | None:
+        """Write "not verified by this lab, reported by alice from node7"; None for a run of this portal.
+
+        The doubt stands first: a sender chooses the name of its host, and where a line is cut a long one would hide it.
+        """
+        if not self.is_reported or self.is_trusted:
+            return self.origin
+        return f"{_DOUBT}, {self.origin}"
+
+    @property
+    def unnamed(self) -> Origin:
+        """The same without the person, for what leaves the portal."""
+        return replace(self, origin=origin_text(self.reported_from, None))
+
+    @property
+    def opening(self) -> str:
+        """Write "Not verified by this lab, reported from node7: ", to begin a message; empty where measured here.
+
+        The name of the host is its sender's: no more of it stands in another person's mail or chat than names have.
+        """
+        host = _NO_HOST.sub("_", self.reported_from)[:_HOST_IN_MESSAGES]
+        mark = replace(self, origin=origin_text(host, None)).mark
+        return f"{mark[:1].upper()}{mark[1:]}: " if mark else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """What pages say of what executes a run: a worker of this portal, or a sender on another machine."""
+
+    name: str
+    after_silence: str
+    after_interruption: tuple[str, ...]
+    starting: str = ""  # empty where the kind of the run says it, as `why_interrupted`
+    why_interrupted: str = ""
+
+
+_SENDER = Executor(
+    name="the machine that runs it",
+    after_silence="the run is marked as interrupted",
+    after_interruption=("If its sender has ended, send the run from its folder: memorymark sync FOLDER.",),
+    starting="Waiting for the first event of the machine that runs it.",
+    why_interrupted=(
+        "Its sender went silent before the end; the run itself did not fail. "
+        "It goes on here when the sender is heard from again, and its result finishes it."
+    ),
+)
+_STOPPED_SENDER = replace(
+    _SENDER,
+    after_interruption=(
+        "Start it again where it ran, with more time where its scheduler ended it: that is a new run here.",
+    ),
+    why_interrupted="It was stopped where it ran, before it had a result; the run itself did not fail.",
+)
+_BY_ORIGIN: Mapping[RunOrigin, Executor] = {
+    RunOrigin.HERE: Executor(
+        name="its worker",
+        after_silence="another attempt starts",
+        after_interruption=(
+            "Check whether its host is up: the fleet page shows the last sign of life of each device.",
+            "Then run it again with the same settings.",
+        ),
+    ),
+    RunOrigin.REPORTED: _SENDER,
+}
+
+
+def executor_of(run: Run) -> Executor:
+    """Return what pages say of what executes the run, or executed it last."""
+    return _STOPPED_SENDER if run.error_code == Cause.STOPPED else _BY_ORIGIN[run.origin]
+
+
+UNKNOWN = dict.fromkeys(field.name for field in fields(Origin))
+"""The members where there is no run: all null."""
+
+
+def origin_members(run: Run) -> dict[str, Any]:
+    """Return the members `origin`, `reported_from` and `is_trusted` of a run."""
+    return Origin.of(run).members
 
 
 def origin_text(reported_from: str, person: str | None) -> str | None:
@@ -29,11 +144,10 @@ def describe_origin(run: Run) -> str | None:
     return origin_text(run.reported_from, run.requested_by.get_username() if run.requested_by else None)
 
 
-def describe_trust(run: Run) -> str | None:
-    """Say whether the figures of a reported run count; None for any other."""
-    if not run.is_reported:
-        return None
-    return TRUSTED if run.is_trusted else NOT_TRUSTED
+def origin_context(run: Run) -> dict[str, str | None]:
+    """Return what the templates `origin` and `origin_note` need of a page about one run."""
+    trust_text = TRUSTED if run.is_trusted else NOT_TRUSTED
+    return {"origin": describe_origin(run), "trust_text": trust_text if run.is_reported else None}
 
 
 def describe_clock(run: Run) -> str | None:

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Device, Run
-from engine.training_spec import is_own_training
+from analysis.presentation.kinds import presentation_of
+from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.stored.unreadable import read_or_none
 
 OWN_TRAINING = "a training of their own"
 ANOTHER_MACHINE = "another machine"
@@ -30,22 +32,27 @@ _ESTIMATE_HIDDEN = ("spec", "environment", "host")
 
 def public_run(run: Run) -> Run:
     """Return a copy of the run, never to be saved, that holds only what everybody may see."""
-    facts = (run.result or {}).get("device") or {}
+    kind, result = presentation_of(run), run.result or {}
+    facts = result.get("device") or {}
     card = Device(kind=facts.get("kind", ""), name=run.device_name, capacity_bytes=run.capacity_bytes or 0)
+    if kind.is_predicted:
+        public_result = {"estimates": [_estimate(estimate) for estimate in result.get("estimates") or ()]}
+    else:
+        public_result = _result(result, kind)
     return Run(
         pk=run.pk,
         kind=run.kind,
         gpu=run.gpu,
-        model=OWN_TRAINING if run.is_command else run.model,
-        device=None if run.is_estimate else card,
+        model=OWN_TRAINING if kind.runs_own_code else run.model,
+        device=None if kind.is_predicted else card,
         device_name=run.device_name,
-        reported_from=ANOTHER_MACHINE if run.is_reported else "",  # that it was reported, not from which host
+        reported_from=run.reported_from and ANOTHER_MACHINE,  # that it was reported, not from which host
         is_trusted=run.is_trusted,
         state=run.state,
         created_at=run.created_at,
         finished_at=run.finished_at,
-        spec=_spec(run.spec),
-        result=_estimates(run.result or {}) if run.is_estimate else _result(run.result or {}),
+        spec=_spec(run.spec, kind),
+        result=public_result,
         capacity_bytes=run.capacity_bytes,
         limit_bytes=run.limit_bytes,
         largest_batch_size=run.largest_batch_size,
@@ -57,19 +64,19 @@ def public_run(run: Run) -> Run:
     )
 
 
-def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _spec(spec: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
     """Keep what is trained and how; of a command or a function only that it is one."""
     public = {name: value for name, value in spec.items() if name not in _SPEC_HIDDEN}
-    if is_own_training(spec):
+    if kind.runs_own_code:
         public |= {"model": OWN_TRAINING, "command": []}
     return public
 
 
-def _result(result: Mapping[str, Any]) -> dict[str, Any]:
+def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
     device, boundary = result.get("device") or {}, result.get("boundary") or {}
     public = {name: result[name] for name in _RESULT if name in result}
     public |= {
-        "spec": _spec(result["spec"]),
+        "spec": _spec(result["spec"], kind),
         # how many others there were decides whether the card was shared; who they were stays inside
         "device": {
             **{name: device[name] for name in _DEVICE if name in device},
@@ -80,17 +87,13 @@ def _result(result: Mapping[str, Any]) -> dict[str, Any]:
         "probes": [_without(probe, _PROBE_HIDDEN) for probe in result.get("probes") or ()],
         "environment": {name: text for name, text in (result.get("environment") or {}).items() if name in _VERSIONS},
     }
-    if is_own_training(result["spec"]):
+    if kind.runs_own_code:
         public["boundary"]["note"] = None
     if training := result.get("training"):
         public["training"] = {**training, "changed_files": [], "whole_run": None}
-    if estimate := result.get("estimate"):
-        public["estimate"] = _estimate(estimate)
+    if estimate := read_or_none("estimate", _estimate, result.get("estimate")):
+        public["estimate"] = estimate
     return public
-
-
-def _estimates(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {"estimates": [_estimate(estimate) for estimate in result.get("estimates") or ()]}
 
 
 def _estimate(estimate: Mapping[str, Any]) -> dict[str, Any]:

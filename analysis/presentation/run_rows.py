@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 from analysis.models import Run
 from analysis.presentation import labels, run_state
+from analysis.presentation.chip import Chip
+from analysis.presentation.formatting import factor, usd
+from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
+from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.origin import describe_origin
-from analysis.presentation.stored_validation import verdict_chip
-from analysis.runs.queue_forecast import QueuePosition
-from engine.result import Reason
+from analysis.presentation.stored.validation import verdict_chip
+from analysis.runs.queue.forecast import QueuePosition
+from engine.results.result import Reason
+from engine.spec import DEFAULTS
+from engine.speed.claim import describe_bounds, describe_lower_bound
+from engine.text.units import format_factor_range, format_least_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +28,19 @@ class HistoryRow:
     model_name: str
     device_name: str
     settings: str
-    chip: run_state.Chip
-    took_seconds: float | None
+    chip: Chip
     turn: str
     origin: str | None = None
+
+    @property
+    def kind(self) -> Presentation:
+        return presentation_of(self.run)
+
+    @property
+    def took_seconds(self) -> float | None:
+        if self.run.finished_at is None or self.run.started_at is None:
+            return None
+        return (self.run.finished_at - self.run.started_at).total_seconds()
 
     @property
     def does_not_fit(self) -> bool:
@@ -32,9 +48,52 @@ class HistoryRow:
 
     @property
     def cards(self) -> str:
-        """Write "34 of 34 cards" for an estimate of all cards that has ended."""
+        """Write "34 of 34 GPUs" for an estimate of all GPUs that has ended."""
         run = self.run
-        return "" if run.estimated_cards is None else f"{run.estimated_cards_that_fit} of {run.estimated_cards} cards"
+        return "" if run.estimated_cards is None else f"{run.estimated_cards_that_fit} of {run.estimated_cards} GPUs"
+
+    @property
+    def speedup(self) -> str:
+        """Write "1.39x"; "≥ 2x" where only a lower bound is claimed; empty where nothing was compared."""
+        run = self.run
+        if run.claimed_speedup is None:
+            was_not_compared = run.is_speed_measurable is None or run.largest_batch_size is None
+            is_unclear = not (was_not_compared or run.boundary_reason == Reason.TIME_BUDGET)
+            return "not known" if is_unclear and self.kind.compares_speeds(run.spec) else ""
+        if run.speedup is None:
+            return f"≥ {describe_lower_bound(run.claimed_speedup)}"
+        return "no gain" if self.keeps_today else factor(run.speedup)
+
+    @property
+    def keeps_today(self) -> bool:
+        run = self.run
+        return run.recommended_batch_size is not None and run.recommended_batch_size == run.current_batch_size
+
+    @property
+    def speedup_interval(self) -> str:
+        """Write "1.36 to 1.42x"; empty where there is none, or no gain."""
+        run = self.run
+        if run.claimed_speedup is None or self.keeps_today:
+            return ""
+        if run.speedup is None and run.speedup_low is not None and run.speedup_high is not None:
+            return describe_bounds(run.speedup_low, run.speedup_high)
+        return format_factor_range(run.speedup_low, run.speedup_high)
+
+    @property
+    def saving(self) -> str:
+        """Write what a year saves: "$34.00", "≥ $60.00" where only a lower bound is claimed, or nothing."""
+        run = self.run
+        if run.claimed_saving_per_year_usd is None:
+            return ""
+        if run.saving_per_year_usd is None:
+            return f"≥ {format_least_usd(run.claimed_saving_per_year_usd)}"
+        return usd(run.saving_per_year_usd)
+
+    @property
+    def estimated_bound(self) -> str:
+        """Write "≥" before the largest size of an estimate whose search stopped at its own maximum, else "≈"."""
+        most = self.run.spec.get("max_batch_size", DEFAULTS["max_batch_size"])
+        return "≥" if self.run.estimated_largest_batch_size == most else "≈"
 
     @property
     def used_percent(self) -> str | None:
@@ -45,23 +104,15 @@ class HistoryRow:
 
 def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[HistoryRow]:
     """Return the rows in the given order."""
-    return [_row(run, positions.get(run.pk)) for run in runs]
-
-
-def _row(run: Run, turn: QueuePosition | None) -> HistoryRow:
-    return HistoryRow(
-        run=run,
-        model_name=labels.model_name(run.model),
-        device_name=labels.short_device_name(run.device_name) or labels.run_place(run),
-        settings=" · ".join(labels.settings_of_run(run)),
-        chip=verdict_chip(run) or run_state.chip(run),
-        took_seconds=_took_seconds(run),
-        turn=run_state.describe_queue_position(turn) if turn else "",
-        origin=describe_origin(run),
-    )
-
-
-def _took_seconds(run: Run) -> float | None:
-    if run.finished_at is None or run.started_at is None:
-        return None
-    return (run.finished_at - run.started_at).total_seconds()
+    return [
+        HistoryRow(
+            run=run,
+            model_name=labels.model_name(run.model),
+            device_name=labels.short_device_name(run.device_name) or run_place(run),
+            settings=" · ".join(settings_of_run(run)),
+            chip=verdict_chip(run) or run_state.chip(run),
+            turn=run_state.describe_queue_position(turn) if (turn := positions.get(run.pk)) else "",
+            origin=describe_origin(run),
+        )
+        for run in runs
+    ]
