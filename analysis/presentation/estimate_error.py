@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from statistics import median
 
 from analysis.presentation.formatting import bytes_text
-from analysis.presentation.stored_estimate import StoredEstimate, measured_memory
-from analysis.presentation.stored_result import StoredResult
-from engine.result import Reason
-from engine.stats import decisive_probes
+from analysis.presentation.stored.estimate import StoredEstimate, measured_memory
+from analysis.presentation.stored.result import StoredResult
+from engine.results.result import Reason
+from engine.results.stats import SAME_FRACTION, decisive_probes
 
-_LEVEL = 0.0005  # below this a difference would round to 0.0 %
+SAME = "the same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def describe_difference(error_fraction: float | None) -> str:
     """0.008 -> "0.8 % over"; None -> "not comparable"."""
     if error_fraction is None:
         return "not comparable"
-    if abs(error_fraction) < _LEVEL:
-        return "the same"
+    if abs(error_fraction) < SAME_FRACTION:
+        return SAME
     return f"{abs(error_fraction) * 100:.1f} % {'over' if error_fraction > 0 else 'under'}"
 
 
@@ -105,7 +105,7 @@ def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[
     """Return the largest batch size, and the memory of each measured size that was estimated too."""
     rows = [_boundary(estimate, result)]
     for size, probe in sorted(decisive_probes(result.probes).items()):
-        point = estimate.at(size)
+        point = estimate.at_batch_size(size)
         pair = measured_memory(probe, point) if point is not None and probe.fits else None
         if pair is not None:
             estimated, measured = pair
@@ -119,19 +119,14 @@ def _boundary(estimate: StoredEstimate, result: StoredResult) -> Beside:
     """Compare the boundaries only where the measured one is certified by memory: any other is a lower bound."""
     estimated, measured = estimate.largest_batch_size, result.boundary.largest_batch_size
     is_known = result.boundary.certified and result.boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
-    error = _error(estimated, measured) if is_known else None
+    error = None
+    if is_known and measured:
+        error = estimated / measured - 1
+    elif is_known and measured == estimated:  # both say that nothing fits; else there is no ratio
+        error = 0.0
     bound = "" if is_known or not measured else "at least "
     texts = _describe_size(estimated), f"{bound}{_describe_size(measured)}"
     return Beside("Largest batch size", *texts, error, is_too_high=is_known and measured == 0 and bool(estimated))
-
-
-def _error(estimated: int | None, measured: int | None) -> float | None:
-    """Return the relative error; 0 where both say that nothing fits, None where there is no ratio."""
-    if estimated is None or measured is None:
-        return None
-    if measured == 0:
-        return 0.0 if estimated == 0 else None
-    return estimated / measured - 1
 
 
 def _describe_size(size: int | None) -> str:

@@ -10,31 +10,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
-from analysis.presentation.formatting import bytes_text, duration, percent, usd
-from analysis.presentation.labels import describe_limit, model_name, short_device_name
-from analysis.presentation.stored_estimate import KINDS, EstimatedPoint, StoredEstimate
+from analysis.presentation.estimate_headline import cheapest_of
+from analysis.presentation.formatting import bytes_text, duration, usd
+from analysis.presentation.labels import short_device_name
+from analysis.presentation.stored.estimate import MEMORY_KINDS, StoredEstimate
+from engine.describe.estimate import METHODS, describe_known_error
+from engine.estimate.types import OR_MORE, EstimateAt, is_capped
+from engine.text.units import format_percent
+from engine.training_spec import PURE_BF16
 
 if TYPE_CHECKING:
     from analysis.runs.gpu_catalog import Price
 
-_LIMITS = {
-    "memory": "",  # the usual limit: no text
-    "max_batch_size": "largest requested size",
-    "does_not_fit": "does not fit",
-}
-_METHODS = {
-    "fake_cuda": "Three training steps traced on tensors without data, with the card's own kernels, replayed in a "
-    "model of PyTorch's allocator",
-    "fake_cpu": "Three training steps traced on tensors without data, with the CPU's own kernels",
-    "approximate_fake_cpu": "Approximate: traced with the CPU's kernels; a GPU's own may take several percent more or "
-    "less",
-}
-_SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose names begin with a vowel: an A100, an H100, an RTX 4090
+WITH_MARGIN = "With margin"
+"""What pages call the largest size that would still fit if everything took more than predicted, by the margin."""
+_FP32_WEIGHTS = {"bf16": "bf16 autocast, fp32 weights", "fp16": "fp16 autocast, fp32 weights", PURE_BF16: "pure bf16"}
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """One card in the table of all cards."""
+    """One GPU in the table of all. `limit` says what ended the search, where that is not the memory."""
 
     gpu_id: str
     name: str
@@ -50,6 +45,16 @@ class GpuRow:
     is_calibrated: bool
     takes_current: bool
     """Whether today's batch size is within the margin of error."""
+    is_cheapest: bool
+    """Whether no other GPU that takes it has a lower price that is known."""
+
+    @property
+    def largest_text(self) -> str:
+        return describe_size(self.largest, self.limit, self.largest)
+
+    @property
+    def safe_text(self) -> str:
+        return describe_size(self.safe, self.limit, self.largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,116 +66,133 @@ class KindRow:
     sizes: tuple[int | None, ...]
 
 
-def headline(estimate: StoredEstimate, spec: Mapping[str, Any]) -> str:
-    """Write "An A100 40GB would train BERT base with up to about 508; 480 is safe within the margin."."""
-    card, name = with_article(short_device_name(estimate.gpu_name)), model_name(spec["model"])
-    card += f" {describe_limit(estimate.memory_limit_bytes)}" if estimate.memory_limit_bytes else ""
-    verb = "run forward and backward" if spec["optimizer"] == "none" else "train"
-    if not estimate.fits_at_all:
-        return f"{card} would not {verb} {name}: not even one sample would fit."
-    largest = estimate.largest_batch_size or 0
-    reach = f"at least {largest:,}" if estimate.limits == "max_batch_size" else f"up to about {largest:,}"
-    safe = estimate.safe_batch_size
-    if estimate.limits == "max_batch_size" and safe == largest:
-        return f"{card} would {verb} {name} with {reach}."
-    keep = f"{safe:,} is safe within the margin" if safe else "no size is safe within the margin"
-    return f"{card} would {verb} {name} with {reach}; {keep}."
-
-
-def headline_of_all(estimates: Sequence[StoredEstimate], spec: Mapping[str, Any], left_out: int = 0) -> str:
-    """Say how many cards would take today's batch size; `left_out` are those that cannot run the settings at all."""
-    count = len(estimates) + left_out
-    size, name = int(spec["current_batch_size"]), model_name(spec["model"])
-    limit = describe_limit(spec.get("memory_limit_bytes"))
-    cards = f"{count} cards{f', each {limit},' if limit else ''}"
-    safe = [estimate for estimate in estimates if (estimate.safe_batch_size or 0) >= size]
-    if not safe:
-        return f"None of {cards} would safely train {name} with your batch of {size:,}."
-    smallest = short_device_name(min(safe, key=lambda estimate: estimate.total_bytes).gpu_name)
-    share = "All" if len(safe) == count else f"{len(safe)} of"
-    return f"{share} {cards} would train {name} with your batch of {size:,}; the smallest is {smallest}."
-
-
-def with_article(name: str) -> str:
-    """Write "An A100", "A T4", "A Tesla T4": a word in capitals is read letter by letter."""
-    first = name.split(maxsplit=1)[0] if name.strip() else ""
-    is_spelt = not any(character.islower() for character in first)
-    has_vowel = first[:1].upper() in (_SPOKEN_WITH_VOWEL if is_spelt else "AEIOU")
-    return f"{'An' if has_vowel else 'A'} {name}"
-
-
 def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[MemoryBar]:
-    """Return the bars of today's size and the safe one."""
-    wanted = {"today": ("Today", current_batch_size), "recommended": ("Safe", estimate.safe_batch_size)}
+    """Return the bars of today's size and the largest with the margin."""
+    wanted = {"today": ("Today", current_batch_size), "recommended": (WITH_MARGIN, estimate.safe_batch_size)}
+    bars = []
+    for key, (title, size) in wanted.items():
+        if not size or (key == "recommended" and size == current_batch_size):
+            continue
+        point = estimate.at_batch_size(size)
+        is_refused = (point is not None and not point.fits) or _is_too_large(size, estimate)
+        used = None if is_refused else estimate.memory_at_most(size)
+        if used is not None and point is None:
+            title = f"{title}, at most"
+        unknown = "would not fit" if is_refused else "not estimated"
+        bars.append(MemoryBar(key, title, size, used, estimate.capacity_bytes, is_refused, unknown))
+    return bars
+
+
+def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str, str, str]]:
+    """Return the three figures under the headline: what each is, its value, and a remark."""
+    largest, limits = estimate.largest_batch_size, estimate.limits
+    memory = None if _is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
+    bound = "" if estimate.at_batch_size(current_batch_size) else "at most "
+    today = f"{bound}{bytes_text(memory)}" if memory is not None else "does not fit"
+    margin = format_percent(estimate.margin_fraction)
+    capped = "The search stops there, not the memory." if is_capped(largest, limits, largest) else ""
     return [
-        _bar(key, title, size, estimate)
-        for key, (title, size) in wanted.items()
-        if size and not (key == "recommended" and size == current_batch_size)
+        (
+            "Largest batch size with the margin",
+            describe_size(estimate.safe_batch_size, limits, largest),
+            f"It would still fit with {margin} more memory than predicted.",
+        ),
+        ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
+        (f"Memory at your {current_batch_size:,}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
     ]
 
 
-def _bar(key: str, title: str, size: int, estimate: StoredEstimate) -> MemoryBar:
-    point = estimate.at(size)
-    is_refused = point is not None and not point.fits
-    used = estimate.memory_bytes(point) if point and point.fits else None
-    unknown = "would not fit" if is_refused else "not estimated"
-    return MemoryBar(key, title, size, used, estimate.capacity_bytes, is_refused, unknown)
+def describe_size(size: int | None, limits: str, largest: int | None) -> str:
+    """Write "508", "none", or "65,536 or more" for the size at which the search stopped."""
+    if not size:
+        return "none"
+    return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
+
+
+def precision_in_full(shown: str, precision: str) -> str:
+    """Write "bf16 autocast, fp32 weights" for bf16; other precisions as they are shown."""
+    return _FP32_WEIGHTS.get(precision, shown)
+
+
+def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[str]:
+    """Say of a half precision what stays in fp32: a model that is loaded in bf16 takes half of that."""
+    precision, in_4_bits = spec.get("precision"), spec.get("load_in_4bit")
+    full = "bf16 autocast" if precision == "bf16" and in_4_bits else _FP32_WEIGHTS.get(str(precision))
+    return [full if full and text == precision else text for text in settings]
+
+
+def _is_too_large(size: int, estimate: StoredEstimate) -> bool:
+    largest = estimate.largest_batch_size
+    return size > largest and not is_capped(largest, estimate.limits, largest)
 
 
 def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack | None:
-    """Return the memory by kind at the peak: of the safe size, else of today's."""
-    point = estimate.at(estimate.safe_batch_size) or estimate.at(current_batch_size)
-    if point is None or not point.by_kind:
+    """Return the memory by kind at the peak: of the largest size with the margin, else of today's."""
+    point = estimate.at_batch_size(estimate.safe_batch_size) or estimate.at_batch_size(current_batch_size)
+    if point is None:
         return None
-    kinds = [(key, label, point.by_kind.get(key, 0)) for key, label in KINDS]
+    kinds = [(key, label, getattr(point.by_kind, f"{key}_bytes")) for key, label in MEMORY_KINDS]
     return stack_of(point.batch_size, kinds, peak_phase=point.phase)
 
 
-def kind_rows(points: Sequence[EstimatedPoint]) -> list[KindRow]:
+def kind_rows(points: Sequence[EstimateAt]) -> list[KindRow]:
     """Return the table of memory by kind; kinds without any memory are left out."""
-    rows = [KindRow(f"kind-{key}", label, tuple(point.by_kind.get(key) for point in points)) for key, label in KINDS]
+    sizes = {key: tuple(getattr(point.by_kind, f"{key}_bytes") for point in points) for key, _ in MEMORY_KINDS}
+    rows = [KindRow(f"kind-{key}", label, sizes[key]) for key, label in MEMORY_KINDS]
     return [row for row in rows if any(row.sizes)]
 
 
 def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
-    """Return the cards, those with the largest batch size first, then by memory."""
-    most = max((estimate.largest_batch_size or 0 for estimate in estimates), default=0)
-    ordered = sorted(estimates, key=lambda e: (-(e.largest_batch_size or 0), -e.total_bytes, e.gpu_name))
-    return [_gpu_row(estimate, most, current_batch_size, prices.get(estimate.gpu_id)) for estimate in ordered]
+    """Return the GPUs, those with the largest batch size first, then by memory."""
+    most = max((estimate.largest_batch_size for estimate in estimates), default=0)
+    ordered = sorted(estimates, key=lambda e: (-e.largest_batch_size, -e.gpu.total_bytes, e.gpu.name))
+    fitting = [estimate.gpu.id for estimate in estimates if estimate.safe_batch_size >= current_batch_size]
+    cheapest = cheapest_of({gpu_id: prices[gpu_id] for gpu_id in fitting if gpu_id in prices})
+    return [_gpu_row(estimate, current_batch_size, prices, most, cheapest) for estimate in ordered]
 
 
-def _gpu_row(estimate: StoredEstimate, most: int, current_batch_size: int, price: Price | None) -> GpuRow:
-    point = estimate.at(current_batch_size)
-    memory = estimate.memory_bytes(point) if point and point.fits else None
+def _gpu_row(
+    estimate: StoredEstimate, size: int, prices: Mapping[str, Price], most: int, cheapest: str | None
+) -> GpuRow:
+    is_refused = _is_too_large(size, estimate)
+    memory = None if is_refused else estimate.memory_at_most(size)
     return GpuRow(
-        gpu_id=estimate.gpu_id,
-        name=short_device_name(estimate.gpu_name),
-        total_bytes=estimate.total_bytes,
+        gpu_id=estimate.gpu.id,
+        name=short_device_name(estimate.gpu.name),
+        total_bytes=estimate.gpu.total_bytes,
         largest=estimate.largest_batch_size,
         safe=estimate.safe_batch_size,
         largest_percent=_share(estimate.largest_batch_size, most),
         memory_at_current=memory,
         memory_percent=_share(memory, estimate.capacity_bytes),
-        fits_current=None if point is None else point.fits,
-        price=price,
-        limit=_LIMITS.get(estimate.limits, estimate.limits),
-        is_calibrated=estimate.is_calibrated,
-        takes_current=(estimate.safe_batch_size or 0) >= current_batch_size,
+        fits_current=None if memory is None and not is_refused else not is_refused,
+        price=prices.get(estimate.gpu.id),
+        limit=estimate.limits,
+        is_calibrated=estimate.gpu.calibrated,
+        takes_current=estimate.safe_batch_size >= size,
+        is_cheapest=estimate.gpu.id == cheapest,
     )
 
 
 def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:
     """Return the method of the estimate and its error."""
+    gpu = estimate.gpu
+    origin = "measured on such a GPU here" if gpu.calibrated else "nominal: no such GPU was calibrated here"
+    context = f"{bytes_text(gpu.context_bytes)}, {origin}" if gpu.context_bytes else ""  # a CPU has none
+    peak, point = "", estimate.at_batch_size(estimate.safe_batch_size)
+    if point is not None and point.phase:
+        operator = f", in {point.operator}" if point.operator else ""
+        peak = f"at batch {point.batch_size:,} in {point.phase.replace('_', ' ')}{operator}"
     rows = [
-        ("Method", _METHODS.get(estimate.method, estimate.method)),
+        ("Method", METHODS.get(estimate.method, estimate.method)),
         ("Approximate because", estimate.approximate_because),
-        ("Memory of the card", bytes_text(estimate.total_bytes)),
-        ("Context", _describe_context(estimate)),
-        ("Known error", describe_error(estimate.known_error)),
-        ("Safety margin", _describe_margin(estimate.margin_fraction)),
+        ("Memory of the GPU", bytes_text(gpu.total_bytes)),
+        ("Context", context),
+        ("Known error", describe_known_error(estimate.known_error)),
+        ("Margin of error", f"{format_percent(estimate.margin_fraction)} more memory than predicted"),
         ("Price", describe_price(price)),
-        ("Peak", _describe_peak(estimate)),
-        ("Took", "" if estimate.seconds is None else duration(estimate.seconds)),
+        ("Peak", peak),
+        ("Took", duration(estimate.seconds)),
         *estimate.versions.items(),
     ]
     return [(name.replace("_", " "), str(value)) for name, value in rows if value]
@@ -183,38 +205,6 @@ def describe_price(price: Price | None) -> str:
     whose = "lab's price" if price.is_of_lab else "catalogue's price"
     source = ": ".join(part for part in (price.date, price.source) if part)
     return f"{usd(price.per_hour_usd)} an hour ({whose}{f', {source}' if source else ''})"
-
-
-def describe_error(known_error: Mapping[str, Any]) -> str:
-    """Write "typically 1.3 %, at worst 7.9 % (10 public runs)"; without figures "not known ..."."""
-    typical, worst = known_error.get("typical_fraction"), known_error.get("worst_fraction")
-    parts = [
-        "" if typical is None else f"typically {percent(typical)}",
-        "" if worst is None else f"at worst {percent(worst)}",
-    ]
-    text = ", ".join(part for part in parts if part)
-    source = known_error.get("source")
-    if not text:
-        return "not known for this model: measure it"
-    return f"{text} ({source})" if source else text
-
-
-def _describe_peak(estimate: StoredEstimate) -> str:
-    point = estimate.at(estimate.safe_batch_size)
-    return f"at batch {point.batch_size:,} in {point.where}" if point and point.where else ""
-
-
-def _describe_margin(margin_fraction: float | None) -> str:
-    if margin_fraction is None:
-        return ""
-    return f"{percent(margin_fraction)}: the safe size still fits if it needs this much more memory"
-
-
-def _describe_context(estimate: StoredEstimate) -> str:
-    if not estimate.context_bytes:  # a CPU has none
-        return ""
-    kind = "measured on such a card here" if estimate.is_calibrated else "nominal: no such card was calibrated here"
-    return f"{bytes_text(estimate.context_bytes)}, {kind}"
 
 
 def _share(part: int | None, whole: int) -> str:

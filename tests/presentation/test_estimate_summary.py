@@ -8,22 +8,21 @@ import pytest
 
 from analysis.presentation.estimate_error import describe_difference
 from analysis.presentation.estimate_summary import (
-    describe_error,
     describe_price,
     estimate_bars,
     estimate_stack,
+    figures,
     gpu_rows,
-    headline,
-    headline_of_all,
     how_rows,
     kind_rows,
-    with_article,
+    settings_in_full,
 )
-from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
+from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
 from analysis.runs.gpu_catalog import Price
+from engine.describe.estimate import describe_known_error
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.fake_engine import estimate_of
 
 SPEC = RunSpec(model="bert", current_batch_size=16)
@@ -33,64 +32,9 @@ def read(gpu: str = "a10", **changes: Any) -> StoredEstimate:
     return read_estimate(estimate_of(SPEC, gpus()[gpu]) | changes)
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("A100 40GB", "An A100 40GB"),
-        ("H100", "An H100"),
-        ("RTX 4090", "An RTX 4090"),
-        ("L4", "An L4"),
-        ("T4", "A T4"),
-        ("V100", "A V100"),
-        ("GH200", "A GH200"),
-        ("Tesla T4", "A Tesla T4"),
-        ("AMD Instinct MI300X", "An AMD Instinct MI300X"),
-    ],
-)
-def test_the_article_is_the_one_that_is_spoken(name, sentence):
-    assert with_article(name) == sentence
-
-
-def test_a_size_that_was_the_largest_asked_about_is_a_lower_bound():
-    estimate = read(largest_batch_size=65_536, safe_batch_size=65_536, limits="max_batch_size")
-    assert headline(estimate, SPEC.to_dict()) == "An A10 would train BERT base with at least 65,536."
-
-
-def test_where_no_size_is_safe_it_is_said():
-    estimate = read(largest_batch_size=1, safe_batch_size=0)
-    assert headline(estimate, SPEC.to_dict()).endswith("up to about 1; no size is safe within the margin.")
-
-
-def test_without_an_optimizer_nothing_is_trained():
-    assert "run forward and backward" in headline(read(), {**SPEC.to_dict(), "optimizer": "none"})
-
-
 def test_a_card_held_to_a_limit_is_shown_against_the_limit():
     estimate = read(spec={**SPEC.to_dict(), "memory_limit_bytes": 8 * GIB})
-    assert "limited to 8 GiB" in headline(estimate, SPEC.to_dict())
     assert {bar.capacity_bytes for bar in estimate_bars(estimate, 16)} == {8 * GIB}
-
-
-def test_no_card_that_takes_it_is_said():
-    estimates = [read(largest_batch_size=0, safe_batch_size=0, limits="does_not_fit")]
-    assert headline_of_all(estimates, SPEC.to_dict()).startswith("None of 1 cards would safely train")
-
-
-def test_a_limit_that_made_cards_too_small_is_named_with_them():
-    spec = SPEC.to_dict() | {"memory_limit_bytes": 2 * GIB}
-    none = headline_of_all([read(safe_batch_size=3), read("t4", safe_batch_size=2)], spec)
-    assert none == "None of 2 cards, each limited to 2 GiB, would safely train BERT base with your batch of 16."
-    assert headline_of_all([read(), read("t4")], spec).startswith("All 2 cards, each limited to 2 GiB, would train")
-
-
-def test_of_all_cards_the_smallest_that_takes_it_safely_is_named():
-    estimates = [read("a100-40gb"), read("t4", safe_batch_size=15), read("a10")]
-    said = headline_of_all(estimates, SPEC.to_dict())
-    assert said == "2 of 3 cards would train BERT base with your batch of 16; the smallest is A10."
-
-
-def test_cards_that_cannot_do_what_was_asked_count_among_all():
-    assert headline_of_all([read(), read("t4")], SPEC.to_dict(), left_out=3).startswith("2 of 5 cards would train")
 
 
 def test_the_card_that_takes_most_comes_first_and_one_that_takes_nothing_last():
@@ -128,7 +72,7 @@ def test_a_price_says_whose_it_is_and_of_when():
 
 
 def test_an_unknown_error_is_never_shown_as_none_at_all():
-    assert describe_error({}) == "not known for this model: measure it"
+    assert describe_known_error(None) == "not known for this model: measure it"
 
 
 @pytest.mark.parametrize(
@@ -137,3 +81,42 @@ def test_an_unknown_error_is_never_shown_as_none_at_all():
 )
 def test_a_difference_is_said_with_its_direction(error, expected):
     assert describe_difference(error) == expected
+
+
+def test_a_size_where_the_search_stopped_is_labelled_in_figures_and_rows():
+    capped = read(largest_batch_size=65_536, safe_batch_size=65_536, limits="max_batch_size")
+    assert [value for _, value, _ in figures(capped, 16)][:2] == ["65,536 or more"] * 2
+    (row,) = gpu_rows([capped], 16, {})
+    assert (row.largest_text, row.safe_text) == ("65,536 or more",) * 2
+    assert [value for _, value, _ in figures(read(), 16)][:2] == ["89", "99"]
+
+
+def test_memory_between_two_estimated_sizes_is_a_bound_and_said_so():
+    estimate = read()
+    exact = estimate.memory_at_most(16)
+    assert exact == estimate.memory_bytes(estimate.at_batch_size(16))
+    assert exact < estimate.memory_at_most(50) < estimate.memory_at_most(89)
+    assert estimate.memory_at_most(4) == exact, "below the smallest estimated size that one's memory is the bound"
+    assert estimate.memory_at_most(100) is None
+    assert figures(estimate, 50)[2][1].startswith("at most ")
+    assert [bar.title for bar in estimate_bars(estimate, 50)] == ["Today, at most", "With margin"]
+
+
+def test_the_cheapest_that_fits_is_the_one_row_that_is_marked():
+    prices = {gpu: Price(cost, "", "", False) for gpu, cost in (("t4", 0.2), ("a10", 0.6), ("a100-40gb", 1.3))}
+    rows = gpu_rows([read("t4", safe_batch_size=15), read("a10"), read("a100-40gb"), read("l4")], 16, prices)
+    assert [row.gpu_id for row in rows if row.is_cheapest] == ["a10"]
+
+
+@pytest.mark.parametrize(
+    ("precision", "in_4_bits", "text"),
+    [
+        ("bf16", False, "bf16 autocast, fp32 weights"),
+        ("bf16", True, "bf16 autocast"),
+        ("bf16-pure", False, "pure bf16"),
+        ("fp32", False, "fp32"),
+    ],
+)
+def test_half_precision_says_what_the_weights_are(precision, in_4_bits, text):
+    settings = settings_in_full([precision, "AdamW"], {"precision": precision, "load_in_4bit": in_4_bits})
+    assert settings == [text, "AdamW"]

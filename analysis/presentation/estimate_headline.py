@@ -1,0 +1,119 @@
+"""The answer of an estimate as one sentence of at most 17 words: pure, and for pages, messages and titles alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from analysis.presentation.formatting import usd
+from analysis.presentation.labels import describe_limit
+from analysis.presentation.stored.estimate import StoredEstimate
+from engine.estimate.types import OR_MORE, EstimatedGpu, is_capped
+
+if TYPE_CHECKING:
+    from analysis.runs.gpu_catalog import Price
+
+WORDS_MOST = 17
+_NOT_IN_HEADLINES = ("NVIDIA ", "GeForce ", "Tesla ", "AMD ", "Instinct ")
+_SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose names begin with a vowel: an A100, an H100, an RTX 4090
+_NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
+
+
+def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int | None = None) -> str:
+    """Write "Use up to 480 on an A100; your 16 leaves 80 % unused."; `batch_size` is today's, by default the spec's."""
+    today = int(spec["current_batch_size"]) if batch_size is None else batch_size
+    gpu, largest, safe = _gpu(estimate), estimate.largest_batch_size, estimate.safe_batch_size
+    if not largest:
+        return f"Does not fit: not even batch 1 on {gpu}."
+    if today > largest and not is_capped(largest, estimate.limits, largest):
+        advice = f"Use up to {safe:,}." if safe else f"Only {largest:,} might fit."
+        return f"Does not fit: {today:,} on {gpu}. {advice}"
+    if not safe:
+        return f"Too close: {largest:,} on {gpu} fits only without the margin."
+    if today > safe:
+        return f"At most {safe:,}: your {today:,} leaves no margin on {gpu}."
+    if today == safe:
+        return f"Keep your {today:,}: no more fits {gpu} with the margin."
+    use = f"{safe:,} {OR_MORE}" if is_capped(safe, estimate.limits, largest) else f"up to {safe:,}"
+    unused = describe_unused(estimate, today)
+    short = f"Use {use} on {gpu}, instead of your {today:,}."
+    return _first_short([f"Use {use} on {gpu}; your {today:,} {unused}.", short]) if unused else short
+
+
+def headline_of_all(
+    estimates: Sequence[StoredEstimate],
+    spec: Mapping[str, Any],
+    left_out: int = 0,
+    prices: Mapping[str, Price] | None = None,
+) -> str:
+    """Say how many GPUs take today's batch size, and the cheapest; `left_out` cannot run the settings at all."""
+    size = int(spec["current_batch_size"])
+    fitting = [each.gpu for each in estimates if each.safe_batch_size >= size]
+    return _count(fitting, len(estimates) + left_out, spec, prices or {})
+
+
+def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any], prices: Mapping[str, Price]) -> str:
+    """Write "28 of 34 GPUs fit your 16; the cheapest is a T4, $0.35 an hour."; without prices it names the smallest."""
+    size, limit = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes"))
+    gpus = f"{count} GPUs{f' {limit}' if limit else ''}"
+    if not fitting:
+        return f"Does not fit: none of {gpus} takes your {size:,}."
+    share = f"All {gpus}" if len(fitting) == count else f"{len(fitting)} of {gpus}"
+    said = f"{share} fit{'s' if len(fitting) == 1 else ''} your {size:,}"
+    cheapest = cheapest_of({gpu.id: prices[gpu.id] for gpu in fitting if gpu.id in prices})
+    if cheapest is None:
+        smallest = min(fitting, key=lambda gpu: gpu.total_bytes)
+        return _first_short([f"{said}; the smallest is {_named(smallest.name)}.", f"{said}."])
+    name = _named(next(gpu.name for gpu in fitting if gpu.id == cheapest))
+    price = usd(prices[cheapest].per_hour_usd)
+    return _first_short(
+        [f"{said}; the cheapest is {name}, {price} an hour.", f"{said}; the cheapest is {name}.", f"{said}."]
+    )
+
+
+def cheapest_of(prices: Mapping[str, Price]) -> str | None:
+    """Return the id of the GPU with the lowest price; None without any."""
+    return min(prices, key=lambda gpu_id: prices[gpu_id].per_hour_usd, default=None)
+
+
+def describe_unused(estimate: StoredEstimate, batch_size: int) -> str:
+    """Write "leaves 80 % unused", "leaves at least 79 % unused" between two estimated sizes; empty: not estimated."""
+    memory = estimate.memory_at_most(batch_size)
+    if memory is None:
+        return ""
+    unused = int(100 * (1 - memory / estimate.capacity_bytes))  # rounded down: no more is claimed than is unused
+    if unused < 1:
+        return "nearly fills it"
+    is_exact = estimate.at_batch_size(batch_size) is not None
+    return f"leaves {'' if is_exact else 'at least '}{unused} % unused"
+
+
+def with_article(name: str) -> str:
+    """Write "an A100", "a T4", "a Tesla T4": a word in capitals is read letter by letter."""
+    first = name.split(maxsplit=1)[0] if name.strip() else ""
+    is_spelt = not any(character.islower() for character in first)
+    has_vowel = first[:1].upper() in (_SPOKEN_WITH_VOWEL if is_spelt else "AEIOU")
+    return f"{'an' if has_vowel else 'a'} {name}"
+
+
+def count_words(sentence: str) -> int:
+    """Count the words of a headline; a number with its unit, "16 GB" or "80 %", is one."""
+    return len(_NUMBER_WITH_UNIT.sub("", sentence).split())
+
+
+def _first_short(sentences: Sequence[str]) -> str:
+    return next((each for each in sentences if count_words(each) <= WORDS_MOST), sentences[-1])
+
+
+def _gpu(estimate: StoredEstimate) -> str:
+    limit = describe_limit(estimate.spec.memory_limit_bytes)
+    return " ".join(filter(None, [_named(estimate.gpu.name), limit]))
+
+
+def _named(name: str) -> str:
+    """Write a GPU's name with its article, and without what no reader needs: its maker, and what follows a comma."""
+    short = name.partition(",")[0]
+    for part in _NOT_IN_HEADLINES:
+        short = short.removeprefix(part)
+    return with_article(short)
