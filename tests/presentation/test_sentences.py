@@ -7,21 +7,41 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.headline import headline
-from analysis.presentation.labels import describe_settings, describe_unsteady, why_not_certified
+from analysis.presentation.figures import figures
+from analysis.presentation.kinds.command import Command
+from analysis.presentation.labels import describe_unsteady
 from analysis.presentation.result_summary import (
-    certificate,
     describe_reserve,
     describe_timing,
-    figures,
+    headline,
     paste,
     paste_note,
+    reach,
+    verdict,
 )
-from analysis.presentation.stored_result import StoredResult, read_result
-from engine.result import CPU_COUNTS_TENSORS, Boundary, DeviceFacts, Point, Reason, RunResult, Savings
-from engine.units import GIB
+from analysis.presentation.stored.result import StoredResult, read_result
+from engine.describe.boundary import certificate_lines, why_not_certified
+from engine.describe.key_figures import key_figures
+from engine.results.result import (
+    CPU_COUNTS_TENSORS,
+    Boundary,
+    DeviceFacts,
+    Point,
+    Reason,
+    RecommendedBy,
+    RunResult,
+    Savings,
+)
+from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
-from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+from tests.factories.speeds import (
+    make_bound_result,
+    make_kept_result,
+    make_result_by_memory,
+    make_result_out_of_time,
+    make_timed_result,
+    make_unmeasurable_result,
+)
 
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
 
@@ -41,59 +61,133 @@ def uncertified(reason: Reason) -> Boundary:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "trains with up to 8 samples. Recommended: 8, 2.00x as fast as your 4, saving $0.60 a run."),
-        (
-            {"boundary": uncertified(Reason.TIME_BUDGET)},
-            "trains with at least 8 samples. Recommended: 8, 2.00x as fast",
-        ),
-        ({"speedup": 1.01}, "Recommended: 8, about as fast as your 4 (1.01x)."),
-        ({"speedup": None}, "Recommended: 8; its speed relative to your 4 was not measured."),
-        ({"recommended": point(4), "speedup": 1.0}, "Keep your 4: no measured size is more than 3 % faster."),
-        (
-            {"recommended": point(2), "speedup": 0.98},
-            "Recommended: 2, about as fast as your 4 (0.98x), in less memory.",
-        ),
-        ({"device": CARD}, "On this A100-SXM4-40GB, limited to 1 GiB, BERT tiny trains"),
-        ({"spec": make_spec(optimizer="none", current_batch_size=4)}, "BERT tiny runs forward and backward with up"),
-        ({"largest": point(1), "recommended": None}, "trains with up to 1 sample."),
+        ({}, "Use 8: 2.00x as fast as your 4."),
+        ({"speedup": 1.01}, "Use 8: about as fast as your 4 (1.01x)."),
+        ({"speedup": None}, "Use 8: no measured size is clearly faster; your 4 was not measured."),
+        ({"recommended": point(4), "speedup": 1.0}, "Keep your 4: no measured size is clearly faster."),
+        ({"recommended": point(2), "speedup": 0.98}, "Use 2: about as fast as your 4 (0.98x), in less memory."),
+        ({"largest": point(1), "recommended": None}, "Up to 8 fit. None is recommended."),
     ],
 )
 def test_the_sentence_says_what_was_found(fields: dict[str, Any], sentence: str) -> None:
-    assert sentence in str(headline(stored(**fields)))
+    assert headline(stored(**fields)).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples."),
+        ({"boundary": uncertified(Reason.TIME_BUDGET)}, "BERT tiny trains with at least 8 samples."),
+        ({"device": CARD}, "On this A100-SXM4-40GB, limited to 1 GiB, BERT tiny trains"),
+        ({"spec": make_spec(optimizer="none", current_batch_size=4)}, "BERT tiny runs forward and backward with up"),
+        ({"largest": point(1)}, "trains with up to 1 sample."),
+    ],
+)
+def test_the_line_below_says_where_and_how_far_it_trains(fields: dict[str, Any], sentence: str) -> None:
+    assert sentence in reach(stored(**fields))
 
 
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
-        (
-            (1.36, 1.39, 1.42),
-            "Recommended: 8, 1.39x as fast as your 4 (1.36 to 1.42x), saving $0.34 a run ($0.32 to $0.35).",
-        ),
-        ((0.97, 1.05, 1.13), "Recommended: 8, about as fast as your 4 (1.05x, 0.97 to 1.13x)."),
-        ((1.0, 1.05, 1.13), "Recommended: 8, about as fast as your 4 (1.05x, 1.00 to 1.13x)."),
-        ((1.01, 1.02, 1.03), "Recommended: 8, about as fast as your 4 (1.02x, 1.01 to 1.03x)."),
-        (
-            (0.88, 0.9, 0.92),
-            "Recommended: 8, slower than your 4 (0.90x, 0.88 to 0.92x), with 5 % of the memory left free.",
-        ),
+        ((1.36, 1.39, 1.42), "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x)."),
+        ((0.97, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 0.97 to 1.13x)."),
+        ((1.0, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 1.00 to 1.13x)."),
+        ((1.01, 1.02, 1.03), "Use 8: about as fast as your 4 (1.02x, 1.01 to 1.03x)."),
+        ((0.88, 0.9, 0.92), "Use 8: slower than your 4 (0.90x, 0.88 to 0.92x)."),
     ],
 )
 def test_the_sentence_claims_no_more_than_the_whole_interval(ends: tuple[float, float, float], sentence: str) -> None:
-    assert str(headline(stored(make_timed_result(*ends)))).endswith(sentence)
+    assert headline(stored(make_timed_result(*ends))).sentence == sentence
 
 
-def test_a_speed_that_is_not_measurable_recommends_by_memory_and_names_no_money() -> None:
+def test_a_known_lower_bound_is_said_and_its_interval_follows() -> None:
+    said = headline(stored(make_bound_result()))
+    assert said.sentence == "Use 8: at least 2x as fast as your 4."
+    assert said.notes == ("Measured 2.0 to 3.8x as fast; other programs used 1.6 of 2 cores.",)
+    assert said.batch_size == 8
+
+
+def test_a_lower_bound_is_never_rounded_up() -> None:
+    result = stored(make_bound_result(1.96, 3.81))
+    said = headline(result)
+    assert said.sentence.endswith("at least 1.9x as fast as your 4.")
+    assert said.notes[0].startswith("Measured 1.9 to 3.9x as fast;")
+    assert key_figures(result)[2].value == "at least $0.58 a run"  # $0.5878
+
+
+def test_without_a_gain_todays_size_is_kept_and_the_bound_of_the_other_is_named() -> None:
+    said = headline(stored(make_kept_result()))
+    assert (said.sentence, said.notes) == ("Keep your 4: 8 is at most 1.02x as fast.", ())
+
+
+def test_a_kept_size_that_leaves_less_than_the_reserve_says_so() -> None:
+    full = replace(point(4), memory_bytes=GIB - 10 * MIB)
+    said = headline(stored(make_kept_result(), recommended=full))
+    assert said.notes == ("4 leaves 1.0 % of the memory free; 8 is the largest that leaves 5 %.",)
+
+
+def test_speeds_that_do_not_say_which_is_better_recommend_nothing_and_name_no_money() -> None:
     result = stored(make_unmeasurable_result())
-    said = str(headline(result))
-    assert "Recommended: 8, the largest measured size that leaves 5 % of the memory free. " in said
-    assert said.endswith("Speed not measurable here now: 8 is between 0.8x and 13x as fast as 4.")
-    assert "$" not in said + "".join(str(figure) for figure in figures(result))
+    said = headline(result)
+    assert said.sentence == "Up to 8 fit. None is recommended: 8 is 0.8 to 13x as fast as your 4."
+    assert said.batch_size is None
+    assert said.notes == (
+        "The largest that keeps the reserve (5 % free) is 8.",
+        "Other programs used 1.6 of 2 cores and slow small batches down more: time again when the machine is quiet.",
+    )
+    assert "$" not in said.sentence + "".join(str(figure) for figure in figures(result))
+    assert paste(result) is None
 
 
-def test_a_size_that_leaves_less_than_the_reserve_is_not_said_to_leave_it() -> None:
+def test_a_run_out_of_time_recommends_nothing() -> None:
+    said = headline(stored(make_result_out_of_time()))
+    assert said.sentence == "At least 8 fit. None is recommended: the time ended first."
+    assert said.notes == ("A longer time budget lets the search end, and the speeds be compared.",)
+
+
+def test_a_limit_that_is_known_without_a_comparison_says_what_was_missing() -> None:
+    unclear = make_unmeasurable_result()
+    assert unclear.speed is not None
+    reason = "the time budget ended before the speeds were compared"
+    said = headline(stored(unclear, speed=replace(unclear.speed, reason=reason)))
+    assert said.sentence == f"Up to 8 fit. None is recommended: {reason}."
+    assert said.notes[1:] == ("A longer time budget lets the speeds be compared.",)
+
+
+def test_a_size_by_memory_of_an_earlier_build_is_no_recommendation() -> None:
+    result = stored(make_result_by_memory())
+    assert headline(result).sentence.startswith("Up to 8 fit. None is recommended: 8 is")
+    assert (result.recommended, paste(result)) == (None, None)
+    assert result.largest_with_reserve is not None
+    assert result.largest_with_reserve.batch_size == 8
+
+
+def test_a_size_by_memory_of_a_run_out_of_time_was_just_the_largest_probed() -> None:
+    result = stored(make_result_by_memory(), boundary=uncertified(Reason.TIME_BUDGET))
+    assert result.largest_with_reserve is None
+
+
+def test_starts_in_turns_of_an_earlier_build_that_show_a_gain_still_recommend() -> None:
+    timed = make_timed_result()
+    assert timed.speed is not None
+    result = stored(timed, speed=replace(timed.speed, recommended_by=RecommendedBy.MEMORY_RESERVE))
+    assert headline(result).sentence.startswith("Use 8: 1.39x as fast as your 4")
+
+
+def test_a_size_of_today_that_does_not_fit_is_answered_by_a_compared_choice_alone() -> None:
+    spec = make_spec(current_batch_size=16)
+    compared = stored(make_timed_result(), spec=spec, current=None, speedup=None)
+    assert headline(compared).sentence == "Your 16 does not fit. Use 8: no measured size is clearly faster."
+    unknown = stored(make_unmeasurable_result(), spec=spec, current=None)
+    assert headline(unknown).sentence == "Your 16 does not fit; up to 8 fit."
+    assert headline(unknown).notes[0] == "None is recommended: 8 is 0.8 to 13x as fast as 4."
+
+
+def test_a_recommended_size_that_leaves_less_than_the_reserve_says_so() -> None:
     full = replace(point(8), memory_bytes=GIB)
-    result = stored(make_unmeasurable_result(), recommended=full)
-    assert "Recommended: 8. No measured size leaves 5 % of the memory free." in str(headline(result))
+    result = stored(make_timed_result(), recommended=full)
+    assert headline(result).notes == ("8 leaves 0.0 % of the memory free; no measured size leaves 5 %.",)
     assert describe_reserve(result).endswith("which no measured size leaves.")
 
 
@@ -105,6 +199,26 @@ def test_the_money_carries_the_interval_of_the_speed_up() -> None:
         "$31.76 to $35.49",
     ]
     assert [speedup.is_gain, year.is_gain] == [True, True]
+
+
+def test_a_bound_of_the_speed_up_bounds_the_money() -> None:
+    speedup, cost, year = figures(stored(make_bound_result()))
+    assert (speedup.value, speedup.interval, speedup.kind) == ("at least 2x", "2.0 to 3.8x", "measured")
+    assert (cost.value, cost.text, cost.interval) == ("at most $0.60", "was $1.20.", "")
+    assert (year.value, year.interval) == ("at least $60.00", "$60.00 to $88.43")
+    assert [speedup.is_gain, year.is_gain] == [True, True]
+
+
+def test_where_todays_size_does_not_fit_the_speed_of_the_other_stands_alone() -> None:
+    (speed,) = figures(stored(make_timed_result(), spec=make_spec(current_batch_size=16), current=None, speedup=None))
+    assert (speed.title, speed.value, speed.interval, speed.kind) == ("Speed", "16.0", "15.0 to 17.0", "measured")
+
+
+def test_without_a_claim_the_interval_and_the_size_with_the_reserve_are_shown() -> None:
+    speedup, largest = figures(stored(make_unmeasurable_result()))
+    assert (speedup.value, speedup.kind, speedup.is_gain) == ("0.8 to 13x", "", False)
+    assert speedup.text == "8 against your 4. No gain is claimed from it."
+    assert (largest.title, largest.value, largest.is_gain) == ("Largest that keeps the reserve", "8", False)
 
 
 def test_an_interval_that_holds_no_gain_is_shown_as_none() -> None:
@@ -121,8 +235,14 @@ def test_the_reserve_stands_beside_what_was_asked_for() -> None:
 
 def test_the_timing_says_what_else_the_machine_did() -> None:
     said = describe_timing(stored(make_timed_result()))
-    assert "12 rounds, 10 of them without other work" in said
-    assert said.endswith("Meanwhile other work used 1.6 of 2 cores.")
+    assert said == "12 rounds in 24 s, 10 of them without other programs. Other programs used 1.6 of 2 cores."
+    wide = describe_timing(stored(make_bound_result()))
+    assert wide.endswith("Other programs used 1.6 of 2 cores, so the 95 % interval is wide.")
+
+
+def test_a_comparison_that_took_no_time_has_no_line() -> None:
+    result = make_result_out_of_time()
+    assert describe_timing(stored(result)) == ""
 
 
 def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None:
@@ -133,40 +253,35 @@ def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None
     assert result.is_speed_measurable
     assert describe_timing(result) == describe_reserve(result) == ""
     assert [figure.interval for figure in figures(result)] == ["", "", ""]
-    assert str(headline(result)).endswith("Recommended: 8, 2.00x as fast as your 4, saving $0.60 a run.")
+    assert headline(result).sentence == "Use 8: 2.00x as fast as your 4."
 
 
 def test_nothing_fits_is_said_plainly() -> None:
-    said = str(headline(stored(make_result_that_does_not_fit())))
+    said = verdict(stored(make_result_that_does_not_fit()))
     assert said == "On this CPU, limited to 1 GiB, BERT tiny does not fit: even batch 1 runs out of memory."
-
-
-def test_a_size_of_today_that_was_refused_does_not_fit() -> None:
-    result = stored(spec=make_spec(current_batch_size=16), current=None, speedup=None)
-    assert str(headline(result)).endswith("Recommended: 8; your 16 does not fit.")
 
 
 def test_a_size_of_today_that_was_never_tried_is_not_said_to_fail() -> None:
     result = stored(current=None, speedup=None)
-    assert str(headline(result)).endswith("its speed relative to your 4 was not measured.")
+    assert headline(result).sentence.endswith("your 4 was not measured.")
 
 
 @pytest.mark.parametrize(
     ("reason", "expected"),
     [
-        (Reason.TIME_BUDGET, "time budget of 30 m was spent"),
+        (Reason.TIME_BUDGET, "time budget of 30 min was spent"),
         (Reason.MAX_BATCH_SIZE, "65,536 was the largest size allowed"),
         (Reason.SIZE_LIMIT, "a limit of the library"),
     ],
 )
 def test_an_open_boundary_says_why(reason: Reason, expected: str) -> None:
     result = stored(boundary=uncertified(reason))
-    assert expected in (why_not_certified(result.boundary, result.spec) or "")
+    assert expected in (why_not_certified(result) or "")
 
 
 def test_a_certified_boundary_needs_no_excuse() -> None:
     result = stored()
-    assert why_not_certified(result.boundary, result.spec) is None
+    assert why_not_certified(result) is None
 
 
 def test_an_unsteady_timing_makes_the_speed_up_rough() -> None:
@@ -202,7 +317,7 @@ def test_a_slower_recommendation_costs_more_and_says_so() -> None:
 
 def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:
     refused = make_refusal(9, fresh_process=True, failed_phase="backward")
-    lines = certificate(stored(device=CARD, probes=(make_probe(8), make_refusal(9), refused)))
+    lines = certificate_lines(stored(device=CARD, probes=(make_probe(8), make_refusal(9), refused)))
     assert [line.text for line in lines] == [
         "Batch 8 trained 5 steps in a fresh process.",
         "Batch 9: out of memory in backward, in a fresh process.",
@@ -210,11 +325,11 @@ def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:
 
 
 def test_the_certificate_of_a_cpu_says_what_its_limit_does_not_count() -> None:
-    assert certificate(stored())[-1].text == CPU_COUNTS_TENSORS
+    assert certificate_lines(stored())[-1].text == CPU_COUNTS_TENSORS
 
 
 def test_an_open_certificate_says_that_it_is_open() -> None:
-    lines = certificate(stored(device=CARD, boundary=replace(uncertified(Reason.TIME_BUDGET), note="moved down")))
+    lines = certificate_lines(stored(device=CARD, boundary=replace(uncertified(Reason.TIME_BUDGET), note="moved down")))
     assert [line.outcome for line in lines] == ["fits", "open", "open"]
     assert "moved down" in lines[-1].text
 
@@ -251,6 +366,6 @@ def test_a_result_of_a_later_version_can_be_read() -> None:
 
 def test_a_long_command_is_cut_in_lists() -> None:
     command = ["/opt/train/venv/bin/python", "train.py", *["--option=value"] * 9, "{batch_size}"]
-    (text,) = describe_settings({"command": command})
+    (text,) = Command().settings({"command": command})
     assert (len(text), text[-1]) == (80, "…")
-    assert describe_settings({"command": ["a", "b c"], "whole_run": True}) == ["a 'b c'", "whole run"]
+    assert Command().settings({"command": ["a", "b c"], "whole_run": True}) == ["a 'b c'", "whole run"]
