@@ -18,7 +18,7 @@ class AdviceForm(StrictQueryForm):
         label="Global batch",
         required=False,
         max_value=MAX_GLOBAL_BATCH_SIZE,
-        help_text="Samples of one optimizer step, matched exactly. Default: the larger of today's and the recommended.",
+        help_text="Samples of one optimizer step, matched exactly. Default: today's or the recommended size.",
     )
     devices = WholeNumberField(
         label="Devices",
@@ -27,7 +27,7 @@ class AdviceForm(StrictQueryForm):
         help_text="Devices that share the global batch. Default: 1, or the ranks of a registered command.",
     )
     gpu = forms.CharField(
-        label="Card", required=False, max_length=64, help_text="Id of the card, of an estimate for several."
+        label="GPU", required=False, max_length=64, help_text="Id of the GPU, in an estimate for several."
     )
 
 

@@ -8,9 +8,9 @@ from django import forms
 from django.http import QueryDict
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
-from analysis.presentation.stored_result import StoredResult
-from engine.result import Savings
-from engine.savings import savings_assuming
+from analysis.presentation.stored.result import StoredResult
+from engine.results.result import Savings
+from engine.results.savings import savings_assuming
 from engine.spec import RANGES
 
 _PRICE, _HOURS, _RUNS = (RANGES[name] for name in ("price_per_hour_usd", "hours_per_run", "runs_per_year"))

@@ -1,4 +1,4 @@
-"""What filled the memory, as a result page shows it: a treemap, a table and the sentences beside them."""
+"""What filled the memory, as a result page shows it: a treemap, a table and their sentences."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from analysis.presentation.charts.treemap import tiles
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
-from engine.memory_breakdown import (
+from engine.results.memory_breakdown import (
     ACTIVATIONS,
     GRADIENTS,
     INPUTS,
-    KINDS,
+    MEMORY_KINDS,
     PARAMETERS,
     STATE,
     TEMPORARIES,
@@ -75,7 +75,7 @@ class FilledMemory:
     title: str
     sentence: str
     place: str
-    is_estimate: bool
+    is_predicted: bool
     is_refusal: bool
     total_bytes: int
     tiles: tuple[FilledTile, ...]
@@ -91,16 +91,17 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
     if breakdown is None or not breakdown.total_bytes:
         return None
     rows = tuple(_row(entry, breakdown) for entry in breakdown.entries)
+    held = "filled the memory at" if breakdown.moment == "refusal" else "held the memory at the peak of"
     return FilledMemory(
-        title=_title(breakdown),
+        title=f"What {held} batch {breakdown.batch_size:,}",
         sentence=_sentence(breakdown),
         place=_place(breakdown),
-        is_estimate=breakdown.method == "estimated",
+        is_predicted=breakdown.method == "estimated",
         is_refusal=breakdown.moment == "refusal",
         total_bytes=breakdown.total_bytes,
         tiles=_tiles(rows),
         legend=tuple(
-            (_CSS[kind], KINDS[kind], size, percent(size / breakdown.total_bytes))
+            (_CSS[kind], MEMORY_KINDS[kind], size, percent(size / breakdown.total_bytes))
             for kind, size in sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
         ),
         rows=rows[:SHOWN],
@@ -110,23 +111,14 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
     )
 
 
-def _title(breakdown: MemoryBreakdown) -> str:
-    size = f"{breakdown.batch_size:,}"
-    if breakdown.moment == "refusal":
-        return f"What filled the memory at batch {size}"
-    return f"What held the memory at the peak of batch {size}"
-
-
 def _sentence(breakdown: MemoryBreakdown) -> str:
     """Write the largest entries: "Activations at h.*.mlp (12 modules) 41 %, ..."."""
-    largest = breakdown.entries[:3]
-    parts = [f"{percent(entry.size_bytes / breakdown.total_bytes)} {_named(entry)}" for entry in largest]
+    parts = []
+    for entry in breakdown.entries[:3]:
+        at = f" at {entry.module}" if entry.module else ""
+        share = percent(entry.size_bytes / breakdown.total_bytes)
+        parts.append(f"{share} {MEMORY_KINDS[entry.kind]}{at}{_modules(entry)}")
     return f"{'; '.join(parts)}."
-
-
-def _named(entry: Entry) -> str:
-    at = f" at {entry.module}" if entry.module else ""
-    return f"{KINDS[entry.kind]}{at}{_modules(entry)}"
 
 
 def _modules(entry: Entry) -> str:
@@ -142,13 +134,13 @@ def _place(breakdown: MemoryBreakdown) -> str:
     of_limit = f" of {round_bytes(breakdown.limit_bytes)}" if breakdown.limit_bytes else ""
     if request.size_bytes == 0:
         return f"{live} were live before the first step, more than the limit{of_limit}."
-    requested = "A request" if request.size_bytes is None else f"A request for {bytes_text(request.size_bytes)}"
-    step = f", step {breakdown.step}," if breakdown.step else ""
-    return f"{requested}{where}{step} was refused while {live}{of_limit} were live."
+    needed = "" if request.size_bytes is None else f": it needed {bytes_text(request.size_bytes)} more"
+    step = f"Step {breakdown.step}" if breakdown.step else "It"
+    return f"{step} ran out of memory{where}{needed}, with {live}{of_limit} in use."
 
 
 def _fragmentation(breakdown: MemoryBreakdown) -> str:
-    """Say what the allocator reserved beside the live bytes; empty where it reserves nothing or that is unknown."""
+    """Say what the allocator reserved more than is live; empty where it reserves nothing or that is unknown."""
     if breakdown.cached_bytes is None:
         return ""
     if not breakdown.cached_bytes:
@@ -161,9 +153,9 @@ def _fragmentation(breakdown: MemoryBreakdown) -> str:
 def _row(entry: Entry, breakdown: MemoryBreakdown) -> FilledRow:
     module = entry.module or ""
     return FilledRow(
-        kind=KINDS[entry.kind],
+        kind=MEMORY_KINDS[entry.kind],
         css_class=_CSS[entry.kind],
-        name=".".join(module.split(".")[-2:]) or KINDS[entry.kind],
+        name=".".join(module.split(".")[-2:]) or MEMORY_KINDS[entry.kind],
         module=f"{module}{_modules(entry)}" if module else "–",
         phase=(entry.phase or "–").replace("_", " "),
         operator=entry.operator or "–",

@@ -11,7 +11,17 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from engine.units import GIB, KIB, MIB, TIB, format_bytes
+from engine.text.units import (
+    GIB,
+    KIB,
+    MIB,
+    TIB,
+    format_bytes,
+    format_duration,
+    format_factor,
+    format_percent,
+    format_usd,
+)
 
 NOT_MEASURED = "not measured"
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -36,17 +46,8 @@ def exact_bytes_text(size_bytes: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """133.2 -> "2 m 13 s"; below ten seconds with one decimal; whole minutes and hours without seconds."""
-    if seconds is None:
-        return NOT_MEASURED
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < MINUTE:
-        return f"{whole} s"
-    if whole < HOUR:
-        return f"{whole // MINUTE} m {whole % MINUTE:02d} s".removesuffix(" 00 s")
-    return f"{whole // HOUR} h {whole % HOUR // MINUTE:02d} m".removesuffix(" 00 m")
+    """133.2 -> "2 min 13 s"; below ten seconds with one decimal; whole minutes and hours without seconds."""
+    return NOT_MEASURED if seconds is None else format_duration(seconds)
 
 
 def step_time(seconds: float | None) -> str:
@@ -63,21 +64,12 @@ def rate(samples_per_second: float | None) -> str:
 
 def factor(ratio: float | None) -> str:
     """1.6193 -> "1.62x"; a ratio of ten or more with at most one decimal."""
-    if ratio is None:
-        return NOT_MEASURED
-    return f"{ratio:.2f}x" if ratio < 10 else times(ratio)
+    return NOT_MEASURED if ratio is None else format_factor(ratio)
 
 
 def times(ratio: float) -> str:
-    """How many times as large, where the exact figure stands beside it: 8.0 -> "8x", 30.625 -> "30.6x"."""
-    return f"{_trimmed(ratio)}x"
-
-
-def factor_range(low: float | None, high: float | None) -> str:
-    """Write the interval of a ratio: "1.36 to 1.42x"; empty where it is not known."""
-    if low is None or high is None:
-        return ""
-    return f"{factor(low).removesuffix('x')} to {factor(high)}"
+    """Write a ratio whose exact figures are shown too: 8.0 -> "8x", 30.625 -> "30.6x"."""
+    return f"{ratio:.1f}".removesuffix(".0") + "x"
 
 
 def rate_range(low: float | None, high: float | None) -> str:
@@ -90,11 +82,8 @@ def usd_range(low_usd: float | None, high_usd: float | None) -> str:
     if low_usd is None or high_usd is None:
         return ""
     decimals = 0 if max(abs(low_usd), abs(high_usd)) >= 1000 else 2
-    return " to ".join(_dollars(round(amount, decimals), decimals) for amount in (low_usd, high_usd))
-
-
-def _dollars(amount_usd: float, decimals: int) -> str:
-    return f"{'−' if amount_usd < 0 else ''}${abs(amount_usd):,.{decimals}f}"
+    amounts = (round(amount, decimals) for amount in (low_usd, high_usd))
+    return " to ".join(f"{'−' if amount < 0 else ''}${abs(amount):,.{decimals}f}" for amount in amounts)
 
 
 def round_percent(fraction: float) -> str:
@@ -104,18 +93,12 @@ def round_percent(fraction: float) -> str:
 
 def percent(fraction: float | None) -> str:
     """0.924 -> "92.4 %"."""
-    return NOT_MEASURED if fraction is None else f"{fraction * 100:.1f} %"
+    return NOT_MEASURED if fraction is None else format_percent(fraction)
 
 
 def usd(amount_usd: float | None) -> str:
     """1.592 -> "$1.59"; a positive amount below half a cent -> "less than $0.01"."""
-    if amount_usd is None:
-        return NOT_MEASURED
-    size = abs(amount_usd)
-    if 0 < size < 0.005:
-        return "less than $0.01"
-    sign = "−" if amount_usd < 0 else ""
-    return f"{sign}${size:,.0f}" if size >= 1000 else f"{sign}${size:,.2f}"
+    return NOT_MEASURED if amount_usd is None else format_usd(amount_usd)
 
 
 def usd_closely(amount_usd: float | None) -> str:
@@ -149,6 +132,13 @@ def clock(moment: dt.datetime) -> str:
     return f"{moment.astimezone(dt.UTC):%H:%M:%S}"
 
 
+def day_and_clock(moment: dt.datetime) -> str:
+    """Write a moment in UTC to the minute: "14:30 UTC" today, "2026-03-01 14:30 UTC" before."""
+    exact = moment.astimezone(dt.UTC)
+    is_today = exact.date() == timezone.now().astimezone(dt.UTC).date()
+    return f"{exact:%H:%M} UTC" if is_today else f"{exact:%Y-%m-%d %H:%M} UTC"
+
+
 def ago(moment: dt.datetime | None) -> SafeString | str:
     """Write a <time> that says how long ago, with the exact instant in its datetime and title."""
     if moment is None:
@@ -159,7 +149,7 @@ def ago(moment: dt.datetime | None) -> SafeString | str:
 
 
 def since(moment: dt.datetime | None) -> str:
-    """How long something has been going on: "2 m 13 s"."""
+    """Write how long something has been going on: "2 min 13 s"."""
     return duration(None if moment is None else max(0.0, (timezone.now() - moment).total_seconds()))
 
 
@@ -184,8 +174,3 @@ def _significant(value: float) -> str:
         if abs(value) < limit:
             return f"{value:.{decimals}f}"
     return f"{value:,.0f}"
-
-
-def _trimmed(value: float) -> str:
-    """One decimal, dropped where it is zero: 24.0 -> "24", 26.3 -> "26.3"."""
-    return f"{value:.1f}".removesuffix(".0")

@@ -1,13 +1,13 @@
-"""Use of memory: by kind at the recommended size, by kind over all sizes, and by each counter."""
+"""Use of memory: by kind at the size that is shown, by kind over all sizes, and by each counter."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from analysis.presentation.charts import Stack, memory_stack
-from analysis.presentation.stored_result import StoredResult
-from engine.result import Probe
-from engine.stats import decisive_probes
+from analysis.presentation.stored.result import StoredResult
+from engine.results.result import Probe
+from engine.results.stats import decisive_probes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,15 @@ class Level:
 
 
 def stack_probe(result: StoredResult) -> Probe | None:
-    """Return the probe whose memory is shown: the recommended size's."""
-    wanted = result.recommended.batch_size if result.recommended else None
+    """Return the probe whose memory is shown: of the recommended size, or else the largest with the reserve."""
+    shown = result.recommended or result.largest_with_reserve or result.largest
+    wanted = shown.batch_size if shown else None
     fitting = (p for p in result.probes if p.batch_size == wanted and p.memory_by_kind is not None)
     return next(fitting, None)
 
 
 def stack(result: StoredResult) -> Stack | None:
-    """Return the kinds at the peak of the recommended size."""
+    """Return the kinds at the peak of the size that is shown."""
     probe = stack_probe(result)
     if probe is None or probe.memory_by_kind is None:
         return None
@@ -47,7 +48,7 @@ def stacks(result: StoredResult) -> list[Stack]:
 
 
 def levels(result: StoredResult) -> list[Level]:
-    """Return allocated, reserved, device-used and the limit at the recommended size, without unknown figures."""
+    """Return allocated, reserved, device-used and the limit at the size that is shown, without unknown figures."""
     probe = stack_probe(result)
     if probe is None:
         return []

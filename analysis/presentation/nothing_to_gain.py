@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from analysis.presentation.formatting import bytes_text, factor, factor_range, rate, rate_range, round_percent
-from analysis.presentation.stored_result import StoredResult
+from analysis.presentation.formatting import bytes_text, factor, rate, rate_range
+from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
-from engine.result import Point
-from engine.training_spec import is_own_training
+from engine.describe.result import compared, keeps_reserve, reserve_text
+from engine.results.result import Point
+from engine.results.speed_rounds import SpeedClaim
+from engine.text.units import format_factor_range
 
 ROOM_FROM = 0.2
 """Share of the memory from which free memory is room for something larger."""
@@ -25,40 +25,29 @@ class NothingToGain:
 
 
 def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
-    """Return the explanation; None where another size is recommended, or where speeds were not compared."""
+    """Return the explanation; None where another size is recommended, or none."""
     kept = result.recommended
-    is_kept = kept is not None and kept.batch_size == result.current_batch_size
-    if kept is None or not is_kept or result.is_check or not result.is_speed_measurable:
+    if kept is None or kept.batch_size != result.current_batch_size or result.is_check:
         return None
     return NothingToGain(_evidence(result, kept), tuple(_others(result, kept)))
 
 
 def _evidence(result: StoredResult, kept: Point) -> str:
     size, fastest = kept.batch_size, result.fastest
-    if result.training is not None and result.training.turns is not None:
-        return _as_fast_as(size, result.training.turns)
+    if result.claim is SpeedClaim.NO_GAIN and (found := compared(result)):
+        return f"Batch {found.batch_size:,} is {found.interval} as fast as your {size:,}: slower, or as fast."
+    if (pair := result.in_turns) is not None:
+        between = format_factor_range(pair.ratio.low, pair.ratio.high)
+        return f"Batch {pair.other:,} is {factor(pair.ratio.value)} as fast as your {pair.base:,} ({between})."
     if fastest is None or kept.samples_per_second is None:
         return f"Your {size:,} is the recommended size."
     if fastest.batch_size == size:
         return f"Your {size:,} is the fastest size measured, with {_speed(kept)}."
     other = f"the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}"
-    return f"Your {size:,} reaches {_speed(kept)}; {other}{_without_reserve(result, fastest)}."
-
-
-def _as_fast_as(size: int, turns: Mapping[str, Any]) -> str:
-    """Write "Batch 48 is 1.01x as fast as your 16 (0.99 to 1.02x)."."""
-    ratio, other = turns["ratio"], turns["batch_sizes"][1]
-    between = factor_range(ratio["low"], ratio["high"])
-    return f"Batch {other:,} is {factor(ratio['value'])} as fast as your {size:,} ({between})."
-
-
-def _without_reserve(result: StoredResult, point: Point) -> str:
-    """Say why a faster size is not recommended, where its memory is the reason."""
-    if result.speed is None or point.memory_bytes is None:
-        return ""
-    fraction = result.speed.reserve_fraction
-    is_kept = result.limit_bytes - point.memory_bytes >= fraction * result.limit_bytes
-    return "" if is_kept else f", but it leaves less than {round_percent(fraction)} of the memory free"
+    why = ""
+    if result.speed is not None and fastest.memory_bytes is not None and not keeps_reserve(result, fastest):
+        why = f", but it leaves less than {reserve_text(result)} of the memory free"
+    return f"Your {size:,} reaches {_speed(kept)}; {other}{why}."
 
 
 def _speed(point: Point) -> str:
@@ -70,7 +59,7 @@ def _others(result: StoredResult, kept: Point) -> list[str]:
     """Name what may make this training faster or larger; none of it was measured in this run."""
     free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
-    if is_own_training(result.spec):  # nothing is known that could be set otherwise
+    if result.training is not None:  # nothing is known that could be set otherwise
         return []
     if result.spec.get("gradient_checkpointing") and has_room:
         tries.append("Without gradient checkpointing: it computes activations twice to save memory that is free here.")

@@ -6,22 +6,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.presentation.charts.curves import ProbeRow
-from analysis.presentation.stored_estimate import StoredEstimate
-from engine.result import Outcome, Purpose
+from analysis.presentation.stored.estimate import StoredEstimate
+from engine.describe.probe import OUTCOMES, PURPOSES
+from engine.results.result import Outcome, Purpose
 
-_OUTCOMES = {
-    Outcome.FITS: ("✓", "fits", "fits"),
-    Outcome.OUT_OF_MEMORY: ("✕", "out of memory", "refused"),
-    Outcome.SIZE_LIMIT: ("▲", "size limit", "limited"),
-    Outcome.ERROR: ("!", "failed", "limited"),
+_MARKS = {
+    Outcome.FITS: ("✓", "fits"),
+    Outcome.OUT_OF_MEMORY: ("✕", "refused"),
+    Outcome.SIZE_LIMIT: ("▲", "limited"),
+    Outcome.ERROR: ("!", "limited"),
 }
 _ROLES = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
-_PURPOSES = {
-    Purpose.CONFIRM: "confirmed in a fresh process",
-    Purpose.SOAK: "long run",
-    Purpose.CURVE: "for the curve",
-    Purpose.TIMING: "timed in turns",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +54,13 @@ def probe_lines(
 ) -> list[ProbeLine]:
     """Return the lines in the order of the probes. `carried`: measured in an earlier attempt."""
     estimated = {point.batch_size: point.peak_allocated_bytes for point in estimate.points} if estimate else {}
-    return [_line(probe, roles, probe_key(probe) in carried, estimated) for probe in probes]
-
-
-def _line(
-    probe: ProbeRow, roles: Mapping[str, int | None], is_carried: bool, estimated: Mapping[int, int]
-) -> ProbeLine:
-    icon, word, css_class = _OUTCOMES[Outcome(probe.outcome)]
-    held = [label for role, label in _ROLES.items() if roles.get(role) == probe.batch_size]
-    purpose = _PURPOSES.get(Purpose(probe.purpose))
-    is_recommended = roles.get("recommended") == probe.batch_size
-    notes = (*held, *([purpose] if purpose else []), *(["carried over"] if is_carried else []))
-    return ProbeLine(probe, icon, word, css_class, notes, is_recommended, estimated.get(probe.batch_size))
+    lines = []
+    for probe in probes:
+        outcome, size = Outcome(probe.outcome), probe.batch_size
+        icon, css_class = _MARKS[outcome]
+        held = [label for role, label in _ROLES.items() if roles.get(role) == size]
+        carried_over = "carried over" if probe_key(probe) in carried else None
+        notes = (*held, *filter(None, (PURPOSES.get(Purpose(probe.purpose)), carried_over)))
+        is_recommended = roles.get("recommended") == size
+        lines.append(ProbeLine(probe, icon, OUTCOMES[outcome], css_class, notes, is_recommended, estimated.get(size)))
+    return lines

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from analysis.presentation import formatting
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_bytes_are_read_in_binary_units(size_bytes: int | None, text: str) -> No
         (0.84, "0.8 s"),
         (9.97, "10 s"),
         (58.4, "58 s"),
-        (59.7, "1 m"),
-        (133, "2 m 13 s"),
-        (3840, "1 h 04 m"),
+        (59.7, "1 min"),
+        (133, "2 min 13 s"),
+        (3840, "1 h 4 min"),
         (7200, "2 h"),
     ],
 )

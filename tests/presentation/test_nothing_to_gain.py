@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.presentation.nothing_to_gain import NothingToGain, nothing_to_gain
-from analysis.presentation.stored_result import StoredResult, read_result
-from engine.result import DeviceFacts
-from engine.units import GIB
+from analysis.presentation.stored.result import StoredResult, read_result
+from engine.results.result import DeviceFacts
+from engine.text.units import GIB
 from tests.factories import make_result, make_result_that_does_not_fit, make_spec
-from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+from tests.factories.speeds import make_kept_result, make_timed_result, make_unmeasurable_result
 
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
 
@@ -32,9 +32,10 @@ def test_another_recommended_size_is_something_to_gain() -> None:
     assert [nothing_to_gain(read_result(result.to_dict())) for result in others] == [None] * 3
 
 
-def test_a_size_that_is_kept_without_a_comparison_of_speeds_claims_nothing() -> None:
-    result = make_unmeasurable_result()
-    assert nothing_to_gain(read_result(replace(result, recommended=result.current).to_dict())) is None
+def test_without_a_figure_the_evidence_is_the_interval_that_holds_no_gain() -> None:
+    assert of(read_result(make_kept_result().to_dict())).text == (
+        "Batch 8 is 0.8 to 1.02x as fast as your 4: slower, or as fast."
+    )
 
 
 def test_the_evidence_is_the_speed_of_the_kept_size_and_of_the_fastest() -> None:

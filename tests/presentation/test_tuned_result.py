@@ -5,46 +5,66 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from analysis.presentation.headline import headline
+import pytest
+
+from analysis.presentation.figures import figures
 from analysis.presentation.nothing_to_gain import nothing_to_gain
-from analysis.presentation.result_summary import describe_timing, figures, loader_limit, paste, training_rows
-from analysis.presentation.stored_result import StoredResult, read_result
-from engine.result import RunResult
+from analysis.presentation.result_summary import describe_timing, headline, loader_limit, paste, training_rows
+from analysis.presentation.stored.result import StoredResult, read_result
+from engine.documents.stored import StoredSpec
+from engine.results.result import Outcome, Probe, Purpose, RunResult
+from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
+from engine.speed.claim import NOT_COMPARED
 from engine.tune.spec import TuneSpec, function_command
 from engine.tune.training import Throughput, Training
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
 COMMAND = ("python", "train.py", "{batch_size}")
-TURNS = {"batch_sizes": [4, 8], "pairs": [[8.0, 8.1]] * 6, "ratio": {"low": 0.99, "value": 1.01, "high": 1.02}}
+
+
+def timed_in_turns(result: RunResult, times_as_fast: tuple[float, ...]) -> RunResult:
+    """Add six pairs of starts of 4 and 8, in which 8 was so many times as fast."""
+    steps = {4: (1.0,) * 6, 8: tuple(2.0 / times for times in times_as_fast)}
+    probes = [Probe(n, Outcome.FITS, Purpose.TIMING, timed_step_seconds=steps[n]) for n in steps]
+    rounds = [
+        SpeedRound(Stage.EVALUATION, 9.0, tuple(SpeedBlock(n, steps[n][pair], pair, 1) for n in steps))
+        for pair in range(6)
+    ]
+    return replace(result, probes=(*result.probes, *probes), speed_rounds=tuple(rounds))
 
 
 def tuned(result: RunResult, spec: TuneSpec | None = None, **training: Any) -> StoredResult:
-    spec = spec or TuneSpec(COMMAND, current_batch_size=4, compare_speed=True)
+    spec = spec or TuneSpec(COMMAND, current_batch_size=4)
     consumed = Training(1, 1, (9,), None, 0.1, ((4, 1.0),), (), **training)
     document = replace(result, spec=spec).to_dict()
     return read_result({**document, "training": asdict(consumed)})
 
 
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
-    result = tuned(make_timed_result(), turns=TURNS)
-    assert "Recommended: 8, 1.39x as fast as your 4 (1.36 to 1.42x)" in str(headline(result))
+    result = tuned(make_timed_result())
+    assert headline(result).sentence == "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x)."
     assert figures(result)[0].interval == "1.36 to 1.42x"
-    assert "12 pairs of starts; the intervals" in describe_timing(result)
+    assert describe_timing(result).startswith("12 pairs of starts in 24 s.")
 
 
 def test_a_size_that_is_kept_because_the_other_is_no_faster_names_that_one_alone() -> None:
     timed = make_timed_result(1.0, 1.0, 1.0)
-    result = tuned(replace(timed, recommended=timed.current, fastest=None), turns=TURNS)
-    assert str(headline(result)).endswith("Keep your 4: 8 is not more than 3 % faster.")
-    kept = nothing_to_gain(result)
-    assert kept is not None
-    assert (kept.text, kept.others) == ("Batch 8 is 1.01x as fast as your 4 (0.99 to 1.02x).", ())
+    kept = replace(timed, recommended=timed.current, fastest=None)
+    result = tuned(timed_in_turns(kept, (0.99, 1.0, 1.01, 1.01, 1.02, 1.02)))
+    assert headline(result).sentence == "Keep your 4: 8 is not clearly faster."
+    explained = nothing_to_gain(result)
+    assert explained is not None
+    assert (explained.text, explained.others) == ("Batch 8 is 1.01x as fast as your 4 (0.99 to 1.02x).", ())
 
 
 def test_a_comparison_that_shows_nothing_says_why_where_it_was_requested() -> None:
-    assert "between 0.8x and 13x" in str(headline(tuned(make_unmeasurable_result())))
-    not_requested = TuneSpec(COMMAND, current_batch_size=4)
-    assert "between" not in str(headline(tuned(make_unmeasurable_result(), not_requested)))
+    assert "8 is 0.8 to 13x as fast" in headline(tuned(make_unmeasurable_result())).sentence
+    result = make_unmeasurable_result()
+    assert result.speed is not None
+    not_compared = replace(result, speed=replace(result.speed, reason=NOT_COMPARED, seconds=0.0, rounds=0))
+    said = headline(tuned(not_compared, TuneSpec(COMMAND, current_batch_size=4, compare_speed=False)))
+    assert said.sentence == "Up to 8 fit. None is recommended: the speeds were not compared."
+    assert said.notes == ("The largest that keeps the reserve (5 % free) is 8.",)
 
 
 def test_many_starts_are_counted_after_the_first_ones() -> None:
@@ -60,6 +80,15 @@ def test_a_loader_that_is_the_limit_is_named() -> None:
     assert loader_limit(tuned(make_timed_result())) is None
 
 
-def test_a_function_is_pasted_as_a_call() -> None:
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("lab.train:make_step", "from lab.train import make_step\n\nstep = make_step(8)"),
+        ("build.<locals>.make_step", "step = make_step(8)"),
+        ("<lambda>", "step = make_step(8)"),
+    ],
+)
+def test_a_function_is_pasted_as_a_call(function: str, call: str) -> None:
     spec = TuneSpec(function_command("lab.train:make_step"), batch="function", current_batch_size=4)
-    assert paste(tuned(make_timed_result(), spec)) == "from lab.train import make_step\n\nstep = make_step(8)"
+    result = tuned(make_timed_result(), spec)
+    assert paste(replace(result, spec=StoredSpec({**result.spec, "function": function}))) == call
