@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, SeriesStyle, Table, Trace
+from analysis.presentation.estimate_summary import precision_in_full
 from analysis.presentation.formatting import bytes_text, round_bytes
 from engine.estimate.alternatives import ORDER
 from engine.estimate.what_to_change import Variant, WhatToChange
+from engine.spec import SETTINGS
 
 if TYPE_CHECKING:
-    from analysis.runs.what_to_change import Measured
+    from analysis.runs.earlier.what_to_change import Measured
 
 ADVICE_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One variant. `gain` is what was measured of it against the request; empty where not both were."""
+    """One variant: `label` is its name for programs, `text` what the form calls its settings.
+
+    `gain` is what was measured of it against the request; empty where not both were.
+    """
 
     label: str
+    text: str
     costs: str
     largest: int | None
     safe: int | None
@@ -44,6 +50,8 @@ class Changes:
 
     title: str
     advice: tuple[ChangeRow, ...]
+    beyond: tuple[str, ...]
+    """The changes that fit too and are no advice, because the advice changes the training less."""
     order: str
     rows: tuple[ChangeRow, ...]
     left_out: tuple[tuple[str, str], ...]
@@ -54,11 +62,13 @@ class Changes:
 
 def changes_shown(found: WhatToChange, measured: Mapping[str, Measured]) -> Changes:
     """Return what the page shows."""
-    base = measured.get(found.requested.label)
+    base, size = measured.get(found.requested.label), f"batch {found.batch_size:,}"
+    title = f"What to change so that {size} fits" if found.advice else f"No change that was tried makes {size} fit"
     rows = {variant.label: _row(variant, measured.get(variant.label), base) for variant in found.variants}
     return Changes(
-        title=_title(found),
+        title=f"Nothing to change: {size} would fit" if found.requested.is_safe else title,
         advice=tuple(rows[label] for label in found.advice[:ADVICE_SHOWN]),
+        beyond=tuple(rows[label].text for label in found.advice[ADVICE_SHOWN:]),
         order=ORDER,
         rows=tuple(rows.values()),
         left_out=tuple((each.label, each.reason) for each in found.left_out),
@@ -68,18 +78,10 @@ def changes_shown(found: WhatToChange, measured: Mapping[str, Measured]) -> Chan
     )
 
 
-def _title(found: WhatToChange) -> str:
-    size = f"batch {found.batch_size:,}"
-    if found.requested.is_safe:
-        return f"Nothing to change: {size} would fit"
-    if not found.advice:
-        return f"No change that was tried makes {size} fit"
-    return f"What to change so that {size} fits"
-
-
 def _row(variant: Variant, measured: Measured | None, base: Measured | None) -> ChangeRow:
     return ChangeRow(
         label=variant.label,
+        text=variant_text(variant),
         costs="; ".join(variant.costs),
         largest=variant.largest_batch_size or None,
         safe=variant.safe_batch_size or None,
@@ -90,6 +92,24 @@ def _row(variant: Variant, measured: Measured | None, base: Measured | None) -> 
         run_id=measured.run_id if measured else None,
         is_requested=not variant.order,
     )
+
+
+def variant_text(variant: Variant) -> str:
+    """Write "Optimizer: AdamW, 8-bit state + 4 micro-batches of 16": the settings as the form names them."""
+    parts = [_setting_text(name, value) for name, value in variant.settings.items()]
+    if variant.micro_batch_size is not None:
+        parts.append(variant.label.rpartition(" + ")[2])
+    return " + ".join(parts) or "As requested"
+
+
+def _setting_text(name: str, value: object) -> str:
+    each = SETTINGS.get(name)
+    if each is None:  # of an older version
+        return f"{name} {value}"
+    if value is True:
+        return each.label
+    shown = (each.choices or {}).get(str(value), f"{value:,}" if isinstance(value, int) else str(value))
+    return f"{each.label}: {precision_in_full(shown, str(value)) if name == 'precision' else shown}"
 
 
 def describe_gain(measured: Measured | None, base: Measured | None) -> str:
@@ -112,7 +132,7 @@ def describe_gain(measured: Measured | None, base: Measured | None) -> str:
 
 
 def changes_plot(found: WhatToChange) -> Plot | None:
-    """Draw each variant by the memory at the wanted size and its safe batch size; the line joins the best ones.
+    """Draw each variant by its memory at the wanted size and its largest batch; the line joins the best ones.
 
     None where only the request itself was estimated, or not one sample fits.
     """
@@ -121,20 +141,21 @@ def changes_plot(found: WhatToChange) -> Plot | None:
     if len(whole) < 2:
         return None
     dots = tuple(
-        PlotPoint(each.safe_batch_size, each.memory_bytes, f"{each.label}: {bytes_text(each.memory_bytes)}")
+        PlotPoint(each.safe_batch_size, each.memory_bytes, f"{variant_text(each)}: {bytes_text(each.memory_bytes)}")
         for each in whole
     )
     named = sorted(whole, key=lambda each: (each not in front, bool(each.order)))
+    best = ", ".join(map(variant_text, front))
     return Plot(
         key="changes",
-        title=f"Memory at batch {found.batch_size:,} and the largest safe batch",
-        sentence=_sentence(found, front),
+        title=f"Memory at batch {found.batch_size:,} and the largest batch with the margin",
+        sentence=f"Of {len(found.variants)} variants none has both less memory and a larger batch than: {best}.",
         x=batch_axis([each.safe_batch_size for each in whole], is_log=True),
         y=bytes_axis([found.limit_bytes, *(dot.y for dot in dots)], is_log=False, title="estimated peak memory"),
-        traces=(Trace("Settings", SeriesStyle.of(0), dots, has_line=False, is_estimate=True),),
+        traces=(Trace("Settings", SeriesStyle.of(0), dots, has_line=False, is_predicted=True),),
         table=_table(found),
         levels=(ReferenceLine(found.limit_bytes, f"limit {round_bytes(found.limit_bytes)}"),),
-        labels=tuple(PointLabel(each.safe_batch_size, each.memory_bytes, each.label) for each in named[:8]),
+        labels=tuple(PointLabel(each.safe_batch_size, each.memory_bytes, variant_text(each)) for each in named[:8]),
         front=tuple((float(each.safe_batch_size), float(each.memory_bytes)) for each in front),
     )
 
@@ -148,16 +169,15 @@ def _front(variants: list[Variant]) -> list[Variant]:
     return best
 
 
-def _sentence(found: WhatToChange, front: list[Variant]) -> str:
-    names = ", ".join(each.label for each in front)
-    return f"Of {len(found.variants)} variants none has both less memory and a larger safe batch than: {names}."
+def _size(size: int) -> str:
+    return f"{size:,}" if size else "none"
 
 
 def _table(found: WhatToChange) -> Table:
     rows = tuple(
-        (each.label, str(each.largest_batch_size or "none"), str(each.safe_batch_size or "none"))
+        (variant_text(each), _size(each.largest_batch_size), _size(each.safe_batch_size))
         + (bytes_text(each.memory_bytes), "yes" if each.is_safe else "no")
         for each in found.variants
     )
-    head = ("Settings", "Largest batch", "Safe batch", f"Memory at batch {found.batch_size:,}", "Fits with the margin")
+    head = ("Settings", "Largest batch", "With margin", f"Memory at batch {found.batch_size:,}", "Fits with the margin")
     return Table(head, rows, numbers=frozenset((1, 2, 3)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.presentation.frontier import frontier_plot, frontier_shown
-from analysis.runs.what_to_change import Measured
+from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.predict import estimate
 from engine.spec import RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 from tests.engine.estimate.synthetic_models import card, model
 
 
@@ -34,7 +34,7 @@ def test_each_length_is_a_row_with_its_batch_sizes_and_memory() -> None:
     stored = stored_frontier(64, 128)
     shown = frontier_shown(stored, {})
     assert (shown.title, [row.size for row in shown.rows]) == ("Length x batch", [64, 128])
-    assert [row.safe for row in shown.rows] == [row["safe_batch_size"] for row in stored["rows"]]
+    assert [row.safe for row in shown.rows] == [f"{row['safe_batch_size']:,}" for row in stored["rows"]]
     assert all(len(row.cells) == len(shown.grid) for row in shown.rows)
     assert (shown.rows[0].speed, shown.rows[0].run_id) == ("", None)
 
@@ -42,7 +42,7 @@ def test_each_length_is_a_row_with_its_batch_sizes_and_memory() -> None:
 def test_a_size_that_does_not_fit_is_marked() -> None:
     shown = frontier_shown(stored_frontier(64, 128, sample_bytes=1024 * MIB), {})
     marked = [cell.endswith("✕") for cell in shown.rows[1].cells]
-    assert marked == [size > (shown.rows[1].largest or 0) for size in shown.grid]
+    assert marked == [size > int(shown.rows[1].largest) for size in shown.grid]
     assert any(marked)
 
 
@@ -78,7 +78,7 @@ def test_the_picture_has_a_point_for_each_length_in_both_lines() -> None:
     stored = stored_frontier(64, 128, 256)
     plot = frontier_plot(stored)
     assert plot is not None
-    assert [trace.name for trace in plot.traces] == ["Largest batch size", "Safe batch size"]
+    assert [trace.name for trace in plot.traces] == ["Largest", "With margin"]
     assert [(dot.x, dot.y) for dot in plot.traces[1].dots] == [
         (row["input_size"], row["safe_batch_size"]) for row in stored["rows"]
     ]
@@ -89,4 +89,11 @@ def test_there_is_no_picture_of_a_single_length_that_fits() -> None:
     stored = stored_frontier(64, 128)
     stored["rows"][1]["safe_batch_size"] = 0
     assert frontier_plot(stored) is None
-    assert frontier_shown(stored, {}).rows[1].safe is None
+    assert (frontier_shown(stored, {}).rows[1].safe, frontier_shown(stored, {}).rows[1].units) == ("none", None)
+
+
+def test_a_length_at_which_the_search_stopped_is_labelled() -> None:
+    stored = stored_frontier(64, 128)
+    stored["rows"] = [dict(row) for row in stored["rows"]]
+    stored["rows"][0] |= {"limits": "max_batch_size", "largest_batch_size": 65_536, "safe_batch_size": 65_536}
+    assert frontier_shown(stored, {}).rows[0].safe == "65,536 or more"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from analysis.presentation.what_to_change import changes_plot, changes_shown, describe_gain
-from analysis.runs.what_to_change import Measured
-from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
+import pytest
+
+from analysis.presentation.what_to_change import changes_plot, changes_shown, describe_gain, variant_text
+from analysis.runs.earlier.what_to_change import Measured
+from engine.estimate.what_to_change import Evaluated, Scope, Variant, WhatToChange, what_to_change
 from engine.spec import RunSpec
 
 
@@ -53,3 +55,31 @@ def test_the_picture_joins_what_nothing_else_beats() -> None:
     assert plot is not None
     assert plot.front == ((90.0, 640.0),)  # bf16: the least memory, and the largest safe batch
     assert plot.has_estimates
+
+
+@pytest.mark.parametrize(
+    ("changed", "pieces", "text"),
+    [
+        ({}, None, "As requested"),
+        ({"optimizer": "adamw-8bit"}, None, "Optimizer: AdamW, 8-bit state"),
+        ({"precision": "bf16"}, None, "Precision: bf16 autocast, fp32 weights"),
+        ({"gradient_checkpointing": True}, 16, "Gradient checkpointing + 4 micro-batches of 16"),
+        ({"lora_rank": 16, "load_in_4bit": True}, None, "LoRA rank: 16 + 4-bit base weights"),
+        ({"sequence_length": 1024}, None, "Sequence length: 1,024"),
+        ({"gone": 3}, None, "gone 3"),
+    ],
+)
+def test_a_variant_is_called_what_the_form_calls_its_settings(changed, pieces, text) -> None:
+    label = "x + 4 micro-batches of 16" if pieces else "x"
+    variant = Variant(label, changed, (), 64, 1, True, True, 1, 1, pieces)
+    assert variant_text(variant) == text
+
+
+def test_what_fits_and_is_no_advice_is_named_with_the_reason() -> None:
+    def evaluate(spec: RunSpec) -> Evaluated:
+        return Evaluated(1000, 0.1, 33, 30, lambda size: size * (30 if spec == RunSpec("bert-tiny") else 10))
+
+    shown = changes_shown(what_to_change(RunSpec("bert-tiny"), 64, evaluate, Scope.SINGLE), {})
+    assert len(shown.advice) == 5
+    assert "LoRA rank: 16" in shown.beyond
+    assert not {row.text for row in shown.advice} & set(shown.beyond)

@@ -1,1 +1,1 @@
-"""What to change so that a batch size fits: the page of a model and a card, and the parts of a run's page."""
+"""What to change so that a batch size fits: the page of a model and a GPU, and the parts of a run's page."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm
 from analysis.models import ALL_GPUS, CPU
-from analysis.pages.home.forms import models_by_task
+from analysis.pages.form_choices import models_by_task
+from analysis.pages.spec_form import SpecForm
 from analysis.presentation.formatting import round_bytes
 from analysis.runs.gpu_catalog import gpu_choices
+from engine.errors import SpecError
+from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Scope
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, MAX_BATCH_SIZE
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, MAX_BATCH_SIZE, RunSpec
 
 SCOPES = (
     (Scope.SINGLE.value, "Each setting by itself; pairs only if none is enough"),
@@ -38,15 +43,24 @@ class ChangesForm(forms.Form):
 
 
 class WhereForm(StrictQueryForm):
-    """A model and a card: which answer the page shows."""
+    """A model and a GPU: which answer the page shows."""
 
     model = forms.ChoiceField(label="Model", choices=models_by_task, required=False)
     gpu = forms.ChoiceField(label="Device", choices=_cards, required=False)
 
 
-class NewChangesForm(ChangesForm):
-    """The same for a model and a card that no run is of."""
+class NewChangesForm(ChangesForm, SpecForm):
+    """The same form, for a model and a GPU of which there is no run."""
 
     model = forms.ChoiceField(label="Model", choices=models_by_task)
     gpu = forms.ChoiceField(label="Device", choices=_cards)
     field_order = ("model", "gpu", "batch_size", "scope")
+
+    def add_spec_error(self, error: SpecError) -> None:
+        self.add_error(None, str(error))
+
+    def submission(self) -> dict[str, Any]:
+        """Return the arguments of `services.run_create`, from a valid form. Raises SpecError."""
+        values = self.cleaned_data
+        training = RunSpec(values["model"], current_batch_size=values["batch_size"])
+        return {"spec": EstimateSpec(training, values["gpu"], values["scope"])}

@@ -8,20 +8,20 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_http_methods, require_POST
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.models import Device, Run, State
-from analysis.pages.home.forms import places_offered
-from analysis.pages.too_many_requests import too_many_requests
+from analysis.pages.form_choices import places_offered
+from analysis.pages.spec_form import start_run
 from analysis.pages.what_to_change.context import changes_context
 from analysis.pages.what_to_change.forms import ChangesForm, NewChangesForm, WhereForm
 from analysis.permissions import signed_in_user
-from analysis.presentation.labels import settings_of_run
+from analysis.presentation.kinds import settings_of_run
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from engine.errors import SpecError
-from engine.spec import RunSpec
 
 LATEST = 10
 
@@ -30,7 +30,8 @@ LATEST = 10
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the newest answer for a model and a card, and the form that finds out another."""
     if request.method == "POST":
-        return _start(request)
+        form = NewChangesForm(request.POST)
+        return start_run(request, form, partial(_page, request, form, {}))
     where = WhereForm(request.GET)
     given = {} if where.problems else where.cleaned_data
     wanted = {name: value for name in ("model", "gpu") if (value := given.get(name))}
@@ -53,25 +54,6 @@ def _page(
         context |= changes_context(newest, signed_in_user(request))
         context["newest_settings"] = settings_of_run(newest)
     return render(request, "analysis/what_to_change.html", context, status=status)
-
-
-def _start(request: HttpRequest) -> HttpResponse:
-    form = NewChangesForm(request.POST)
-    if form.is_valid():
-        values = form.cleaned_data
-        try:
-            user = signed_in_user(request)
-            check_rate_limit(CREATE, user)
-            spec = RunSpec(values["model"], current_batch_size=values["batch_size"])
-            scope = values["scope"]
-            return redirect(
-                services.estimate_create(spec=spec, gpu=values["gpu"], requested_by=user, what_to_change=scope)
-            )
-        except SpecError as error:
-            form.add_error(None, str(error))
-        except RateLimited as error:
-            return too_many_requests(error, form, partial(_page, request, form, {}))
-    return _page(request, form, {}, status=422)
 
 
 @require_POST
@@ -104,7 +86,10 @@ def changes_measure(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
         )
     except (SpecError, RateLimited) as error:
         return _refused(request, run, str(error))
-    messages.success(request, f"{len(started)} measurement{'s' if len(started) > 1 else ''} queued.")
+    if len(started) == 1:
+        return redirect(started[0])
+    links = format_html_join(", ", '<a href="{}">run {}</a>', ((each.get_absolute_url(), each.pk) for each in started))
+    messages.success(request, format_html("Queued: {}.", links))
     return redirect(f"{reverse('analysis:runs')}?model={run.model}&kind=measurement")
 
 
