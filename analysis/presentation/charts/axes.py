@@ -61,7 +61,10 @@ def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
         return _between("rate", title, decimal_ticks(max(known)), number)
     powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)
     fine = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    inside = [value for value in fine if _is_needed(value, fine, known)]
+    # within the range of the known, and the first step beyond either end
+    below = max((value for value in fine if value <= min(known)), default=fine[0])
+    above = min((value for value in fine if value >= max(known) and value > below), default=fine[-1])
+    inside = [value for value in fine if below <= value <= above]
     ticks = inside if len(inside) <= _TICKS_MAX else [10.0**power for power in powers]
     return _between("rate", f"{title} (log scale)", ticks, number, is_log=True)
 
@@ -81,7 +84,8 @@ def time_axis(moments: Iterable[float]) -> Axis:
     low, high = min(known) - air, max(known) + air
     step = next((step for step in _TIME_STEPS_SECONDS if (high - low) / step <= _TICKS_MAX), (high - low) / _TICKS_MAX)
     values = [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    ticks = tuple((value, _time_text(value, high - low)) for value in values)
+    form = "%d %b %H:%M" if high - low < 3 * DAY else "%d %b" if high - low < 300 * DAY else "%b %Y"
+    ticks = tuple((value, dt.datetime.fromtimestamp(value, dt.UTC).strftime(form)) for value in values)
     return Axis("time", "finished (UTC)", low, high, ticks)
 
 
@@ -123,23 +127,9 @@ def _powers_of_two(
     return Axis(quantity, title, 2.0**low, 2.0**high, ticks, is_log=True)
 
 
-def _is_needed(value: float, steps: list[float], known: list[float]) -> bool:
-    """Within the range of the known, or the first step beyond either end."""
-    below = max((step for step in steps if step <= min(known)), default=steps[0])
-    above = min((step for step in steps if step >= max(known) and step > below), default=steps[-1])
-    return below <= value <= above
-
-
 def _bytes_tick(value: float) -> str:
     return round_bytes(int(value))
 
 
 def _change_text(fraction: float) -> str:
     return f"{'+' if fraction > 0 else ''}{number(round(fraction * 100, 9))} %".replace("-", "−")
-
-
-def _time_text(value: float, span_seconds: float) -> str:
-    moment = dt.datetime.fromtimestamp(value, dt.UTC)
-    if span_seconds < 3 * DAY:
-        return f"{moment:%d %b %H:%M}"
-    return f"{moment:%d %b}" if span_seconds < 300 * DAY else f"{moment:%b %Y}"

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
-from engine.result import MemoryByKind, Point, Waste
+from engine.results.result import MemoryByKind, Point, Waste
 
 LABEL_FITS_BELOW = 0.7
-"""Above this share of the bar the text stands inside the used part: beside it there is no room."""
+"""Above this share of the bar the text stands inside the used part: there is no room after it."""
 WASTE_FROM = 0.1
 """Share of the memory from which unused memory is shown as waste: less is about the reserve that training needs."""
 
@@ -18,7 +18,8 @@ WASTE_FROM = 0.1
 class MemoryBar:
     """One bar: used and unused memory at a batch size. `used_bytes` None: `unknown` says why.
 
-    `key` is today, recommended, or kept where both are the same size.
+    `key` is today, recommended, kept where both are the same size, and reserve for the largest that keeps it. Where no
+    size is recommended, today's is plain: nothing says that its unused memory is wasted.
     """
 
     key: str
@@ -57,6 +58,8 @@ class MemoryBar:
     def label(self) -> str:
         if self.used_bytes is None:
             return "✕ does not fit" if self.is_refused else self.unknown
+        if not self.has_room_for_label:  # the label stands inside the used part, so it says what that is
+            return f"{percent(self.used_fraction)} used"
         return f"{percent(1 - self.used_fraction)} unused"
 
     @property
@@ -67,9 +70,9 @@ class MemoryBar:
     def sentence(self) -> str:
         if self.used_bytes is None:
             verb = "does not fit into" if self.is_refused else f"was {self.unknown} against"
-            return f"Batch {self.batch_size} {verb} {round_bytes(self.capacity_bytes)}."
+            return f"Batch {self.batch_size:,} {verb} {round_bytes(self.capacity_bytes)}."
         return (
-            f"Batch {self.batch_size} uses {bytes_text(self.used_bytes)} of {round_bytes(self.capacity_bytes)}; "
+            f"Batch {self.batch_size:,} uses {bytes_text(self.used_bytes)} of {round_bytes(self.capacity_bytes)}; "
             f"{percent(1 - self.used_fraction)} is unused."
         )
 
@@ -101,26 +104,39 @@ class Stack:
     @property
     def sentence(self) -> str:
         parts = ", ".join(f"{piece.name} {bytes_text(piece.size_bytes)}" for piece in self.slices)
-        return f"Memory at the peak of batch {self.batch_size}: {parts}."
+        return f"Memory at the peak of batch {self.batch_size:,}: {parts}."
 
 
 def memory_bars(
-    *, waste: Waste, current_batch_size: int, current_is_refused: bool, recommended: Point | None
+    *,
+    waste: Waste,
+    current_batch_size: int,
+    current_is_refused: bool,
+    recommended: Point | None,
+    with_reserve: Point | None = None,
 ) -> list[MemoryBar]:
-    """Today's bar and the recommended one; a single neutral one where they are the same size."""
+    """Today's bar and the recommended one; a single neutral one where they are the same size.
+
+    Where none is recommended, today's and the largest that keeps the reserve.
+    """
     at_current = waste.at_current_bytes
     used_today = None if at_current is None else waste.capacity_bytes - at_current
     if recommended is not None and recommended.batch_size == current_batch_size:
         used = recommended.memory_bytes if used_today is None else used_today
         return [MemoryBar("kept", "Today and recommended", current_batch_size, used, waste.capacity_bytes)]
-    bars = [MemoryBar("today", "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
+    is_advised = recommended is not None or current_is_refused
+    key = "today" if is_advised else "plain"
+    bars = [MemoryBar(key, "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
     if recommended is not None:
         used = recommended.memory_bytes
         bars.append(MemoryBar("recommended", "Recommended", recommended.batch_size, used, waste.capacity_bytes))
+    elif with_reserve is not None and with_reserve.batch_size != current_batch_size:
+        title, size, used = "Largest with reserve", with_reserve.batch_size, with_reserve.memory_bytes
+        bars.append(MemoryBar("reserve", title, size, used, waste.capacity_bytes))
     return bars
 
 
-_KINDS = (
+_MEMORY_KINDS = (
     ("parameters", "parameters"),
     ("gradients", "gradients"),
     ("optimizer_state", "optimizer state"),
@@ -133,7 +149,7 @@ def memory_stack(
     batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
 ) -> Stack | None:
     """Return the kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
-    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _KINDS]
+    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _MEMORY_KINDS]
     return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
 
 

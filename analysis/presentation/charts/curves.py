@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, SeriesStyle, Table, Trace
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
-from analysis.presentation.stored_estimate import StoredEstimate
-from engine.result import Outcome, Purpose
+from analysis.presentation.stored.estimate import StoredEstimate
+from engine.results.result import Outcome, Purpose
 
 Points = dict[int, float]
 """A figure by batch size, in rising order."""
@@ -74,7 +73,7 @@ def memory_plot(
     held = memory_points(probes)
     if not held:
         return None
-    refused = _refused(probes)
+    refused = sorted({probe.batch_size for probe in probes if probe.outcome == Outcome.OUT_OF_MEMORY})
     top = limit_bytes or max(held.values())
     is_reserved = any(probe.peak_reserved_bytes is not None for probe in probes)
     crosses = tuple(PlotPoint(size, top, f"batch {size:,}: out of memory") for size in refused)
@@ -87,6 +86,7 @@ def memory_plot(
         others += _estimated(estimate, {*held, *refused})
     traces = (*others, main)
     heights = [top, *(dot.y for trace in traces for dot in trace.dots)]
+    refusal = [PointLabel(size, top, f"{size:,} out of memory", "label-refused") for size in refused[:1]]
     return Plot(
         key="memory",
         title="Peak memory by batch size",
@@ -96,7 +96,7 @@ def memory_plot(
         traces=traces,
         table=_table(traces, _bytes, roles),
         levels=(ReferenceLine(limit_bytes, f"limit {round_bytes(limit_bytes)}"),) if limit_bytes else (),
-        labels=(*_refusal(refused, top), *_answer(held, roles, _bytes)),
+        labels=(*refusal, *_answer(held, roles, _bytes)),
     )
 
 
@@ -108,7 +108,11 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
     known = {size: (low, high) for size, low, high in intervals}
     dots = speed_dots(speeds, known, unsteady)
     main = Trace("Samples per second", _SPEED, dots)
-    sentence = _speed_sentence(speeds)
+    first, best = min(speeds), max(speeds, key=lambda size: speeds[size])
+    sentence = (
+        f"Speed goes from {rate(speeds[first])} samples per second at batch {first:,} "
+        f"to {rate(speeds[best])} at batch {best:,}, the fastest measured."
+    )
     sentence += " The bars are 95 % confidence intervals." if known else ""
     sentence += " The timing of hollow points was not steady." if any(dot.is_hollow for dot in dots) else ""
     return Plot(
@@ -152,10 +156,6 @@ def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]
     return dict(sorted(points.items()))
 
 
-def _refused(probes: Iterable[ProbeRow]) -> tuple[int, ...]:
-    return tuple(sorted({probe.batch_size for probe in probes if probe.outcome == Outcome.OUT_OF_MEMORY}))
-
-
 def _memory_dots(points: Points, word: str = "") -> tuple[PlotPoint, ...]:
     return tuple(PlotPoint(size, held, f"batch {size:,}: {_bytes(held)}{word}") for size, held in points.items())
 
@@ -173,7 +173,7 @@ def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
         is_joined = not any(before < other < size for other in known)
         dots.append(PlotPoint(size, held, f"batch {size:,}: {_bytes(held)} estimated", is_joined=is_joined))
         before = size
-    return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_estimate=True)] if dots else []
+    return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_predicted=True)] if dots else []
 
 
 _ROLE_WORDS = {
@@ -184,45 +184,27 @@ _ROLE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A batch size of the result with all its roles, so that one point never has two labels."""
-
-    batch_size: int
-    text: str
-    is_recommended: bool
-
-
-def _marks(roles: Roles) -> list[_Mark]:
+def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
+    """Return the batch sizes of the result, each with all its roles as one text, and whether it is recommended."""
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
         held = [role for role in _ROLE_WORDS if roles.get(role) == size]
         parts = [_ROLE_WORDS[held[0]].format(size=size), *("today" if role == "current" else role for role in held[1:])]
-        marks.append(_Mark(size, ", ".join(parts), "recommended" in held))
-    return sorted(marks, key=lambda mark: not mark.is_recommended)
+        marks.append((size, ", ".join(parts), "recommended" in held))
+    return sorted(marks, key=lambda mark: not mark[2])
 
 
 def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> tuple[PointLabel, ...]:
     """Mark the sizes of the result, the recommended one first, and label the last point."""
-    labels = [
-        PointLabel(
-            mark.batch_size,
-            points[mark.batch_size],
-            mark.text,
-            "label-use" if mark.is_recommended else "label-mark",
-            "ring ring-use" if mark.is_recommended else "ring",
-        )
-        for mark in _marks(roles)
-        if mark.batch_size in points
-    ]
+    labels = []
+    for size, words, is_recommended in _marks(roles):
+        if size in points:
+            classes = ("label-use", "ring ring-use") if is_recommended else ("label-mark", "ring")
+            labels.append(PointLabel(size, points[size], words, *classes))
     last = max(points)
     if last not in {label.x for label in labels}:
         labels.append(PointLabel(last, points[last], f"{last:,}: {text(points[last])}"))
     return tuple(labels)
-
-
-def _refusal(refused: Sequence[int], top: float) -> list[PointLabel]:
-    return [PointLabel(refused[0], top, f"{refused[0]:,} out of memory", "label-refused")] if refused else []
 
 
 def _sizes(traces: Iterable[Trace]) -> list[int]:
@@ -233,7 +215,7 @@ def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) 
     """Return the table: batch size, a figure for each line, a note."""
     by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
     notes = {dot.x: "fits" for dot in traces[-1].dots}
-    notes |= {mark.batch_size: mark.text for mark in _marks(roles) if mark.batch_size in notes}
+    notes |= {size: text for size, text, _ in _marks(roles) if size in notes}
     notes |= {cross.x: "out of memory" for cross in traces[-1].crosses}
     rows = tuple(
         (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tested"))
@@ -243,24 +225,16 @@ def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) 
     return Table(("Batch", *(trace.name for trace in traces), "Note"), rows, frozenset(range(figures)))
 
 
-def _memory_sentence(points: Points, refused: tuple[int, ...], limit_bytes: int | None) -> str:
+def _memory_sentence(points: Points, refused: Sequence[int], limit_bytes: int | None) -> str:
     first, last = min(points), max(points)
     parts = [
-        f"Peak memory goes from {_bytes(points[first])} at batch {first} to {_bytes(points[last])} at batch {last}."
+        f"Peak memory goes from {_bytes(points[first])} at batch {first:,} to {_bytes(points[last])} at batch {last:,}."
     ]
     if limit_bytes is not None:
         parts.append(f"The limit is {round_bytes(limit_bytes)}.")
     if refused:
-        parts.append(f"Batch {refused[0]} ran out of memory.")
+        parts.append(f"Batch {refused[0]:,} ran out of memory.")
     return " ".join(parts)
-
-
-def _speed_sentence(points: Points) -> str:
-    first, best = min(points), max(points, key=lambda size: points[size])
-    return (
-        f"Speed goes from {rate(points[first])} samples per second at batch {first} "
-        f"to {rate(points[best])} at batch {best}, the fastest measured."
-    )
 
 
 def _bytes(value: float) -> str:

@@ -1,4 +1,4 @@
-"""A plot as coordinates: what templates/analysis/parts/chart_drawing.html writes out as SVG, colours by CSS class.
+"""A plot as coordinates: what templates/analysis/parts/charts/drawing.html writes out as SVG, colours by CSS class.
 
 Coordinates are text with a point, so that no locale can put a comma into an attribute.
 """
@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from analysis.presentation.charts.axes import Ticks
 from analysis.presentation.charts.labels import Box, Label, Position, Room, around, label_at
-from analysis.presentation.charts.plots import Annotation, Plot, PlotPoint, ReferenceLine, Trace
+from analysis.presentation.charts.plots import Plot, PlotPoint, ReferenceLine, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +108,6 @@ class Drawing:
     def width(self) -> int:
         return self.right - self.left
 
-    @property
-    def every_text(self) -> tuple[Text, ...]:
-        return (*self.x_ticks, *self.y_ticks, *self.titles, *self.texts)
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -165,8 +160,10 @@ def draw(plot: Plot, size: Size) -> Drawing:
         _text(label_at(plot.y.title, 8, 14), "title"),
     )
     room = Room(Box(LEFT + 2, 2, size.width - 3, frame.bottom - 2), texts=[title.box for title in titles])
-    _fill(room, frame)
+    rules = _rules(frame)
+    _fill(room, frame, rules)
     shown = _x_ticks(frame)
+    heights = [(frame.y(value), text) for value, text in plot.y.ticks]
     return Drawing(
         size=size,
         left=LEFT,
@@ -175,18 +172,24 @@ def draw(plot: Plot, size: Size) -> Drawing:
         bottom=frame.bottom,
         x_ticks=shown,
         fine_ticks=_fine_ticks(frame, shown),
-        y_ticks=tuple(_y_tick(frame.y(value), text) for value, text in plot.y.ticks),
+        y_ticks=tuple(
+            replace(_text(label_at(text, LEFT - 8, at + 4, "end"), "tick"), at=_px(at)) for at, text in heights
+        ),
         titles=titles,
-        rules=(*_level_rules(frame), *_mark_rules(frame)),
+        rules=tuple(rules),
         front=_path([(frame.x(x), frame.y(y)) for x, y in plot.front]),
         traces=tuple(_trace(trace, frame) for trace in plot.traces),
-        rings=tuple(_ring(frame, label.x, label.y, label.ring_class) for label in plot.labels if label.ring_class),
+        rings=tuple(
+            Shape(_px(frame.x(label.x)), _px(frame.y(label.y)), label.ring_class)
+            for label in plot.labels
+            if label.ring_class
+        ),
         texts=tuple(_texts(room, frame)),
         places=room,
     )
 
 
-def _fill(room: Room, frame: _Frame) -> None:
+def _fill(room: Room, frame: _Frame, rules: Iterable[Rule]) -> None:
     """Note every line and every shape that a text must not cover."""
     for trace in frame.plot.traces:
         radius = DOT_RADIUS * (DENSE_SCALE if trace.is_dense else 1)
@@ -200,7 +203,7 @@ def _fill(room: Room, frame: _Frame) -> None:
                 x = frame.x(dot.x)
                 room.shapes.append(Box(x - BAR_REACH, high - 1, x + BAR_REACH, low + 1))
     room.lines += pairwise([(frame.x(x), frame.y(y)) for x, y in frame.plot.front])
-    for rule in (*_level_rules(frame), *_mark_rules(frame)):
+    for rule in rules:
         room.lines.append(((float(rule.x1), float(rule.y1)), (float(rule.x2), float(rule.y2))))
     rings = (label for label in frame.plot.labels if label.ring_class)
     room.shapes += [around((frame.x(label.x), frame.y(label.y)), RING_RADIUS) for label in rings]
@@ -210,16 +213,20 @@ def _texts(room: Room, frame: _Frame) -> Iterator[Text]:
     """Vertical marks first, which have one place each, then the levels, then the points in the order of the plot."""
     plot = frame.plot
     for mark in sorted(plot.marks, key=lambda mark: mark.x):
-        if placed := room.place_first([_mark_label(mark, frame)]):
+        # texts of steps stand above the plot, those of others inside at its foot, so that the two never meet
+        x, y = frame.x(mark.x), TOP - 9 if mark.is_step else frame.bottom - 5
+        label = label_at(mark.text, x, y, "middle", is_bold=True)
+        if (beyond := label.box.right - (frame.size.width - 3)) > 0:
+            label = label_at(mark.text, x - beyond, y, "middle", is_bold=True)
+        if placed := room.place_first([label]):
             yield _text(placed, "text-step" if mark.is_step else "text-mark")
     for level in sorted(plot.levels, key=lambda level: level.value):
-        css_class = "label-limit" if level.is_limit else "label-median"
         if level.text and (placed := room.place_first(_along(level, frame))):
-            yield _text(placed, css_class)
-    for label in plot.labels:
-        point = frame.x(label.x), frame.y(label.y)
-        if placed := room.place_beside(label.text, point, is_bold=label.is_bold):
-            yield replace(_text(placed, label.css_class), at=_px(point[0]))
+            yield _text(placed, f"label-{level.look}")
+    for named in plot.labels:
+        point = frame.x(named.x), frame.y(named.y)
+        if placed := room.place_beside(named.text, point, is_bold=named.is_bold):
+            yield replace(_text(placed, named.css_class), at=_px(point[0]))
 
 
 def _along(level: ReferenceLine, frame: _Frame) -> Iterator[Label]:
@@ -231,25 +238,18 @@ def _along(level: ReferenceLine, frame: _Frame) -> Iterator[Label]:
         yield label_at(level.text, min(end, frame.right), at + rise, "end")
 
 
-def _mark_label(mark: Annotation, frame: _Frame) -> Label:
-    """Put the text of steps above the plot and that of others inside at its foot, so that the two never meet."""
-    label = label_at(mark.text, frame.x(mark.x), TOP - 9 if mark.is_step else frame.bottom - 5, "middle", is_bold=True)
-    beyond = label.box.right - (frame.size.width - 3)
-    return label if beyond <= 0 else label_at(mark.text, frame.x(mark.x) - beyond, label.y, "middle", is_bold=True)
-
-
 def _x_ticks(frame: _Frame) -> tuple[Text, ...]:
     """All that have room: else every second one, every third, counted from the last."""
     ticks, every = frame.plot.x.ticks, 1
     while True:
-        shown = [_x_tick(value, text, frame) for value, text in _every(ticks, every)]
+        shown = [_x_tick(value, text, frame) for value, text in ticks[::-1][::every][::-1]]
         if not any(one.box.overlaps(other.box) for one, other in pairwise(shown)):
             return tuple(shown)
         every += 1
 
 
 def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
-    """Of an axis of batch sizes the ticks that are not shown, and every size that was run."""
+    """Return the ticks of a batch axis that have no label, and every size that was run."""
     if frame.plot.x.quantity != "batch":
         return ()
     runs = {dot.x: f"{dot.x:,.0f}" for trace in frame.plot.traces for dot in (*trace.dots, *trace.crosses)}
@@ -257,14 +257,6 @@ def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
     return tuple(
         _x_tick(value, text, frame) for value, text in (dict(frame.plot.x.ticks) | runs).items() if text not in texts
     )
-
-
-def _y_tick(at: float, text: str) -> Text:
-    return replace(_text(label_at(text, LEFT - 8, at + 4, "end"), "tick"), at=_px(at))
-
-
-def _every(ticks: Ticks, stride: int) -> Ticks:
-    return ticks[::-1][::stride][::-1]
 
 
 def _x_tick(value: float, text: str, frame: _Frame) -> Text:
@@ -276,7 +268,7 @@ def _x_tick(value: float, text: str, frame: _Frame) -> Text:
 
 
 def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
-    cross = "cross is-estimate" if trace.is_estimate else "cross"
+    cross = "cross is-estimate" if trace.is_predicted else "cross"
     return TraceDrawing(
         css_class=trace.css_class,
         marker_path=trace.style.marker_path,
@@ -289,39 +281,25 @@ def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
 
 def _dot(dot: PlotPoint, frame: _Frame) -> Shape:
     x, y = frame.place(dot)
-    css_class = "dot is-hollow" if dot.is_hollow else "dot"
-    return Shape(_px(x), _px(y), css_class, dot.text, _interval(dot, x, frame))
+    interval = ""
+    if dot.interval is not None:  # a line from its lower to its upper end, with a short one across both
+        low, high = (frame.y(end) for end in dot.interval)
+        ends = "".join(f"M{_px(x - BAR_REACH)} {_px(end)}H{_px(x + BAR_REACH)}" for end in (low, high))
+        interval = f"M{_px(x)} {_px(low)}V{_px(high)}{ends}"
+    return Shape(_px(x), _px(y), "dot is-hollow" if dot.is_hollow else "dot", dot.text, interval)
 
 
-def _interval(dot: PlotPoint, x: float, frame: _Frame) -> str:
-    """Draw an error bar: a line from its lower to its upper end, with a short one across both."""
-    if dot.interval is None:
-        return ""
-    low, high = (frame.y(end) for end in dot.interval)
-    ends = "".join(f"M{_px(x - BAR_REACH)} {_px(y)}H{_px(x + BAR_REACH)}" for y in (low, high))
-    return f"M{_px(x)} {_px(low)}V{_px(high)}{ends}"
-
-
-def _ring(frame: _Frame, x: float, y: float, css_class: str) -> Shape:
-    return Shape(_px(frame.x(x)), _px(frame.y(y)), css_class)
-
-
-def _level_rules(frame: _Frame) -> list[Rule]:
+def _rules(frame: _Frame) -> list[Rule]:
+    """Draw the line of each level, and that of each mark, which ends above its text."""
     rules = []
     for level in frame.plot.levels:
         start, end = _ends(level, frame)
         at = _px(frame.y(level.value))
-        rules.append(Rule("limit" if level.is_limit else "median", _px(start), _px(end), at, at))
+        rules.append(Rule(level.look, _px(start), _px(end), at, at))
+    for mark in frame.plot.marks:
+        at = _px(frame.x(mark.x))
+        rules.append(Rule("step" if mark.is_step else "mark", at, at, _px(TOP), _px(frame.floor)))
     return rules
-
-
-def _mark_rules(frame: _Frame) -> list[Rule]:
-    """Draw the line of each mark, which ends above its text."""
-    return [
-        Rule("step" if mark.is_step else "mark", at, at, _px(TOP), _px(frame.floor))
-        for mark in frame.plot.marks
-        for at in (_px(frame.x(mark.x)),)
-    ]
 
 
 def _ends(level: ReferenceLine, frame: _Frame) -> tuple[float, float]:

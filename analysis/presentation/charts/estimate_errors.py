@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from analysis.presentation.charts.axes import change_axis, time_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
-from analysis.presentation.estimate_error import Group, describe_difference
+from analysis.presentation.estimate_error import Grade, Group, describe_difference
 
 _TRACES = 8
 """As many traces as the palette has distinguishable colours; the table has all."""
@@ -19,14 +19,18 @@ def error_plot(groups: Sequence[Group]) -> Plot | None:
         return None
     traces = tuple(_trace(group, number) for number, group in enumerate(shown))
     dots = [dot for trace in traces for dot in trace.dots]
+    grades = [grade for group in groups for grade in group.grades]
+    worst = max(grades, key=lambda grade: abs(grade.peak_error))
+    runs = "1 measured run had" if len(grades) == 1 else f"{len(grades)} measured runs had"
     return Plot(
         key="errors",
         title="Estimated relative to measured peak memory",
-        sentence=_sentence(groups),
+        sentence=f"{runs} an estimate; the largest error has run {worst.run_id}: "
+        f"{describe_difference(worst.peak_error)}.",
         x=time_axis(dot.x for dot in dots),
         y=change_axis((dot.y for dot in dots), title="estimate relative to measurement"),
         traces=traces,
-        table=_table(groups),
+        table=_table(grades),
         labels=tuple(
             PointLabel(trace.dots[-1].x, trace.dots[-1].y, describe_difference(trace.dots[-1].y)) for trace in traces
         ),
@@ -45,15 +49,7 @@ def _trace(group: Group, number: int) -> Trace:
     return Trace(f"{group.gpu}, {group.family}", SeriesStyle.of(number), dots, has_line=False)
 
 
-def _sentence(groups: Sequence[Group]) -> str:
-    grades = [grade for group in groups for grade in group.grades]
-    worst = max(grades, key=lambda grade: abs(grade.peak_error))
-    runs = "1 measured run had" if len(grades) == 1 else f"{len(grades)} measured runs had"
-    return f"{runs} an estimate; the largest error has run {worst.run_id}: {describe_difference(worst.peak_error)}."
-
-
-def _table(groups: Sequence[Group]) -> Table:
-    grades = sorted((grade for group in groups for grade in group.grades), key=lambda g: g.finished_at, reverse=True)
+def _table(grades: Iterable[Grade]) -> Table:
     rows = tuple(
         (
             f"run {grade.run_id}",
@@ -64,6 +60,6 @@ def _table(groups: Sequence[Group]) -> Table:
             describe_difference(grade.boundary_error),
             "calibrated" if grade.is_calibrated else "not calibrated",
         )
-        for grade in grades
+        for grade in sorted(grades, key=lambda grade: grade.finished_at, reverse=True)
     )
     return Table(("Run", "Finished (UTC)", "GPU", "Model", "Peak memory", "Largest batch size", "Card"), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, product
 
 ASCENT, DESCENT = 11.0, 3.0
 """Pixels that a text of 12 px takes above and below its baseline."""
@@ -102,13 +103,8 @@ class Room:
 
     def place_beside(self, text: str, point: Position, *, is_bold: bool = False) -> Label | None:
         """Put a text near its point, else where there is room, with a leader. None where the picture is full."""
-        for label in _near(text, point, is_bold):
-            if (placed := self._take(label, point)) is not None:
-                return placed
-        for label in _anywhere(text, point, is_bold, self.inside):
-            if (placed := self._take(label, point)) is not None:
-                return placed
-        return None
+        labels = chain(_near(text, point, is_bold), _anywhere(text, point, is_bold, self.inside))
+        return next((placed for label in labels if (placed := self._take(label, point)) is not None), None)
 
     def place_first(self, labels: Iterable[Label]) -> Label | None:
         """Take the first of these that covers nothing; None where each does."""
@@ -164,13 +160,13 @@ def _near(text: str, point: Position, is_bold: bool) -> Iterator[Label]:
             yield label_at(text, x + dx, y + dy, anchor, is_bold=is_bold)
 
 
-def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> list[Label]:
+def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> Iterator[Label]:
     """Every place of a coarse grid, the nearest to the point first."""
     half = text_width(text, is_bold=is_bold) / 2
     columns = range(math.ceil(inside.left + half), math.floor(inside.right - half) + 1, 8)
     rows = range(math.ceil(inside.top + ASCENT), math.floor(inside.bottom - DESCENT) + 1, 7)
-    places = sorted(((x, y) for x in columns for y in rows), key=lambda place: math.dist(place, point))
-    return [label_at(text, x, y, "middle", is_bold=is_bold) for x, y in places]
+    for x, y in sorted(product(columns, rows), key=lambda place: math.dist(place, point)):
+        yield label_at(text, x, y, "middle", is_bold=is_bold)
 
 
 def _leader(box: Box, point: Position) -> Segment | None:

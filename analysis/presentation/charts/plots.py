@@ -35,9 +35,9 @@ class SeriesStyle:
         """
         return cls(f"series-{run_id % COLOURS} dash-{run_id % DASHES}", MARKERS[run_id % len(MARKERS)])
 
-    def classes(self, *, is_estimate: bool) -> str:
+    def classes(self, *, is_predicted: bool) -> str:
         """Return the classes of a line; the points of an estimate are hollow."""
-        return f"{self.css_class} is-estimate" if is_estimate else self.css_class
+        return f"{self.css_class} is-estimate" if is_predicted else self.css_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class Trace:
     dots: tuple[PlotPoint, ...]
     crosses: tuple[PlotPoint, ...] = ()
     has_line: bool = True
-    is_estimate: bool = False
+    is_predicted: bool = False
     note: str = ""
     """A note next to the name in the legend."""
 
     @property
     def css_class(self) -> str:
-        return self.style.classes(is_estimate=self.is_estimate)
+        return self.style.classes(is_predicted=self.is_predicted)
 
     @property
     def is_dense(self) -> bool:
@@ -109,13 +109,21 @@ class PointLabel:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
-    """A horizontal line with its text: a card's limit, or the median of a stretch of time."""
+    """A horizontal line with its text: a card's limit, the median of a stretch of time, or a threshold for alerts."""
 
     value: float
     text: str
     is_limit: bool = True
     start: float | None = None
     end: float | None = None
+    is_alert: bool = False
+
+    @property
+    def look(self) -> str:
+        """The class of the line, and with "label-" before it that of its text."""
+        if self.is_alert:
+            return "alert"
+        return "limit" if self.is_limit else "median"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +189,10 @@ class Plot:
 
     @property
     def has_estimates(self) -> bool:
-        return any(trace.is_estimate for trace in self.traces)
+        return any(trace.is_predicted for trace in self.traces)
 
     @property
     def kinds(self) -> str:
         """The kinds of the points: "measured", "estimated" or both."""
-        kinds = {"estimated" if trace.is_estimate else "measured" for trace in self.traces}
+        kinds = {"estimated" if trace.is_predicted else "measured" for trace in self.traces}
         return " and ".join(sorted(kinds, reverse=True))

@@ -36,14 +36,16 @@ def tiles(sizes: Sequence[float]) -> list[Tile]:
         short = min(width, height)
         count = _row_length([size for _, size in waiting], short)
         row, waiting = waiting[:count], waiting[count:]
-        thickness = sum(size for _, size in row) / short
+        total = sum(size for _, size in row)
+        # the last row takes what is left: what is left of a tiny one was rounded
+        thickness = total / short if waiting else max(width, height)
         along = 0.0
         for index, size in row:
-            length = size / thickness
+            length = short * size / total
             if width >= height:
-                placed.append(_tile(index, x, y + along, thickness, length))
+                placed.append(Tile(index, 100 * x / ASPECT, 100 * (y + along), 100 * thickness / ASPECT, 100 * length))
             else:
-                placed.append(_tile(index, x + along, y, length, thickness))
+                placed.append(Tile(index, 100 * (x + along) / ASPECT, 100 * y, 100 * length / ASPECT, 100 * thickness))
             along += length
         if width >= height:
             x, width = x + thickness, width - thickness
@@ -63,7 +65,3 @@ def _row_length(sizes: Sequence[float], short: float) -> int:
             return count - 1
         best = worst
     return len(sizes)
-
-
-def _tile(index: int, x: float, y: float, width: float, height: float) -> Tile:
-    return Tile(index, 100 * x / ASPECT, 100 * y, 100 * width / ASPECT, 100 * height)

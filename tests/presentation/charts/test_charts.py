@@ -19,9 +19,13 @@ from analysis.presentation.charts import (
 )
 from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
 from analysis.presentation.charts.drawing import Drawing
-from analysis.presentation.stored_estimate import EstimatedPoint, StoredEstimate
-from engine.result import MemoryByKind, Outcome, Point, Probe, Purpose, Waste
-from engine.units import GIB
+from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
+from engine.estimate.gpus import gpus
+from engine.estimate.types import EstimateAt
+from engine.results.result import MemoryByKind, Outcome, Point, Probe, Purpose, Waste
+from engine.spec import RunSpec
+from engine.text.units import GIB
+from tests.fake_engine import estimate_of
 
 LIMIT = 40 * GIB
 ROLES = {"recommended": 384, "fastest": 421, "largest": 421, "current": 16}
@@ -132,12 +136,12 @@ def test_a_timing_that_was_not_steady_is_hollow_and_says_so() -> None:
 
 
 def estimate(*sizes: int) -> StoredEstimate:
-    points = tuple(EstimatedPoint(size, size < 422, size * GIB, None, None, "", "", {}) for size in sizes)
-    return StoredEstimate("", "", LIMIT, None, True, None, 421, 421, None, "", points, "", {}, None, {})
+    points = tuple(EstimateAt(size, size < 422, size * GIB, None, None, "", "", {}) for size in sizes)
+    return replace(read_estimate(estimate_of(RunSpec(model="bert"), gpus()["a10"])), at=points)
 
 
 def test_estimates_are_joined_only_where_no_size_was_run_between_them() -> None:
-    trace = next(trace for trace in memory(estimate=estimate(1, 8, 16, 421, 422)).traces if trace.is_estimate)
+    trace = next(trace for trace in memory(estimate=estimate(1, 8, 16, 421, 422)).traces if trace.is_predicted)
     assert [[dot.x for dot in stroke] for stroke in trace.strokes] == [[1, 8, 16], [421, 422]]
     assert len(draw(memory(estimate=estimate(1, 8, 16, 421)), WIDE).traces[0].dots) == 4
 
@@ -182,8 +186,18 @@ def test_todays_bar_shows_its_waste() -> None:
 
 @pytest.mark.parametrize(("unused", "is_waste"), [(30 * GIB, True), (5 * GIB, True), (GIB // 2, False)])
 def test_only_much_unused_memory_is_shown_as_waste(unused: int, is_waste: bool) -> None:
-    (bar,) = bars(waste(unused), current_is_refused=False)
+    larger = Point(32, None, None, 40 * GIB, None, 40 * GIB)
+    bar, _ = memory_bars(waste=waste(unused), current_batch_size=16, current_is_refused=False, recommended=larger)
     assert (bar.is_waste, bar.css_class) == (is_waste, "bar-waste" if is_waste else "bar-neutral")
+
+
+def test_where_no_size_is_recommended_nothing_is_called_waste() -> None:
+    larger = Point(32, None, None, 38 * GIB, None, 38 * GIB)
+    today, other = memory_bars(
+        waste=waste(30 * GIB), current_batch_size=16, current_is_refused=False, recommended=None, with_reserve=larger
+    )
+    assert (today.title, today.css_class) == ("Today", "bar-neutral")
+    assert (other.title, other.batch_size, other.css_class) == ("Largest with reserve", 32, "bar-neutral")
 
 
 def test_a_size_that_is_kept_has_one_bar_that_accuses_nobody() -> None:

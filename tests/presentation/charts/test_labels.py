@@ -21,8 +21,8 @@ from analysis.presentation.charts.plots import (
     Table,
     Trace,
 )
-from engine.result import Outcome, Probe
-from engine.units import GIB
+from engine.results.result import Outcome, Probe
+from engine.text.units import GIB
 
 SIZES = st.sampled_from([WIDE, NARROW])
 DAY = 86_400
@@ -31,7 +31,8 @@ EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
 
 def faults(drawing: Drawing) -> list[tuple[str, str]]:
     """Each pair of texts that overlap, and each text that covers something or leaves the picture."""
-    texts, picture = drawing.every_text, Box(0, 0, drawing.size.width, drawing.size.height)
+    texts = (*drawing.x_ticks, *drawing.y_ticks, *drawing.titles, *drawing.texts)
+    picture = Box(0, 0, drawing.size.width, drawing.size.height)
     found = [(one.text, other.text) for one, other in combinations(texts, 2) if one.box.overlaps(other.box)]
     found += [(text.text, "outside") for text in texts if text.box.left < 0 or not picture.holds(_printed(text.box))]
     for text in texts:

@@ -36,6 +36,12 @@ def test_tiles_stay_within_the_picture_and_cover_none_of_another(sizes):
                 assert side_by_side or below
 
 
+def test_a_size_that_is_almost_nothing_beside_another_stays_in_the_picture():
+    whole, crumb = tiles([10**12, 2])
+    assert whole.x + whole.width <= crumb.x + ROUNDING
+    assert crumb.y + crumb.height <= 100 + ROUNDING
+
+
 def test_equal_sizes_are_near_squares():
     for tile in tiles([1] * 8):
         assert (tile.width * ASPECT) / tile.height == pytest.approx(1)

@@ -1,0 +1,67 @@
+"""Parallel coordinates: which axes there are, where a run stands on them, what a gap is."""
+
+from __future__ import annotations
+
+from analysis.presentation.charts.parallel import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Dimension,
+    ParallelChart,
+    ParallelRun,
+    parallel_chart,
+)
+from analysis.presentation.charts.plots import SeriesStyle
+
+
+def runs(count: int) -> list[ParallelRun]:
+    return [ParallelRun(f"run {number}", f"/runs/{number}/", SeriesStyle.of(number)) for number in range(1, count + 1)]
+
+
+def chart(*dimensions: Dimension) -> ParallelChart:
+    drawn = parallel_chart(runs(len(dimensions[0].values)), dimensions)
+    assert drawn is not None
+    return drawn
+
+
+LARGEST = Dimension("Largest", (8, 24, 40), lambda size: f"{size:,.0f}")
+PRECISION = Dimension("Precision", ("fp32", "bf16", "bf16"))
+
+
+def test_numbers_stand_by_their_size_and_texts_at_equal_distances() -> None:
+    drawn = chart(PRECISION, LARGEST)
+    foot, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2
+    first, second, third = (line.dots for line in drawn.lines)
+    assert first == ((f"{LEFT:.1f}", f"{TOP:.1f}"), (f"{WIDTH - RIGHT:.1f}", f"{foot:.1f}"))
+    assert second == ((f"{LEFT:.1f}", f"{foot:.1f}"), (f"{WIDTH - RIGHT:.1f}", f"{middle:.1f}"))
+    assert third[1][1] == f"{TOP:.1f}"
+
+
+def test_what_is_the_same_in_all_runs_has_no_axis_and_is_said() -> None:
+    drawn = chart(PRECISION, Dimension("GPU", ("A100",) * 3), LARGEST)
+    assert [axis.title for axis in drawn.axes] == ["Precision", "Largest"]
+    assert drawn.same == (("GPU", "A100"),)
+
+
+def test_a_value_that_only_some_runs_have_is_not_called_the_same_in_all() -> None:
+    assert chart(PRECISION, LARGEST, Dimension("Today", (4, None, 4))).same == ()
+
+
+def test_a_missing_value_is_a_gap_and_a_dash() -> None:
+    drawn = chart(PRECISION, Dimension("Speed", (1.0, None, 3.0)), LARGEST)
+    assert [len(line.strokes) for line in drawn.lines] == [2, 0, 2]
+    assert [len(line.dots) for line in drawn.lines] == [3, 2, 3]
+    assert drawn.table.rows[1] == ("run 2", "bf16", "–", "24")
+    assert "Speed" not in drawn.lines[1].text
+
+
+def test_texts_of_an_axis_keep_apart_and_its_ends_are_always_there() -> None:
+    axis = chart(PRECISION, Dimension("Largest", (8, 9, 400), str)).axes[1]
+    assert [tick.text for tick in axis.ticks] == ["400", "8"]
+
+
+def test_runs_that_hardly_differ_have_no_picture() -> None:
+    assert parallel_chart(runs(3), [LARGEST, Dimension("GPU", ("A100",) * 3)]) is None
