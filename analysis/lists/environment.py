@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.presentation.formatting import bytes_text
 from engine.provenance.parse import OF_ONE_RUN
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 
 NOT_RECORDED = "not recorded"
 COMPARABILITY_FACTS = (
@@ -30,16 +30,24 @@ _TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settin
 
 def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
     """Return every recorded fact, by its label on the page; not those that are new with each run."""
-    lasting = {name: value for name, value in environment.items() if name not in OF_ONE_RUN}
-    return {
+    held = device.foreign_used_bytes  # None on a CPU, and without the driver's count
+    shared = f"yes, {bytes_text(held)} by others" if held else "yes"
+    if not device.is_shared:
+        shared = NOT_RECORDED if held is None else "no"
+    facts = {
         "GPU": device.name,
         "Capacity": bytes_text(device.capacity_bytes),
         "Driver": _text(device.driver),
         "Compute capability": _text(device.compute_capability),
-        "Shared device": _describe_sharing(device),
+        "Shared device": shared,
         "Carried-over probes": str(carried_probes) if carried_probes else "none",
-        **{environment_title(name): _environment_text(name, value) for name, value in lasting.items()},
     }
+    for name, value in environment.items():
+        if name not in OF_ONE_RUN:
+            # recorded as absent: only a fact that was not recorded is unknown
+            absent = "default" if name == "allocator_settings" else "none"
+            facts[environment_title(name)] = absent if value in (None, "") else str(value)
+    return facts
 
 
 def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
@@ -56,18 +64,3 @@ def environment_title(name: str) -> str:
 
 def _text(value: Any) -> str:
     return NOT_RECORDED if value in (None, "") else str(value)
-
-
-def _environment_text(name: str, value: Any) -> str:
-    """Write "none" or the default for a fact that was recorded as absent; only an unrecorded fact is unknown."""
-    if value in (None, ""):
-        return "default" if name == "allocator_settings" else "none"
-    return str(value)
-
-
-def _describe_sharing(device: DeviceFacts) -> str:
-    """Say whether others used the device; nobody measures that on a CPU, nor without the driver's count."""
-    if not device.is_shared:
-        return NOT_RECORDED if device.foreign_used_bytes is None else "no"
-    held = device.foreign_used_bytes
-    return f"yes, {bytes_text(held)} by others" if held else "yes"

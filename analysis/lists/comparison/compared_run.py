@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from analysis.lists.comparison.query import CompareQuery
+from analysis.lists.environment import NOT_RECORDED, Facts, environment_facts
 from analysis.models import Run
-from analysis.pages.compare.environment import NOT_RECORDED, Facts, environment_facts
 from analysis.presentation import labels, run_state
 from analysis.presentation.charts.curves import memory_points, speed_points, unsteady_sizes
 from analysis.presentation.charts.plots import SeriesStyle
-from analysis.presentation.stored_result import StoredResult, read_result
-from engine.result import DeviceFacts
-from engine.result import Outcome as ProbeOutcome
+from analysis.presentation.chip import Chip
+from analysis.presentation.kinds import presentation_of, run_place
+from analysis.presentation.stored.result import StoredResult, read_result
+from analysis.presentation.stored.unreadable import UnreadableError
+from engine.documents.estimated import Estimated, EstimatedCard
+from engine.results.result import DeviceFacts
+from engine.results.result import Outcome as ProbeOutcome
 
 Curve = dict[int, float]
 Range = tuple[float, float]
@@ -25,7 +29,10 @@ class Outcome:
     """The result of a run, measured or estimated. None: unknown."""
 
     largest_batch_size: int | None = None
-    is_certified: bool = False
+    is_lower_bound: bool = False
+    """Whether the search ended at the largest size before its limit: larger ones may fit."""
+    safe_batch_size: int | None = None
+    """The largest size within the margin of error; only estimates have one."""
     recommended_batch_size: int | None = None
     samples_per_second: float | None = None
     fastest_samples_per_second: float | None = None
@@ -50,9 +57,16 @@ class ComparedRun:
     run: Run
     facts: Facts
     outcome: Outcome | None
-    is_estimate: bool = False
     caveat: str = ""
     """Why its figures need care; empty where there is no known reason."""
+
+    @property
+    def is_predicted(self) -> bool:
+        return presentation_of(self.run).is_predicted
+
+    @property
+    def runs_own_code(self) -> bool:
+        return presentation_of(self.run).runs_own_code
 
     @property
     def run_id(self) -> int:
@@ -77,16 +91,16 @@ class ComparedRun:
 
     @property
     def settings(self) -> list[str]:
-        return labels.describe_settings(self.run.spec)
+        return presentation_of(self.run).settings(self.run.spec)
 
     @property
     def place(self) -> str:
         """The card of the result; without a result the run's actual or requested device."""
         name = self.facts.get("GPU", NOT_RECORDED)
-        return labels.run_place(self.run) if name == NOT_RECORDED else labels.short_device_name(name)
+        return run_place(self.run) if name == NOT_RECORDED else labels.short_device_name(name)
 
     @property
-    def chip(self) -> run_state.Chip:
+    def chip(self) -> Chip:
         return run_state.chip(self.run)
 
     @property
@@ -94,25 +108,33 @@ class ComparedRun:
         """The kind of its figures; empty where it has none."""
         if self.outcome is None:
             return ""
-        return "estimate" if self.is_estimate else "measured"
+        return "estimate" if self.is_predicted else "measured"
 
 
 def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     """Read a stored run; `carried_probes` is how many of its probes an earlier attempt measured."""
     if not run.result:
-        return ComparedRun(run, {}, None, run.is_estimate)
-    if run.is_estimate:
-        return _estimated(run, run.result["estimates"])
-    result = read_result(run.result)
+        return ComparedRun(run, {}, None)
+    if presentation_of(run).is_predicted:
+        return _estimated(run, Estimated.from_dict(run.result).estimates)
+    try:
+        result = read_result(run.result)
+    except UnreadableError as error:
+        return ComparedRun(run, {}, None, caveat=str(error))
+    unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
+    caveat = f"the step times of {unsteady} were not steady" if unsteady else ""
+    if result.speed is not None and not result.is_speed_measurable:
+        caveat = result.speed.reason or "its speeds were not compared"
     facts = environment_facts(result.device, result.environment, carried_probes)
-    return ComparedRun(run, facts, _measured_outcome(result), caveat=_caveat(result))
+    return ComparedRun(run, facts, _measured_outcome(result), caveat)
 
 
 def _measured_outcome(result: StoredResult) -> Outcome:
     best, fastest = result.recommended, result.fastest
+    refused = {probe.batch_size for probe in result.probes if probe.outcome is ProbeOutcome.OUT_OF_MEMORY}
     return Outcome(
         largest_batch_size=result.boundary.largest_batch_size,
-        is_certified=result.boundary.certified,
+        is_lower_bound=result.largest is not None and not result.boundary.certified,
         recommended_batch_size=best.batch_size if best else None,
         samples_per_second=best.samples_per_second if best else None,
         fastest_samples_per_second=fastest.samples_per_second if fastest else None,
@@ -125,46 +147,34 @@ def _measured_outcome(result: StoredResult) -> Outcome:
         speed_intervals={size: (low, high) for size, low, high in result.speed_intervals},
         unsteady=unsteady_sizes(result.probes),
         fastest_batch_size=fastest.batch_size if fastest else None,
-        refused=_refused(result),
+        refused=tuple(sorted(refused)),
     )
 
 
-def _refused(result: StoredResult) -> tuple[int, ...]:
-    refused = {probe.batch_size for probe in result.probes if probe.outcome is ProbeOutcome.OUT_OF_MEMORY}
-    return tuple(sorted(refused))
-
-
-def _caveat(result: StoredResult) -> str:
-    if result.speed is not None and not result.is_speed_measurable:
-        return result.speed.reason or "its speeds were not compared"
-    unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
-    return f"the step times of {unsteady} were not steady" if unsteady else ""
-
-
-def _estimated(run: Run, estimates: list[dict[str, Any]]) -> ComparedRun:
+def _estimated(run: Run, estimates: Sequence[EstimatedCard]) -> ComparedRun:
     """Read an estimate for one card. One for many cards has no single figure, only a caveat."""
     if len(estimates) != 1:
         return ComparedRun(
-            run, {}, None, True, f"it estimates {len(estimates)} cards at once; compare one for a single card"
+            run, {}, None, f"it estimates {len(estimates)} GPUs at once; compare an estimate for one GPU"
         )
     estimate = estimates[0]
-    gpu, versions = estimate["gpu"], estimate.get("versions") or {}
-    device = DeviceFacts("cuda", "cuda", gpu["name"], gpu["total_bytes"])
-    facts = environment_facts(device, versions) | {"Shared device": NOT_RECORDED, "Carried-over probes": NOT_RECORDED}
-    return ComparedRun(run, facts, _estimated_outcome(run, estimate), is_estimate=True)
-
-
-def _estimated_outcome(run: Run, estimate: Mapping[str, Any]) -> Outcome:
-    curve = {at["batch_size"]: _memory_of(at) for at in estimate["at"] if at["fits"]}
-    return Outcome(
-        largest_batch_size=estimate["largest_batch_size"],
-        limit_bytes=estimate["limit_bytes"],
+    device = DeviceFacts("cuda", "cuda", estimate.gpu.name, estimate.gpu.total_bytes)
+    unknown = {"Shared device": NOT_RECORDED, "Carried-over probes": NOT_RECORDED}
+    outcome = Outcome(
+        largest_batch_size=estimate.largest_batch_size,
+        is_lower_bound=estimate.limits == "max_batch_size",
+        safe_batch_size=estimate.safe_batch_size,
+        limit_bytes=estimate.limit_bytes,
         price_per_hour_usd=run.spec.get("price_per_hour_usd"),
-        memory={size: value for size, value in sorted(curve.items()) if value is not None},
-        refused=tuple(sorted(at["batch_size"] for at in estimate["at"] if not at["fits"])),
+        memory=dict(sorted((at.batch_size, at.memory_bytes) for at in estimate.at if at.fits)),
+        refused=tuple(sorted(at.batch_size for at in estimate.at if not at.fits)),
     )
+    return ComparedRun(run, environment_facts(device, estimate.versions) | unknown, outcome)
 
 
-def _memory_of(at: Mapping[str, Any]) -> float | None:
-    reserved: float | None = at.get("peak_reserved_bytes")
-    return at.get("peak_allocated_bytes") if reserved is None else reserved
+def baseline_of(subjects: Sequence[ComparedRun], query: CompareQuery) -> ComparedRun | None:
+    """Choose the one that was named, else the first that has figures, before reported ones that nobody trusts."""
+    if query.baseline is not None:
+        return next(subject for subject in subjects if subject.run_id == query.baseline)
+    ordered = sorted(subjects, key=lambda subject: not subject.run.is_trusted)
+    return next((subject for subject in ordered if subject.outcome), None)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from analysis.pages.compare.compared_run import ComparedRun
-from analysis.pages.compare.environment import COMPARABILITY_FACTS, NOT_RECORDED
+from analysis.lists.comparison.compared_run import ComparedRun
+from analysis.lists.environment import COMPARABILITY_FACTS, NOT_RECORDED
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.catalog import WORKLOADS
-from engine.setting import Role
+from engine.settings.setting import Role
 from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from engine.tune.spec import FunctionSpec, TuneSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,20 @@ class Mismatch:
 
 def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     """Return every setting of the specs, the most important first."""
-    specs = [subject.run.spec for subject in subjects]
-    rows = [Row(name, tuple(text(spec) for spec in specs)) for name, text in _WORKLOAD.items()]
-    rows += [Row(_label(name), tuple(_setting(spec, name) for spec in specs)) for name in _SHOWN]
-    others = dict.fromkeys(key for spec in specs for key in spec if key not in SETTINGS)
-    return rows + [Row(_title(key), tuple(_plain(spec.get(key)) for spec in specs)) for key in others]
+    rows = [Row("Model", tuple(subject.model_name for subject in subjects))]
+    rows.append(Row("Input", tuple(_of_model(subject, _input(subject.run.spec)) for subject in subjects)))
+    for name, each in SETTINGS.items():
+        if each.role not in (Role.WORKLOAD, Role.PLACE):
+            label = f"{each.label} (assumed)" if each.role is Role.ASSUMPTION else each.label
+            is_of_training = each.role is Role.TRAINING
+            values = ((one, _setting(one.run.spec, name)) for one in subjects)
+            rows.append(Row(label, tuple(_of_model(one, text) if is_of_training else text for one, text in values)))
+    others = dict.fromkeys(key for subject in subjects for key in subject.run.spec if key not in SETTINGS)
+    return rows + [
+        Row(key.replace("_", " ").capitalize(), tuple(_other(subject, key) for subject in subjects))
+        for key in others
+        if key not in _NAMED_ALREADY
+    ]
 
 
 def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
@@ -63,7 +74,7 @@ def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
 def mismatches(subjects: Iterable[ComparedRun]) -> list[Mismatch]:
     """Find facts of the environment that differ between runs with figures and may affect the figures.
 
-    An estimate has no driver and no other users, so these facts do not count as differences.
+    An estimate has no driver and no other users, and a script may record less: these facts do not count as differences.
     """
     compared = [subject for subject in subjects if subject.outcome is not None]
     rows = {name: _groups(compared, name) for name in COMPARABILITY_FACTS}
@@ -89,10 +100,10 @@ def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
     }
     same = ", ".join(_in_a_sentence(name) for name, known in is_known.items() if known)
     unknown = ", ".join(_in_a_sentence(name) for name, known in is_known.items() if not known)
-    return f"Same {same}.{f' Not recorded in all of them: {unknown}.' if unknown else ''}"
+    return f"Same {same}.{f' Not recorded: {unknown}.' if unknown else ''}"
 
 
-_IN_A_SENTENCE = {"GPU": "device", "Shared device": "use of the device by others"}
+_IN_A_SENTENCE = {"GPU": "device", "Shared device": "other users of the device"}
 
 
 def _in_a_sentence(name: str) -> str:
@@ -103,7 +114,7 @@ def _groups(subjects: Iterable[ComparedRun], name: str) -> tuple[tuple[str, tupl
     groups: dict[str, list[int]] = {}
     for subject in subjects:
         value = subject.facts.get(name, NOT_RECORDED)
-        if not (subject.is_estimate and value == NOT_RECORDED):
+        if not ((subject.is_predicted or subject.runs_own_code) and value == NOT_RECORDED):
             groups.setdefault(value, []).append(subject.run_id)
     return tuple((value, tuple(ids)) for value, ids in groups.items())
 
@@ -115,11 +126,6 @@ def _runs(ids: Sequence[int]) -> str:
 Spec = Mapping[str, Any]
 IN_SHORT_DESCRIPTION = frozenset({"Model", "Input", *(SETTINGS[name].label for name in TRAINING_SETTINGS)})
 """Facts that are already in the short line of a run's model and settings."""
-_INPUTS = ("sequence_length", "image_size")
-
-
-def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()
 
 
 def _plain(value: Any) -> str:
@@ -131,13 +137,29 @@ def _plain(value: Any) -> str:
 
 
 def _input(spec: Spec) -> str:
-    if spec["model"] in WORKLOADS:
+    if spec.get("model") in WORKLOADS:
         return labels.describe_input(spec)
-    return _plain(next((spec[name] for name in _INPUTS if spec.get(name)), None))
+    return _plain(spec.get("sequence_length") or spec.get("image_size") or None)
 
 
-_WORKLOAD: dict[str, Callable[[Spec], str]] = {"Model": lambda spec: labels.model_name(spec["model"]), "Input": _input}
-_SHOWN = [name for name, each in SETTINGS.items() if each.role not in (Role.WORKLOAD, Role.PLACE)]
+_OF_SCRIPTS = {field.name for spec in (TuneSpec, FunctionSpec) for field in fields(spec)} - SETTINGS.keys()
+_NAMED_ALREADY = frozenset({"name"})
+"""The name of a script, which stands as its model."""
+
+
+def _of_model(subject: ComparedRun, text: str) -> str:
+    """Return a setting of the training; nobody knows those of one's own script."""
+    return NOT_RECORDED if subject.runs_own_code else text
+
+
+def _other(subject: ComparedRun, key: str) -> str:
+    """Write a part of the spec that is no setting: for a script its command, as a shell reads it."""
+    value = subject.run.spec.get(key)
+    if value is None and (key in _OF_SCRIPTS) != subject.runs_own_code:
+        return NOT_RECORDED
+    return shlex.join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+
+
 _TEXTS: dict[str, Callable[[Any], str]] = {
     "memory_limit_bytes": round_bytes,
     "reserve_fraction": round_percent,
@@ -150,11 +172,7 @@ _WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not requested"}
 def _setting(spec: Spec, name: str) -> str:
     """Write one setting as text; one that the run does not have has its default."""
     value = spec.get(name)
-    if value is None:
-        return _WITHOUT.get(name) or _plain(DEFAULTS[name])
-    return _TEXTS.get(name, _plain)(value)
-
-
-def _label(name: str) -> str:
-    each = SETTINGS[name]
-    return f"{each.label} (assumed)" if each.role is Role.ASSUMPTION else each.label
+    if value is None and name in _WITHOUT:
+        return _WITHOUT[name]
+    value = DEFAULTS[name] if value is None else value
+    return _plain(None) if value is None else _TEXTS.get(name, _plain)(value)

@@ -6,7 +6,7 @@ import pytest
 from django.http import QueryDict
 
 from analysis.http.query_string import BadQuery, QueryProblem
-from analysis.pages.compare.query import CompareQuery
+from analysis.lists.comparison.query import CompareQuery
 
 
 def refusal(query: str) -> QueryProblem:

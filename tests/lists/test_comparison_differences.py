@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.lists.comparison.compared_run import ComparedRun, compared_run_of
+from analysis.lists.comparison.differences import environment_rows, mismatches, setting_rows
+from analysis.lists.environment import NOT_RECORDED, changed, environment_facts
 from analysis.models import Run
-from analysis.pages.compare.compared_run import compared_run_of
-from analysis.pages.compare.differences import environment_rows, mismatches, setting_rows
-from analysis.pages.compare.environment import changed, environment_facts
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_spec
 from tests.factories.results import CARD, ENVIRONMENT, estimate, result, subject
 
@@ -88,3 +88,30 @@ def test_what_is_new_with_each_run_is_no_difference() -> None:
     )
     assert changed(first, second) == []
     assert first["slurm partition"] == "gpu"
+
+
+def script(number: int, *words: str, environment: dict[str, str] | None = None) -> ComparedRun:
+    """A tuned script, of whose settings nothing is known."""
+    limits = {"current_batch_size": 4, "reserve_fraction": make_spec().reserve_fraction}
+    spec = {"command": ["python", "train.py", *words], "name": "train", **limits}
+    return subject(number, result(environment=environment), kind="command", model="train", spec=spec)
+
+
+def test_scripts_are_compared_by_their_command_and_not_by_settings_that_nobody_knows() -> None:
+    rows = {row.name: row for row in setting_rows([script(1, "--lr", "1"), script(2, "--lr", "2", "--name", "a b")])}
+    assert rows["Command"].values == ("python train.py --lr 1", "python train.py --lr 2 --name 'a b'")
+    assert rows["Model"].values == ("train", "train")
+    assert set(rows["Precision"].values) == set(rows["Input"].values) == {NOT_RECORDED}
+    assert [name for name, row in rows.items() if row.differs] == ["Command"]
+    assert "Name" not in rows
+
+
+def test_a_script_beside_a_model_of_the_catalogue_differs_in_the_model_alone() -> None:
+    rows = setting_rows([subject(1), script(2)])
+    assert [row.name for row in rows if row.differs] == ["Model"]
+
+
+def test_what_a_script_did_not_record_is_no_mismatch() -> None:
+    silent = script(2)
+    silent.facts.update({"CUDA": NOT_RECORDED})
+    assert mismatches([subject(1), silent]) == []

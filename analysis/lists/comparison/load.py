@@ -1,0 +1,34 @@
+"""Reads the runs that are compared out of the database, for the page and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Count, F
+
+from analysis.http.query_string import BadQuery, QueryProblem
+from analysis.models import Measurement, Run
+from analysis.presentation.kinds import presentation_of
+
+
+def stored_runs(ids: tuple[int, ...]) -> list[Run]:
+    """In the requested order. Raises BadQuery for one that is not stored."""
+    return in_order(Run.objects.with_places().in_bulk(ids), ids)
+
+
+def carried_probe_counts(ids: tuple[int, ...]) -> dict[int, int]:
+    """How many probes of each run's last attempt were measured in an earlier one."""
+    carried = Measurement.objects.filter(run__in=ids, is_carried=True, attempt=F("run__attempt"))
+    return dict(carried.order_by().values_list("run_id").annotate(Count("pk")))
+
+
+def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
+    """Put the runs in the order of the address; one that is not stored is refused by its number."""
+    missing = [str(run_id) for run_id in ids if run_id not in runs]
+    if missing:
+        raise BadQuery(QueryProblem("ids", f"there is no run {', '.join(missing[:10])}"))
+    reasons = {run_id: presentation_of(runs[run_id]).not_compared for run_id in ids}
+    if refused := [run_id for run_id, reason in reasons.items() if reason]:
+        which = f"run {', '.join(map(str, refused[:10]))}"
+        raise BadQuery(QueryProblem("ids", f"{which} is {reasons[refused[0]]}"))
+    return [runs[run_id] for run_id in ids]
