@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.pages.compare.compared_run import ComparedRun, Outcome, Range
+from analysis.lists.comparison.compared_run import ComparedRun, Outcome, Range
 from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, times, usd
-from engine.savings import cost_per_million_samples_usd
-from engine.stats import NOISE_FRACTION
+from engine.results.savings import cost_per_million_samples_usd
+from engine.results.stats import NOISE_FRACTION, is_same_figure
 
 Read = Callable[[Outcome], float | None]
 ReadRange = Callable[[Outcome], Range | None]
 FACTOR_FROM = 9.0
-"""A change of so many times the figure is written as a factor: +2282 % is hard to read, 23.8x is not."""
-
-
-def _no_interval(outcome: Outcome) -> Range | None:
-    return None
+"""Changes beyond this factor are shown as 23.8x, not as +2282 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +30,49 @@ class Metric:
     text: Callable[[float], str]
     better: str = ""
     noise_fraction: float = 0.0
-    interval: ReadRange = _no_interval
+    interval: ReadRange | None = None
+    is_exact: bool = False
+    """Whether it is a count, of which one more is a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The way from the baseline's figure to this one. `fraction` is None where the baseline is 0."""
+    """The way from the baseline's figure to this one. `fraction` is None where the baseline is 0.
+
+    `is_bound`: the difference is at least so much, because one of the two figures is a lower bound. `note` says what
+    the difference may come from, where that keeps it from being judged.
+    """
 
     difference: float
     fraction: float | None
     verdict: str
     text: str
+    is_bound: bool = False
+    note: str = ""
 
     @property
     def arrow(self) -> str:
         if self.verdict == "same":
-            return "≈" if self.difference else "="
+            return "≈" if self.text else "="
         return "▲" if self.difference > 0 else "▼"
 
     @property
     def word(self) -> str:
         """The word next to arrow and colour, for readers who cannot see them."""
         if self.verdict == "same":
-            return "about the same" if self.difference else "the same"
+            return "about the same" if self.text else "the same"
         return self.verdict or ("more" if self.difference > 0 else "less")
 
     @property
     def percent(self) -> str:
         """Write the change with two figures; from ten times as much on, as a factor."""
-        if not self.fraction:
+        if not self.fraction or not self.text:
             return ""
+        least = "at least " if self.is_bound else ""
         if self.fraction >= FACTOR_FROM:
-            return times(1 + self.fraction)
+            return f"{least}{times(1 + self.fraction)}"
         size = abs(self.fraction) * 100
-        return f"{_sign(self.fraction)}{size:.{0 if size >= 10 else 1}f} %"
+        return f"{least}{_sign(self.fraction)}{size:.{0 if size >= 10 else 1}f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Cell:
     value: float | None
     interval: Range | None = None
     interval_text: str = ""
+    is_lower_bound: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -100,8 +106,12 @@ class MetricRow:
 
 def metric_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> list[MetricRow]:
     """All metrics, the ones at the largest batch size that every run measured last."""
-    metrics = [*_METRICS, *_at_common(common_batch_size(subjects))]
-    return [_row(metric, subjects, baseline) for metric in metrics]
+    safe = [_SAFE] if any(subject.outcome and subject.is_predicted for subject in subjects) else []
+    metrics = [LARGEST, *safe, *_METRICS, *_at_common(common_batch_size(subjects))]
+    return [
+        MetricRow(metric.key, metric.name, metric.kind, tuple(_cell(metric, one, baseline) for one in subjects))
+        for metric in metrics
+    ]
 
 
 def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
@@ -119,69 +129,67 @@ def delta(metric: Metric, value: float, base: float, *, is_within_intervals: boo
     """From the baseline's figure to this one. Nothing is claimed of a difference that lies within the intervals."""
     difference = value - base
     fraction = difference / base if base else None
-    verdict = "same" if is_within_intervals else _verdict(metric, difference, fraction)
-    return Delta(difference, fraction, verdict, _difference_text(metric, difference))
-
-
-def _meet(one: Range | None, other: Range | None) -> bool:
-    return one is not None and other is not None and one[0] <= other[1] and other[0] <= one[1]
-
-
-def _difference_text(metric: Metric, difference: float) -> str:
-    if not difference:
-        return ""
+    if value == base or (not metric.is_exact and is_same_figure(value, base)):
+        return Delta(difference, fraction, "same", "")
+    verdict = ""
+    if is_within_intervals or (fraction is not None and abs(fraction) <= metric.noise_fraction):
+        verdict = "same"
+    elif metric.better:
+        verdict = "better" if (difference > 0) == (metric.better == "higher") else "worse"
     size = metric.text(abs(difference))
-    return size if size.startswith("less") else f"{_sign(difference)}{size}"
+    return Delta(difference, fraction, verdict, size if size.startswith("less") else f"{_sign(difference)}{size}")
 
 
-def _verdict(metric: Metric, difference: float, fraction: float | None) -> str:
-    if difference == 0 or (fraction is not None and abs(fraction) <= metric.noise_fraction):
-        return "same"
-    if not metric.better:
-        return ""
-    return "better" if (difference > 0) == (metric.better == "higher") else "worse"
-
-
-def _row(metric: Metric, subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> MetricRow:
-    base = metric.read(baseline.outcome) if baseline and baseline.outcome else None
-    cells = tuple(_cell(metric, one, baseline, base) for one in subjects)
-    return MetricRow(metric.key, metric.name, metric.kind, cells)
-
-
-def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None, base: float | None) -> Cell:
+def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None) -> Cell:
     value = metric.read(subject.outcome) if subject.outcome else None
-    if value is None:
-        return Cell(_why_unknown(subject), None, None)
-    text = f"{_bound(metric, subject)}{metric.text(value)}"
+    if value is None or subject.outcome is None:
+        return Cell(_why_unknown(metric, subject), None, None)
+    base = metric.read(baseline.outcome) if baseline and baseline.outcome else None
+    is_bound = metric is LARGEST and subject.outcome.is_lower_bound
+    text = f"{'≥ ' if is_bound else ''}{metric.text(value)}"
     interval = _interval(metric, subject)
     range_text = " to ".join(map(metric.text, interval)) if interval else ""
     if base is None or baseline is None or subject is baseline or subject.workload != baseline.workload:
-        return Cell(text, None, value, interval, range_text)
-    if metric is LARGEST and not (value and base):  # that nothing fits is no size, so there is no way from or to it
-        return Cell(text, None, value, interval, range_text)
-    is_within = _meet(interval, _interval(metric, baseline))
-    found = delta(_judged(metric, subject, baseline), value, base, is_within_intervals=is_within)
+        return Cell(text, None, value, interval, range_text, is_bound)
+    # an estimate is not better than a measurement: only runs of one kind are judged
+    judged = metric if subject.is_predicted == baseline.is_predicted else replace(metric, better="")
+    if metric is LARGEST:
+        return Cell(text, _limit_delta(judged, subject, baseline), value, is_lower_bound=is_bound)
+    other = _interval(metric, baseline)
+    meet = interval is not None and other is not None and interval[0] <= other[1] and other[0] <= interval[1]
+    found = delta(judged, value, base, is_within_intervals=meet)
     return Cell(text, found, value, interval, range_text)
 
 
-def _judged(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Metric:
-    """Judge only runs of one kind: an estimate is not better than a measurement."""
-    return metric if subject.is_estimate == baseline.is_estimate else replace(metric, better="")
+def _limit_delta(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Delta | None:
+    """Compare two limits. None where a lower bound leaves open which one is larger, or where nothing fits."""
+    one, other = subject.outcome, baseline.outcome
+    if one is None or other is None or not one.largest_batch_size or not other.largest_batch_size:
+        return None  # that nothing fits is no size, so there is no way from or to it
+    found = delta(metric, one.largest_batch_size, other.largest_batch_size)
+    if one.is_lower_bound or other.is_lower_bound:
+        is_larger_for_sure = not other.is_lower_bound and found.difference > 0
+        is_smaller_for_sure = not one.is_lower_bound and found.difference < 0
+        if not (is_larger_for_sure or is_smaller_for_sure):
+            return None
+        found = replace(found, is_bound=True, text=f"at least {found.text}")
+    if subject.place == baseline.place and one.limit_bytes != other.limit_bytes and one.limit_bytes:
+        limits = f"with {_bytes(one.limit_bytes)} against {_bytes(other.limit_bytes or 0)}"
+        return replace(found, verdict="same" if found.verdict == "same" else "", note=limits)
+    return found
 
 
 def _interval(metric: Metric, subject: ComparedRun) -> Range | None:
-    return metric.interval(subject.outcome) if subject.outcome else None
+    return metric.interval(subject.outcome) if metric.interval and subject.outcome else None
 
 
-def _why_unknown(subject: ComparedRun) -> str:
-    return "not estimated" if subject.is_estimate and subject.outcome else NOT_MEASURED
-
-
-def _bound(metric: Metric, subject: ComparedRun) -> str:
-    """≥ where larger sizes may fit."""
-    outcome = subject.outcome
-    is_measured = outcome is not None and not subject.is_estimate and bool(outcome.memory)
-    return "≥ " if metric is LARGEST and is_measured and outcome and not outcome.is_certified else ""
+def _why_unknown(metric: Metric, subject: ComparedRun) -> str:
+    if metric is _SAFE:
+        return "–"
+    if metric is _RECOMMENDED and subject.outcome:
+        safe = subject.outcome.safe_batch_size
+        return f"≈ {safe:,} safe, estimated" if safe else "not estimated" if subject.is_predicted else "none"
+    return "not estimated" if subject.is_predicted and subject.outcome else NOT_MEASURED
 
 
 def _at_common(size: int | None) -> list[Metric]:
@@ -198,10 +206,6 @@ def _bytes(value: float) -> str:
     return bytes_text(int(value))
 
 
-def _size(value: float) -> str:
-    return number(value) if value else "does not fit"
-
-
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−"
 
@@ -214,10 +218,6 @@ def _recommended_range(outcome: Outcome) -> Range | None:
     return outcome.speed_intervals.get(outcome.recommended_batch_size or 0)
 
 
-def _fastest_range(outcome: Outcome) -> Range | None:
-    return outcome.speed_intervals.get(outcome.fastest_batch_size or 0)
-
-
 def _cost_range(outcome: Outcome) -> Range | None:
     """Turn the interval of the speed into one of the cost: the faster, the cheaper, so the ends change places."""
     cost, speeds = million_samples_usd(outcome), _recommended_range(outcome)
@@ -228,15 +228,28 @@ def _cost_range(outcome: Outcome) -> Range | None:
 
 
 LARGEST = Metric(
-    "largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size, _size, "higher"
+    *("largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size),
+    lambda size: number(size) if size else "does not fit",
+    "higher",
+    is_exact=True,
+)
+_SAFE = Metric(
+    "safe_batch_size", "Largest with margin", "estimated", lambda o: o.safe_batch_size, number, "higher", is_exact=True
+)
+"""Only of estimates, which recommend nothing: no speed is known."""
+_RECOMMENDED = Metric(
+    *("recommended_batch_size", "Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
+    is_exact=True,
 )
 _METRICS = (
-    LARGEST,
-    Metric("recommended_batch_size", "Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
+    _RECOMMENDED,
     _speed(
         "recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second, _recommended_range
     ),
-    _speed("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second, _fastest_range),
+    _speed(
+        *("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second),
+        lambda o: o.speed_intervals.get(o.fastest_batch_size or 0),
+    ),
     Metric("recommended_step_seconds", "Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
     Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
     Metric(

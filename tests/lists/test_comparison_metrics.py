@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from analysis.models import Run
-from analysis.pages.compare.compared_run import ComparedRun, Outcome, compared_run_of
-from analysis.pages.compare.metrics import (
+from analysis.lists.comparison.compared_run import ComparedRun, Outcome, compared_run_of
+from analysis.lists.comparison.metrics import (
     Cell,
     Delta,
     Metric,
@@ -18,10 +17,11 @@ from analysis.pages.compare.metrics import (
     metric_rows,
     million_samples_usd,
 )
+from analysis.models import Run
 from analysis.pages.compare.pareto import pareto_front
 from analysis.presentation.formatting import number
-from engine.result import Reason
-from engine.units import GIB
+from engine.results.result import Reason
+from engine.text.units import GIB
 from tests.factories import make_result_that_does_not_fit, make_spec
 from tests.factories.results import estimate, result, subject
 from tests.factories.speeds import SPEED, make_unmeasurable_result
@@ -145,6 +145,59 @@ def test_a_limit_that_was_not_found_is_a_lower_bound() -> None:
     assert row("Largest batch size", [subject(1, open_ended)])[0].text == "≥ 8"
 
 
+def open_ended(number: int, largest: int) -> ComparedRun:
+    answer = result(largest)
+    boundary = replace(answer.boundary, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
+    return subject(number, replace(answer, boundary=boundary))
+
+
+def test_two_lower_bounds_have_no_difference() -> None:
+    assert row("Largest batch size", [open_ended(1, 22), open_ended(2, 39)])[1].delta is None
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "percent", "verdict"),
+    [
+        (subject(1, result(22)), open_ended(2, 39), "at least +77 %", "better"),
+        (open_ended(1, 39), subject(2, result(22)), "at least −44 %", "worse"),
+    ],
+)
+def test_a_lower_bound_that_decides_gives_the_least_difference(
+    base: ComparedRun, other: ComparedRun, percent: str, verdict: str
+) -> None:
+    found = row("Largest batch size", [base, other])[1].delta
+    assert found is not None
+    assert (found.percent, found.verdict, found.text[:9]) == (percent, verdict, "at least ")
+
+
+@pytest.mark.parametrize(
+    ("base", "other"), [(subject(1, result(39)), open_ended(2, 22)), (open_ended(1, 22), subject(2, result(39)))]
+)
+def test_a_lower_bound_that_decides_nothing_has_no_difference(base: ComparedRun, other: ComparedRun) -> None:
+    assert row("Largest batch size", [base, other])[1].delta is None
+
+
+def test_another_memory_limit_of_the_same_card_is_named_and_neither_better_nor_worse() -> None:
+    wide, narrow = result(12), result(8)
+    held = replace(narrow.waste, capacity_bytes=8 * GIB)
+    found = row("Largest batch size", [subject(1, replace(narrow, waste=held)), subject(2, wide)])[1].delta
+    assert found is not None
+    assert (found.percent, found.verdict, found.word) == ("+50 %", "", "more")
+    assert found.note == "with 40.0 GiB against 8.0 GiB"
+
+
+@pytest.mark.parametrize(("value", "base"), [(16 * GIB - 4, 16 * GIB), (1_000_000, 1_000_400), (7, 7)])
+def test_a_difference_that_rounds_to_nothing_is_the_same(value: float, base: float) -> None:
+    found = delta(metric("lower"), value, base)
+    assert (found.word, found.arrow, found.percent, found.text) == ("the same", "=", "", "")
+
+
+def test_one_sample_more_is_a_difference() -> None:
+    found = row("Largest batch size", [subject(1, result(8)), subject(2, result(9))])[1].delta
+    assert found is not None
+    assert (found.text, found.word) == ("+1", "better")
+
+
 def test_a_million_samples_cost_their_time() -> None:
     cost = million_samples_usd(Outcome(samples_per_second=1000.0, price_per_hour_usd=3.6))
     assert cost == pytest.approx(1.0)
@@ -159,6 +212,15 @@ def test_an_estimate_is_neither_better_nor_worse_than_a_measurement() -> None:
     assert largest.delta is not None
     assert (largest.text, largest.delta.word) == ("9", "more")
     assert row("Samples/s, fastest", [subject(1), guess])[1].text == "not estimated"
+    assert [cell.text for cell in row("Largest with margin", [subject(1), guess])] == ["–", "8"]
+    assert row("Recommended batch size", [subject(1), guess])[1].text == "≈ 8 safe, estimated"
+
+
+def test_an_estimate_that_ends_at_the_searchs_own_maximum_is_a_lower_bound() -> None:
+    answer = estimate(9)
+    answer["estimates"][0]["limits"] = "max_batch_size"
+    guess = compared_run_of(Run(pk=2, kind="estimate", model="bert-tiny", spec=make_spec().to_dict(), result=answer))
+    assert row("Largest batch size", [guess])[0].text == "≥ 9"
 
 
 def test_a_run_without_a_result_has_no_figures() -> None:
