@@ -8,10 +8,11 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import may_be_public
 from analysis.http.query_string import BadQuery
-from analysis.models import Device, MatrixCell
-from analysis.pages.matrix.context import matrix_context
-from analysis.pages.matrix.prices import card_prices
-from analysis.pages.matrix.query import MatrixForm
+from analysis.lists.matrix.load import stored_cells
+from analysis.lists.matrix.prices import card_prices
+from analysis.lists.matrix.query import MatrixForm
+from analysis.lists.matrix.table import matrix_table
+from analysis.models import Device
 
 
 @may_be_public
@@ -21,7 +22,7 @@ def matrix(request: HttpRequest) -> HttpResponse:
     try:
         form = MatrixForm.read(request.GET)
     except BadQuery as error:
-        return render(request, "analysis/matrix_refused.html", {"error": error}, status=400)
-    cells = MatrixCell.objects.filter(**form.cell_columns)
+        return render(request, "analysis/matrix/refused.html", {"error": error}, status=400)
+    cells = stored_cells(form)
     devices = Device.objects.enabled().exclude(kind="cpu")
-    return render(request, "analysis/matrix.html", matrix_context(form, cells, devices, card_prices()))
+    return render(request, "analysis/matrix/page.html", matrix_table(form, cells, devices, card_prices()))

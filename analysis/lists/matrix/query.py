@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm
-from analysis.pages.setting_fields import setting_field
-from analysis.runs.matrix_cells import settings_key
+from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.runs.columns.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
 from engine.spec import TRAINING_SETTINGS
 
@@ -20,8 +20,8 @@ CARDS = {"usual": "usual", "all": "all known"}
 class MatrixForm(StrictQueryForm):
     """The address of the page: a field that it leaves out has the default of a new run."""
 
-    vars().update({name: setting_field(name, help_text="") for name in TRAINING_SETTINGS})
-    cards = forms.ChoiceField(label="Cards", choices=CARDS.items(), initial="usual", required=False)
+    declare_fields(vars(), TRAINING_SETTINGS, lambda name: setting_field(name, help_text=""))
+    cards = forms.ChoiceField(label="GPUs", choices=CARDS.items(), initial="usual", required=False)
 
     @property
     def shows_all_cards(self) -> bool:
@@ -29,12 +29,12 @@ class MatrixForm(StrictQueryForm):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As in a spec; two of them are columns of a cell, the others its `settings`."""
+        """Return the settings as in a spec; two of them are columns of a cell, the others its `settings`."""
         return {name: value for name, value in self.cleaned_data.items() if name != "cards"}
 
     @property
     def cell_columns(self) -> dict[str, Any]:
-        """What every cell of the page has."""
+        """Return the columns that every cell of the page has."""
         settings = self.settings
         columns = {name: settings[name] for name in ("precision", "optimizer")}
         return columns | {"settings": settings_key(settings)}
@@ -48,5 +48,9 @@ class MatrixForm(StrictQueryForm):
     def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:
         """Fill in the start form for an estimate of this model with these settings, for a card or `all`."""
         field = {WORKLOADS[model].input_field: input_size} if input_size else {}
-        settings = {"kind": "estimate", "model": model, "gpu": card, **self.settings, **field}
-        return "?" + urlencode({name: 1 if value is True else value for name, value in settings.items() if value})
+        return "?" + urlencode({"kind": "estimate", "model": model, "gpu": card, **self.start_fields, **field})
+
+    @property
+    def start_fields(self) -> dict[str, Any]:
+        """Return these settings as fields of the start form, the empty ones left out."""
+        return {name: 1 if value is True else value for name, value in self.settings.items() if value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.stats import NOISE_FRACTION
+from engine.results.stats import NOISE_FRACTION
 
 
 def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:

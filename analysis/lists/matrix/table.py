@@ -1,33 +1,35 @@
-"""The context of the matrix page, from rows that the view has read."""
+"""GPU x model as a table: its rows, its cards and what each cell shows, for the page and the API."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.lists.matrix.highlights import cheapest, fastest
+from analysis.lists.matrix.query import MatrixForm
 from analysis.models import Device, MatrixCell
-from analysis.pages.matrix.highlights import cheapest, fastest
-from analysis.pages.matrix.query import MatrixForm
-from analysis.presentation.formatting import percent
+from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.labels import describe_input, describe_settings, model_name, short_device_name
+from analysis.presentation.origin import Origin
+from analysis.runs.columns.matrix_cells import ESTIMATED, MEASURED
 from analysis.runs.gpu_catalog import Price, gpu_of
-from analysis.runs.matrix_cells import ESTIMATED, MEASURED
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate.gpus import gpus
 from engine.estimate.predict import check
-from engine.savings import cost_per_million_samples_usd
+from engine.results.savings import cost_per_million_samples_usd
+from engine.results.stats import NOISE_FRACTION
 from engine.spec import RunSpec
-from engine.stats import NOISE_FRACTION
 
 Cells = Mapping[str, Mapping[str, MatrixCell]]
 """Card -> kind -> cell, of one workload."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CardColumn:
     """A column. `price` is None where unknown; `is_here`: a device of this portal is such a card."""
 
     key: str
@@ -38,15 +40,26 @@ class Card:
     is_cpu: bool = False
 
     @property
-    def can_be_estimated(self) -> bool:
-        return self.key in gpus()
+    def short_name(self) -> str:
+        """The name for a narrow column: that of a CPU holds its memory limit and its number of cores, too."""
+        return re.sub(r" \d+-Core Processor$", "", self.name.partition(" limited to ")[0]) if self.is_cpu else self.name
+
+    @property
+    def memory(self) -> str:
+        """Its memory; of a CPU the limit, which sets it apart from the same CPU with another one."""
+        return f"limit {round_bytes(self.memory_bytes)}" if self.is_cpu else bytes_text(self.memory_bytes)
+
+    @property
+    def label(self) -> str:
+        """What names it where no heading stands above: on a phone, on paper and to a screen reader."""
+        return f"{self.short_name}, {self.memory}" if self.is_cpu else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
     """One cell of the table. Without a stored `cell` it shows why there cannot be one, or offers an estimate."""
 
-    card: Card
+    card: CardColumn
     cell: MatrixCell | None
     cost_usd: float | None = None
     is_fastest: bool = False
@@ -58,9 +71,21 @@ class ShownCell:
     def css_class(self) -> str:
         return f"is-{self.cell.kind}" if self.cell else "is-empty"
 
+    @property
+    def recommended_free_percent(self) -> str:
+        """The share of memory that the recommended size leaves free; empty where that is unknown."""
+        cell = self.cell
+        if cell is None or cell.headroom_bytes is None or not cell.recommended_batch_size:
+            return ""
+        return percent(cell.headroom_bytes / cell.memory_bytes)
+
+    @property
+    def origin(self) -> Origin | None:
+        return Origin.of(self.cell.run) if self.cell else None
+
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WorkloadRow:
     """A workload and its cells, one for each card."""
 
     model: str
@@ -71,10 +96,10 @@ class Row:
     cells: tuple[ShownCell, ...]
 
 
-def matrix_context(
+def matrix_table(
     form: MatrixForm, cells: Iterable[MatrixCell], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
-    """`cells` all have the settings of the form; `devices` are those of the portal."""
+    """Build the table from cells that have the form's settings, and the portal's devices."""
     by_workload: dict[tuple[str, int], dict[str, dict[str, MatrixCell]]] = defaultdict(lambda: defaultdict(dict))
     for cell in cells:
         if cell.model in WORKLOADS:
@@ -84,13 +109,16 @@ def matrix_context(
     workloads = sorted(by_workload, key=lambda workload: (order.index(workload[0]), workload[1]))
     rows = [_row(form, model, size, by_workload[model, size], cards) for model, size in workloads]
     shown = [cell for row in rows for cell in row.cells]
+    known = {row.model for row in rows}
     spec = {"model": "", **form.settings}
     return {
         "form": form,
         "settings": describe_settings(spec),
         "rows": [row for row in rows if any(cell.cell for cell in row.cells)],
         "cards": cards,
-        "without": [_without(form, model) for model in order if model not in {row.model for row in rows}],
+        "without": [(model_name(model), form.estimate_query(model, "all")) for model in order if model not in known],
+        "with_figures": [(model, model_name(model)) for model in order if model in known],
+        "without_figures": [(model, model_name(model)) for model in order if model not in known],
         "measured_count": sum(cell.css_class == "is-measured" for cell in shown),
         "estimated_count": sum(cell.css_class == "is-estimated" for cell in shown),
         "noise": percent(NOISE_FRACTION).replace(".0 ", " "),
@@ -100,7 +128,7 @@ def matrix_context(
 
 def _cards(
     form: MatrixForm, workloads: Iterable[Cells], devices: Iterable[Device], prices: Mapping[str, Price]
-) -> list[Card]:
+) -> list[CardColumn]:
     """Sort the measured first, in each half the smallest first and CPUs last.
 
     Usually those of the lab, those measured, and those with a price.
@@ -119,7 +147,7 @@ def _cards(
         found.setdefault(cell.card, (cell.card if cell.is_cpu else cell.card_name, cell.memory_bytes, cell.is_cpu))
         wanted.add(cell.card)
     cards = [
-        Card(key, short_device_name(name), size, prices.get(key), key in here, is_cpu)
+        CardColumn(key, short_device_name(name), size, prices.get(key), key in here, is_cpu)
         for key, (name, size, is_cpu) in found.items()
         if key in wanted
     ]
@@ -127,14 +155,18 @@ def _cards(
     return sorted(cards, key=lambda card: (card.key not in proven, card.is_cpu, card.memory_bytes, card.name))
 
 
-def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Sequence[Card]) -> Row:
-    best = {card.key: _best(cells.get(card.key, {})) for card in cards}
+def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Sequence[CardColumn]) -> WorkloadRow:
+    kinds_of = {card.key: cells.get(card.key, {}) for card in cards}
+    best = {key: kinds.get(MEASURED) or kinds.get(ESTIMATED) for key, kinds in kinds_of.items()}
     speeds = {key: cell.samples_per_second if cell else None for key, cell in best.items()}
-    costs = {card.key: cost_per_million_samples_usd(_per_hour_usd(card), speeds[card.key]) for card in cards}
+    costs = {
+        card.key: cost_per_million_samples_usd(card.price.per_hour_usd if card.price else None, speeds[card.key])
+        for card in cards
+    }
     rivals = {card.key for card in cards if not card.is_cpu}
     quick, cheap = (mark({key: of[key] for key in rivals}) for mark, of in ((fastest, speeds), (cheapest, costs)))
     spec = {"model": model, WORKLOADS[model].input_field: input_size}
-    return Row(
+    return WorkloadRow(
         model=model,
         name=model_name(model),
         input=describe_input(spec),
@@ -149,13 +181,8 @@ def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Seq
     )
 
 
-def _best(kinds: Mapping[str, MatrixCell]) -> MatrixCell | None:
-    """Prefer a measurement to an estimate."""
-    return kinds.get(MEASURED) or kinds.get(ESTIMATED)
-
-
-def _empty(form: MatrixForm, model: str, input_size: int, card: Card) -> ShownCell:
-    if not card.can_be_estimated:
+def _empty(form: MatrixForm, model: str, input_size: int, card: CardColumn) -> ShownCell:
+    if card.key not in gpus():
         return ShownCell(card, None)
     settings = {name: form.settings[name] for name in ("precision", "optimizer", "mode")}
     try:
@@ -163,12 +190,3 @@ def _empty(form: MatrixForm, model: str, input_size: int, card: Card) -> ShownCe
     except SpecError as error:
         return ShownCell(card, None, refusal=str(error).removeprefix(f"{error.field}: "))
     return ShownCell(card, None, estimate_query=form.estimate_query(model, card.key, input_size))
-
-
-def _without(form: MatrixForm, model: str) -> tuple[str, str]:
-    """Name a model that has no figures with these settings, and the form to estimate it."""
-    return model_name(model), form.estimate_query(model, "all")
-
-
-def _per_hour_usd(card: Card) -> float | None:
-    return card.price.per_hour_usd if card.price else None
