@@ -1,4 +1,4 @@
-"""Kinds of filters of the history that django-filter has not: yes or no read strictly, moments, settings of a spec."""
+"""Filters of the history that django-filter does not have: strict yes or no, moments, settings of a spec."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django_filters import BooleanFilter, ChoiceFilter, Filter
 
 from analysis.http.query_string import FlagField, MomentField, WholeNumberField
-from analysis.runs.run_settings import rows_with
-from analysis.runs.search_terms import search_terms
+from analysis.runs.columns.run_settings import rows_with
+from analysis.runs.columns.search_terms import search_terms
 from engine.spec import CHOICES, RANGES, SETTINGS
-from engine.units import BYTES_ALLOWED, parse_bytes
+from engine.text.units import BYTES_ALLOWED, parse_bytes
 
 YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
 _MOMENT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
 
 class YesOrNoFilter(BooleanFilter):
-    """Of a column that holds true or false."""
+    """Filters a column of true and false."""
 
     field_class = FlagField
 
 
 class WholeNumberFilter(Filter):
-    """Of a column that holds whole numbers."""
+    """Filters a column of whole numbers."""
 
     field_class = WholeNumberField
 
 
 class MomentFilter(Filter):
-    """From this moment on."""
+    """Finds what happened from this moment on."""
 
     field_class = MomentField
 
@@ -40,7 +40,7 @@ class MomentFilter(Filter):
 
 
 TEXT_LENGTH, WORDS_MAX = 200, 5
-"""Of a text that is searched for: each word more is another list to intersect."""
+"""The longest text that is searched for: each further word is another list to intersect."""
 
 
 class _TextField(forms.CharField):
@@ -58,7 +58,7 @@ class _TextField(forms.CharField):
 
 
 class TextFilter(Filter):
-    """Words that a run is found by."""
+    """Finds runs by words."""
 
     field_class = _TextField
 
@@ -74,7 +74,7 @@ def checked_words(text: str) -> list[str]:
 
 
 class SettingFilter(Filter):
-    """Of a setting of the spec, which has rows of its own."""
+    """Filters by a setting of the spec, which has rows of its own."""
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(field_name=name, label=SETTINGS[name].label, **options)
@@ -87,7 +87,7 @@ class SettingFilter(Filter):
 
 
 class SettingChoiceFilter(SettingFilter, ChoiceFilter):
-    """Of a setting with values to choose from."""
+    """Filters by a setting with values to choose from."""
 
     def __init__(self, name: str) -> None:
         choices = tuple((value, value) for value in CHOICES[name])
@@ -95,7 +95,7 @@ class SettingChoiceFilter(SettingFilter, ChoiceFilter):
 
 
 class SettingFlagFilter(SettingFilter, YesOrNoFilter):
-    """Of a setting that is true or false."""
+    """Filters by a setting that is true or false."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, widget=YES)
@@ -117,7 +117,7 @@ class _BytesField(WholeNumberField):
 
 
 class SettingBytesFilter(SettingFilter):
-    """Of a setting that is a size in bytes."""
+    """Filters by a setting that is a size in bytes."""
 
     field_class = _BytesField
 
@@ -128,7 +128,7 @@ class SettingBytesFilter(SettingFilter):
 
 
 class SettingNumberFilter(SettingFilter, WholeNumberFilter):
-    """Of a setting that is a whole number. An input size is found also where it was left to the model's default."""
+    """Filters by a setting that is a whole number; finds an input size also where it was left to the default."""
 
     def __init__(self, name: str) -> None:
         low, high = RANGES[name]

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.http import QueryDict
 
+from analysis.lists.runs.filters import RunFilter, only_given
+from analysis.lists.runs.query import parse_query
 from analysis.models import Run
-from analysis.pages.history.filters import RunFilter, only_given
-from analysis.pages.history.query import parse_query
 from analysis.runs import services
-from analysis.runs.search_terms import search_terms
+from analysis.runs.columns.search_terms import search_terms
 from tests.factories import make_card, make_device, make_measured_run, make_run, make_spec
 from tests.factories.history import store
 
@@ -82,7 +82,7 @@ def test_a_certificate_and_a_host_find_their_runs(query):
 
 @pytest.mark.parametrize("few", [0, 5_000])
 def test_a_run_that_is_asked_for_is_found_by_its_settings(monkeypatch, few):
-    monkeypatch.setattr("analysis.pages.history.filters.FEW", few)
+    monkeypatch.setattr("analysis.lists.runs.filters.FEW", few)
     device = make_device()
     wanted, _ = make_run(device, gradient_checkpointing=True), make_run(device)
     assert found("gradient_checkpointing=true&sequence_length=128&mode=train") == {wanted.pk}
@@ -127,7 +127,7 @@ def test_a_tag_finds_the_runs_that_have_it(root):
 @pytest.mark.parametrize("few", [0, 5_000])
 @pytest.mark.parametrize("text", ["sweep", "SWE", "café", "quiet 7"])
 def test_text_finds_the_beginnings_of_words_rare_or_frequent(root, monkeypatch, text, few):
-    monkeypatch.setattr("analysis.pages.history.filters.FEW", few)
+    monkeypatch.setattr("analysis.lists.runs.filters.FEW", few)
     run, _ = store(2)
     services.run_annotate(run_id=run.pk, by=root, name="Sweep_7 café", note="a quiet card", tags=[])
     assert found(f"q={text}") == {run.pk}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.pages.history.columns import COLUMNS, DEFAULT, columns_named, moved
-from analysis.pages.history.order import sort_named
+from analysis.lists.runs.columns import COLUMNS, DEFAULT, columns_named, moved
+from analysis.lists.runs.order import sort_named
 
 
 def test_the_run_always_comes_first():

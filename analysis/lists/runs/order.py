@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
+from analysis.lists.runs.columns import COLUMNS, Column
 from analysis.models import Run
-from analysis.models.keyset import Part, reversed_key
-from analysis.pages.history.columns import COLUMNS, Column
+from analysis.models.keyset import ListPart, reversed_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +30,26 @@ class Sort:
     def path(self) -> str:
         return self.column.order[0]
 
-    def parts(self, runs: QuerySet[Run], *, none_measured: bool = False, is_narrow: bool = False) -> list[Part[Run]]:
+    def parts(
+        self, runs: QuerySet[Run], *, none_measured: bool = False, is_narrow: bool = False
+    ) -> list[ListPart[Run]]:
         """Order the runs with a value, then those without one, newest first.
 
         Where none of them can have a measured figure, nobody is sent to look for one through the whole history.
         """
         last = ("-created_at", "-id")
         if none_measured and self.column.is_figure:
-            return [Part(runs, last, is_narrow=is_narrow)]
+            return [ListPart(runs, last, is_narrow=is_narrow)]
         if not self.column.can_be_absent:
-            return [Part(runs, self.keys, is_narrow=is_narrow)]
-        has, has_not = self._presence()
+            return [ListPart(runs, self.keys, is_narrow=is_narrow)]
+        # the text of the partial indexes, which are used for no other ones
+        has, has_not = Q(**{f"{self.path}__isnull": False}), Q(**{f"{self.path}__isnull": True})
+        if self.column.absent is not None:
+            has, has_not = Q(**{f"{self.path}__gt": ""}), Q(**{self.path: ""})
         return [
-            Part(runs.filter(has), self.keys, self.path, has_figure=True, is_narrow=is_narrow),
-            Part(runs.filter(has_not), last, self.path, has_figure=False, is_narrow=is_narrow),
+            ListPart(runs.filter(has), self.keys, self.path, has_figure=True, is_narrow=is_narrow),
+            ListPart(runs.filter(has_not), last, self.path, has_figure=False, is_narrow=is_narrow),
         ]
-
-    def _presence(self) -> tuple[Q, Q]:
-        if self.column.absent is None:
-            # the text of the partial indexes, which are used for no other ones
-            return Q(**{f"{self.path}__isnull": False}), Q(**{f"{self.path}__isnull": True})
-        return Q(**{f"{self.path}__gt": ""}), Q(**{self.path: ""})
 
 
 def sort_named(text: str) -> Sort:

@@ -11,20 +11,11 @@ from django import forms
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django_filters import (
-    CharFilter,
-    ChoiceFilter,
-    DateFilter,
-    FilterSet,
-    ModelChoiceFilter,
-    MultipleChoiceFilter,
-)
+from django_filters import CharFilter, ChoiceFilter, DateFilter, FilterSet, ModelChoiceFilter, MultipleChoiceFilter
 
 from analysis.http.query_string import StrictQueryForm
-from analysis.models import Device, Run, State, Tag
-from analysis.models.querysets import ids_if_few
-from analysis.pages.history.columns import COLUMNS, DEFAULT_SORT
-from analysis.pages.history.filter_fields import (
+from analysis.lists.runs.columns import COLUMNS, DEFAULT_SORT
+from analysis.lists.runs.filter_fields import (
     YES,
     MomentFilter,
     SettingBytesFilter,
@@ -35,11 +26,13 @@ from analysis.pages.history.filter_fields import (
     WholeNumberFilter,
     YesOrNoFilter,
 )
-from analysis.pages.history.order import Sort, sort_named
+from analysis.lists.runs.order import Sort, sort_named
+from analysis.models import PUBLISHED_KINDS, SEARCHES, Device, Run, State, Tag
+from analysis.models.querysets import ids_if_few
 from analysis.presentation.labels import model_name, short_device_name
-from analysis.runs.run_settings import FILTERED, rows_with
-from analysis.runs.run_text import ids_with_words, with_words
-from analysis.runs.search_terms import search_terms
+from analysis.runs.columns.run_settings import FILTERED, rows_with
+from analysis.runs.columns.run_text import ids_with_words, with_words
+from analysis.runs.columns.search_terms import search_terms
 from engine.catalog import WORKLOADS
 from engine.training_spec import OPTIMIZER_LABELS, PRECISIONS
 
@@ -63,7 +56,7 @@ ORIGINS = {
 
 
 class RunOrderForm(StrictQueryForm):
-    """The parameters beside the filters that every list of runs takes."""
+    """Parameters that every list of runs takes besides the filters."""
 
     repeatable = ("state",)
 
@@ -103,7 +96,7 @@ class RunFilter(FilterSet):
     state = MultipleChoiceFilter(
         choices=State.choices, label="State", widget=forms.CheckboxSelectMultiple, distinct=False
     )
-    kind = ChoiceFilter(choices=Run.Kind.choices, label="Kind", empty_label="any")
+    kind = ChoiceFilter(field_name="kind__published", choices=PUBLISHED_KINDS, label="Kind", empty_label="any")
     user = ModelChoiceFilter(
         field_name="requested_by",
         queryset=get_user_model().objects.all(),
@@ -146,7 +139,7 @@ class RunFilter(FilterSet):
         method="created_before_day", label="Started before", widget=_DAY, error_messages=_NO_DAY
     )
     baseline = YesOrNoFilter(field_name="is_baseline", label="Baseline", widget=YES)
-    shared = YesOrNoFilter(field_name="is_shared", label="Shared card", widget=YES)
+    shared = YesOrNoFilter(field_name="is_shared", label="Shared device", widget=YES)
     certified = YesOrNoFilter(field_name="certified", label="Certified", widget=YES)
     origin = ChoiceFilter(
         choices=tuple((name, label) for name, (label, _) in ORIGINS.items()),
@@ -172,9 +165,9 @@ class RunFilter(FilterSet):
         form = RunOrderForm
 
     MAIN = ("q", "model", "gpu", "state")
-    """Always visible; the others are folded until they are used."""
+    """The filters that are always visible; the others are folded until they are used."""
 
-    form: RunOrderForm  # of Meta.form, for the types
+    form: RunOrderForm  # as Meta.form, for the types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -182,7 +175,8 @@ class RunFilter(FilterSet):
         # read only when the form is rendered, which the API does not do
         if {"model", "gpu"} <= self.filters.keys():
             self.form.fields["model"].widget.choices = lambda: self._offered("model", WORKLOADS, model_name)
-            self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", self._gpu_names(), short_device_name)
+            gpus = Device.objects.order_by("name").values_list("name", flat=True).distinct()
+            self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", gpus, short_device_name)
 
     @property
     def sort(self) -> Sort:
@@ -248,9 +242,7 @@ class RunFilter(FilterSet):
         """Whether no run with a measured figure can pass: only finished measurements have any."""
         given = self.form.cleaned_data
         states = given.get("state") or ()
-        return (
-            bool(states) and State.FINISHED not in states or given.get("kind") not in (None, "", Run.Kind.MEASUREMENT)
-        )
+        return bool(states) and State.FINISHED not in states or given.get("kind") not in (None, "", *SEARCHES)
 
     def with_deleted(self, runs: QuerySet[Run], name: str, value: bool) -> QuerySet[Run]:
         return runs.filter(deleted_at__isnull=False) if value else runs
@@ -268,13 +260,8 @@ class RunFilter(FilterSet):
         return runs.filter(Exists(_tagged(value).filter(run=OuterRef("pk"))))
 
     def with_words(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        """Each word of the text begins a word of the run's name, note, model or card."""
+        """Find runs in whose name, note, model or card each word of the text begins a word."""
         return with_words(runs, search_terms(value))
-
-    def _gpu_names(self) -> list[str]:
-        if not hasattr(self, "_gpus"):
-            self._gpus = list(Device.objects.order_by("name").values_list("name", flat=True).distinct())
-        return self._gpus
 
     def _offered(self, name: str, values: Iterable[str], label: Callable[[str], str]) -> list[tuple[str, str]]:
         """Return the choices, including a requested value that is no longer offered."""

@@ -45,7 +45,7 @@ COLUMNS = {
     for column in (
         Column(RUN, "Run", ("id",), falls_first=True),
         _text("state", "State", "state"),
-        _text("kind", "Kind", "kind"),
+        _text("kind", "Kind", "kind__published"),
         _text("model", "Model", "model"),
         _text("gpu", "GPU", "device_name", absent=True),
         Column("place", "Host and device"),
@@ -54,11 +54,11 @@ COLUMNS = {
         _text("optimizer", "Optimizer", "optimizer"),
         _figure("largest", "Largest", "largest_batch_size"),
         _figure("recommended", "Recommended", "recommended_batch_size"),
-        _figure("speedup", "Speed-up", "speedup"),
+        _figure("speedup", "Speed-up", "claimed_speedup"),
         _figure("samples", "Samples/s", "recommended_samples_per_second"),
         _figure("memory", "Memory used", "recommended_memory_bytes"),
         Column("curve", "Memory curve"),
-        _figure("saving", "Saved a year", "saving_per_year_usd"),
+        _figure("saving", "Saved a year", "claimed_saving_per_year_usd"),
         _figure("cost", "$ per million", "cost_per_million_samples_usd"),
         # by the person's number, which the run has: by name, a database would join and sort the whole history
         Column("user", "User", ("requested_by_id", "-created_at", "-id"), can_be_absent=True),
