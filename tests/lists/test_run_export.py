@@ -9,7 +9,7 @@ import json
 import pytest
 from django.test import Client
 
-from analysis.pages.history.export import FIELDS
+from analysis.lists.runs.export import FIELDS
 from analysis.runs import services
 from tests.factories.history import store
 
@@ -78,7 +78,7 @@ def test_a_mistyped_filter_exports_nothing(alice_client):
 def test_an_export_reads_in_chunks_with_a_query_for_each_and_one_for_its_tags(
     alice_client, monkeypatch, django_assert_num_queries
 ):
-    monkeypatch.setattr("analysis.pages.history.export.ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("analysis.lists.runs.export.ROWS_AT_ONCE", 4)
     exported(alice_client, "csv")  # the first one makes the row that counts them
     store(10)
     # session, user, her rights (2); allowance, the audit log's entry, rows, tags of 3 chunks

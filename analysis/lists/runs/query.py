@@ -11,14 +11,16 @@ from functools import cached_property
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.http import QueryDict
 
 from analysis.http.query_string import QueryProblem, WholeNumberField
+from analysis.lists.runs.columns import COLUMNS, DEFAULT, Column, columns_named, moved
+from analysis.lists.runs.filters import RunFilter, RunOrderForm
+from analysis.lists.runs.groups import GROUPED_MAX, GROUPINGS, Group, grouped
+from analysis.lists.runs.order import Sort
 from analysis.models import Run
-from analysis.models.keyset import Numbers, Page, Part, numbers_of, page_of
-from analysis.pages.history.columns import COLUMNS, DEFAULT, Column, columns_named, moved
-from analysis.pages.history.filters import RunFilter, RunOrderForm
-from analysis.pages.history.order import Sort
+from analysis.models.keyset import ListPart, Numbers, Page, numbers_of, page_of
 
 
 class ColumnsField(forms.CharField):
@@ -32,11 +34,22 @@ class ColumnsField(forms.CharField):
 
 
 class HistoryForm(RunOrderForm):
-    """What the page takes beside the filters."""
+    """The parameters of the page besides the filters."""
 
     columns = ColumnsField(initial=",".join(DEFAULT))
+    group_by = forms.ChoiceField(
+        choices=[("", "nothing"), *((key, grouping.title) for key, grouping in GROUPINGS.items())],
+        label="Group by",
+        required=False,
+    )
     after = WholeNumberField(required=False)
     before = WholeNumberField(required=False)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["sort"].help_text = ""  # it says how the API writes an order
+        if "q" in self.fields:
+            self.fields["q"].widget.attrs["placeholder"] = "Search name, note, model, GPU"
 
 
 class HistoryFilter(RunFilter):
@@ -48,10 +61,20 @@ class HistoryFilter(RunFilter):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One filter that is set, as text, and the address without it."""
+    """A filter in force, as text, and the address without it."""
 
     label: str
     without: str
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a view with the runs under their headings. `is_all`: no run of the view is left out."""
+
+    groups: list[Group]
+    rows: dict[int, Run]
+    run_count: int
+    is_all: bool
 
 
 @dataclass(frozen=True)
@@ -77,6 +100,10 @@ class HistoryQuery:
         return self.filters.form.cleaned_data.get("columns") or columns_named(DEFAULT)
 
     @property
+    def group_by(self) -> str:
+        return self.filters.form.cleaned_data.get("group_by") or ""
+
+    @property
     def after(self) -> int | None:
         return self.filters.form.cleaned_data.get("after")
 
@@ -85,15 +112,21 @@ class HistoryQuery:
         return self.filters.form.cleaned_data.get("before")
 
     @property
-    def parts(self) -> list[Part[Run]]:
+    def parts(self) -> list[ListPart[Run]]:
         """The runs, in order."""
         runs = self.filters.qs
         return self.sort.parts(runs, none_measured=self.filters.excludes_measured, is_narrow=self.filters.is_narrow)
 
     def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
         """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
-        rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
-        return page_of(self.parts, rows, size=size, after=after, before=before)
+        return page_of(self.parts, _shown_in_lists(), size=size, after=after, before=before)
+
+    def groups(self) -> Groups:
+        """Group the first runs of this view, and read what a list shows of those under the headings."""
+        found = self.numbers(GROUPED_MAX)
+        groups = grouped(found.shown, self.group_by)
+        rows = _shown_in_lists().in_bulk([number for group in groups for number in group.shown])
+        return Groups(groups, rows, len(found.shown), is_all=found.following is None)
 
     def numbers(self, size: int, after: int | None = None, before: int | None = None) -> Numbers:
         """Read which runs stand on that page."""
@@ -101,10 +134,17 @@ class HistoryQuery:
 
     @cached_property
     def chosen(self) -> list[Chosen]:
-        return [
-            Chosen(_label(self.filters, name, self.data.getlist(name)), self.query(**{name: None}))
-            for name in self.filters_set
-        ]
+        """The filters in force: "State: failed or cancelled"."""
+        chosen = []
+        for name in self.filters_set:
+            field, given = self.filters.form.fields[name], self.data.getlist(name)
+            if isinstance(field, forms.ModelChoiceField):  # its choices are all rows there are
+                text = self.filters.form.cleaned_data.get(name) or given[0]
+            else:
+                choices = {str(value): str(label) for value, label in getattr(field.widget, "choices", ())}
+                text = " or ".join(choices.get(value, value) for value in given if value)
+            chosen.append(Chosen(f"{field.label}: {text}", self.query(**{name: None})))
+        return chosen
 
     @property
     def filters_set(self) -> list[str]:
@@ -126,7 +166,11 @@ class HistoryQuery:
     @property
     def filter_query(self) -> str:
         """Filters and order, for the exports."""
-        return self.query(columns=None)
+        return self.query(columns=None, group_by=None)
+
+    @property
+    def has_usual_columns(self) -> bool:
+        return self.column_keys == DEFAULT
 
     def query(self, **changes: Any) -> str:
         """Write the query string of this view with some parameters changed; None drops one.
@@ -165,17 +209,13 @@ class HistoryQuery:
         return self.query(columns=None if keys == DEFAULT else ",".join(keys))
 
 
+def _shown_in_lists() -> QuerySet[Run]:
+    """Select what a list shows of its runs, and nothing more."""
+    return Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
+
+
 def parse_query(data: QueryDict, filters: type[RunFilter] = HistoryFilter) -> HistoryQuery:
     """Read a query string. It is never refused as a whole: the page shows it again with its problems."""
     query = HistoryQuery(filters(data, Run.objects.all()))
     query.filters.form.is_valid()
     return query
-
-
-def _label(filters: RunFilter, name: str, given: list[str]) -> str:
-    """Write "State: failed or cancelled"."""
-    field = filters.form.fields[name]
-    if isinstance(field, forms.ModelChoiceField):  # its choices are all rows there are
-        return f"{field.label}: {filters.form.cleaned_data.get(name) or given[0]}"
-    choices = {str(value): str(label) for value, label in getattr(field.widget, "choices", ())}
-    return f"{field.label}: {' or '.join(choices.get(value, value) for value in given if value)}"
