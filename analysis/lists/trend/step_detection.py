@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import median
 
-from engine.stats import NOISE_FRACTION
+from engine.results.stats import NOISE_FRACTION
 
 POINTS_PER_SIDE_MIN = 4
 THRESHOLD = NOISE_FRACTION
 _NOISE_FLOOR = 0.002
 _PRICE = 4.0
-"""Of a cut, in squares of the noise for each logarithm of the length: twice what BIC asks for."""
+"""Penalty per change point, in noise variance x log(n): twice BIC's."""
 _MAD_TO_SIGMA = 1.4826 / math.sqrt(2)
 
 
@@ -109,13 +109,13 @@ def _cheapest_cuts(heights: Sequence[float], price: float) -> list[int]:
 
 
 def _spread(sums: Sequence[float], squares: Sequence[float], start: int, stop: int) -> float:
-    """Squared distances from the mean, of the points in between."""
+    """Sum the squared distances of these points from their mean."""
     total = sums[stop] - sums[start]
     return squares[stop] - squares[start] - total**2 / (stop - start)
 
 
 def _moved_to_edges(cuts: list[int], values: Sequence[float]) -> list[int]:
-    """Smoothing can shift a cut by a point: each is put where the distances from both medians are least."""
+    """Put each cut where the distances from both medians are least: smoothing can shift it by a point."""
     moved = list(cuts)
     for position in range(1, len(cuts) - 1):
         start, stop = moved[position - 1], moved[position + 1]
@@ -127,7 +127,7 @@ def _moved_to_edges(cuts: list[int], values: Sequence[float]) -> list[int]:
 
 
 def _far_enough_apart(cuts: list[int]) -> list[int]:
-    """Without those that turned out to have too few points before or behind them."""
+    """Drop the cuts that have too few points before or behind them."""
     chosen = [0]
     for cut in cuts[1:-1]:
         if min(cut - chosen[-1], cuts[-1] - cut) >= POINTS_PER_SIDE_MIN:

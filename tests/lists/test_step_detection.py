@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from analysis.pages.trend.step_detection import Stretch, find_steps, find_stretches
+from analysis.lists.trend.step_detection import Stretch, find_steps, find_stretches
 
 Values = list[float]
 

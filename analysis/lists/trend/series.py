@@ -1,0 +1,217 @@
+"""One workload, its settings and a card over time: the runs as samples, and the figures that are followed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from analysis.lists.environment import Facts, changed, environment_facts
+from analysis.lists.trend.step_detection import THRESHOLD, Step, Stretch, find_steps, find_stretches
+from analysis.models.run_states import RunKind
+from analysis.presentation.charts.curves import ProbeRow, memory_points
+from analysis.presentation.formatting import bytes_text, number, rate, rate_range
+from analysis.presentation.kinds import BY_KIND
+from analysis.presentation.origin import Origin, origin_text
+from engine.results.intervals import Interval
+from engine.results.result import DeviceFacts
+
+VERSIONED = (
+    "Driver",
+    "CUDA",
+    "HIP",
+    "torch",
+    "transformers",
+    "torchvision",
+    "cudnn",
+    "python",
+    "Allocator settings",
+)
+"""Facts whose change is marked on the charts; a step names every fact that changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRun:
+    """The columns that are read of a finished run, and parts of its result. `timed` are its sizes in TIMED_POINTS."""
+
+    pk: int
+    finished_at: datetime
+    largest_batch_size: int | None
+    certified: bool | None
+    is_shared: bool | None
+    environment: Mapping[str, Any]
+    device_facts: Mapping[str, Any]
+    reported_from: str = ""
+    is_trusted: bool = True
+    person: str | None = None
+    kind: str = "measurement"
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    timed: Sequence[Mapping[str, Any] | None] = ()
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(origin_text(self.reported_from, self.person), self.reported_from, self.is_trusted)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run of the series. `left_out` is the reason why its figures are in no chart, or empty."""
+
+    run_id: int
+    at: datetime
+    largest_batch_size: int | None
+    memory: dict[int, float]
+    facts: Facts
+    left_out: str = ""
+    origin: Origin = field(default_factory=Origin)
+    speeds: dict[int, Interval] = field(default_factory=dict)
+    own_settings: tuple[str, ...] = ()
+    """What is known of an own script; empty for a model of the catalogue, whose settings the series names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A figure over time. `better` says which way is good; `values` belong to `samples`, one by one.
+
+    `batch_size` is the size at which the figure was measured; `intervals` belong to the values of a speed.
+    """
+
+    key: str
+    title: str
+    better: str
+    samples: tuple[Sample, ...]
+    values: tuple[float, ...]
+    stretches: tuple[Stretch, ...]
+    batch_size: int | None = None
+    intervals: tuple[Interval, ...] = ()
+
+    @property
+    def steps(self) -> list[Step]:
+        return find_steps(self.stretches)
+
+    @property
+    def thresholds(self) -> list[tuple[int, int, float]]:
+        """The figure from which a change for the worse is a step: (first run, last run, figure) of each level."""
+        is_worse_below = self.better == "higher"
+        starts = [0, *(step.index for step in self.steps)]
+        levels = [self.stretches[0].median, *(step.after for step in self.steps)]
+        ends = [*(start - 1 for start in starts[1:]), len(self.values) - 1]
+        factor = 1 - THRESHOLD if is_worse_below else 1 + THRESHOLD
+        return [(start, end, level * factor) for start, end, level in zip(starts, ends, levels, strict=True)]
+
+    def text(self, value: float) -> str:
+        """Write a figure of this series."""
+        if self.key == SPEED:
+            return f"{rate(value)} samples/s"
+        return number(value) if self.key == BOUNDARY else bytes_text(int(value))
+
+    def interval_text(self, place: int) -> str:
+        """Write the interval of a value; empty where the figure has none."""
+        return rate_range(self.intervals[place].low, self.intervals[place].high) if self.intervals else ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionMark:
+    """A run from which on a version is another one; numbered as on the charts."""
+
+    number: int
+    sample: Sample
+    changes: tuple[tuple[str, str, str], ...]
+
+
+BOUNDARY, PEAK, SPEED = "boundary", "peak", "speed"
+METRICS = (BOUNDARY, PEAK, SPEED)
+TIMED_POINTS = ("current", "recommended", "fastest", "largest")
+"""The sizes of a result whose speeds have intervals; one without an interval is in no series."""
+
+
+def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) -> Sample:
+    """Read one run with its measured probes."""
+    device, words = DeviceFacts.from_dict(dict(run.device_facts)), BY_KIND[RunKind(run.kind)]
+    left_out = "" if run.certified else "its limit is not certified"
+    return Sample(
+        run_id=run.pk,
+        at=run.finished_at,
+        largest_batch_size=run.largest_batch_size,
+        memory=memory_points(probes),
+        facts=environment_facts(device, run.environment, carried_probes),
+        left_out="other processes used the device" if run.is_shared else left_out,
+        origin=run.origin,
+        speeds=_speeds(run.timed),
+        own_settings=tuple(words.settings(run.spec)) if words.runs_own_code else (),
+    )
+
+
+def _speeds(points: Iterable[Mapping[str, Any] | None]) -> dict[int, Interval]:
+    """Read the speeds that have an interval, by batch size."""
+    names = ("samples_per_second", "samples_per_second_low", "samples_per_second_high")
+    figures = {point["batch_size"]: [point.get(name) for name in names] for point in points if point}
+    return {
+        size: Interval(low, value, high)
+        for size, (value, low, high) in figures.items()
+        if value and low is not None and high is not None
+    }
+
+
+def series_of(samples: Iterable[Sample]) -> list[Series]:
+    """Follow the boundary, and the peak and the speed at one batch size each; none that has no figure at all."""
+    usable = [sample for sample in samples if not sample.left_out]
+    found = [_boundary_of(usable), _peak_of(usable), _speed_of(usable)]
+    return [series for series in found if series is not None]
+
+
+def _boundary_of(samples: Sequence[Sample]) -> Series | None:
+    bounded = [(sample, float(sample.largest_batch_size)) for sample in samples if sample.largest_batch_size]
+    return _series(BOUNDARY, "Largest batch size", "higher", bounded, grain=1)
+
+
+def _peak_of(samples: Sequence[Sample]) -> Series | None:
+    size = followed_batch_size(samples)
+    if size is None:
+        return None
+    peaked = [(sample, sample.memory[size]) for sample in samples if size in sample.memory]
+    return _series(PEAK, f"Peak memory at batch {size:,}", "lower", peaked, batch_size=size)
+
+
+def _speed_of(samples: Sequence[Sample]) -> Series | None:
+    size = _most_frequent(size for sample in samples for size in sample.speeds)
+    if size is None:
+        return None
+    timed = [sample for sample in samples if size in sample.speeds]
+    figures = [(sample, sample.speeds[size].value) for sample in timed]
+    intervals = tuple(sample.speeds[size] for sample in timed)
+    return _series(SPEED, f"Speed at batch {size:,}", "higher", figures, batch_size=size, intervals=intervals)
+
+
+def followed_batch_size(samples: Sequence[Sample]) -> int | None:
+    """Choose the largest batch size that all of them measured; where there is none, of those that most measured."""
+    return _most_frequent(size for sample in samples for size in sample.memory)
+
+
+def _most_frequent(sizes: Iterable[int]) -> int | None:
+    """Return the size that occurs most often, the larger of two that occur equally often."""
+    counts = Counter(sizes)
+    return max(counts, key=lambda size: (counts[size], size), default=None)
+
+
+def version_marks(samples: Sequence[Sample]) -> list[VersionMark]:
+    """Find the runs at which a version changed, oldest first."""
+    marks: list[VersionMark] = []
+    for before, after in pairwise(samples):
+        changes = tuple(change for change in changed(before.facts, after.facts) if change[0] in VERSIONED)
+        if changes:
+            marks.append(VersionMark(len(marks) + 1, after, changes))
+    return marks
+
+
+def _series(
+    key: str, title: str, better: str, figures: Sequence[tuple[Sample, float]], *, grain: int = 0, **more: Any
+) -> Series | None:
+    """Cut the figures into stretches; None where there is none."""
+    if not figures:
+        return None
+    samples, values = zip(*figures, strict=True)
+    return Series(key, title, better, samples, values, tuple(find_stretches(values, grain=grain)), **more)
