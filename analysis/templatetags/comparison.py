@@ -6,7 +6,7 @@ from django import template
 from django.urls import reverse
 
 from analysis.models import Run, State
-from analysis.runs.series import SeriesKey
+from analysis.runs.columns.series import SeriesKey
 
 register = template.Library()
 
@@ -14,6 +14,6 @@ register = template.Library()
 @register.filter
 def trend_address(run: Run) -> str:
     """Return the address of the trend of a finished measurement; empty for any other run."""
-    if not run.is_measurement or run.state != State.FINISHED or not run.device_name:
+    if not run.is_search or run.state != State.FINISHED or not run.device_name:
         return ""
     return reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.models import Run, TrendAcknowledgement
-from analysis.pages.compare.environment import changed
-from analysis.pages.trend.plots import describe_percent, trend_plot
-from analysis.pages.trend.series import Sample, Series, series_of, version_marks
-from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD, Step
+from analysis.lists.trend.series import Sample, series_of, version_marks
+from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
+from analysis.lists.trend.steps import Acknowledgements, steps_found
+from analysis.models import Run
+from analysis.pages.trend.plots import trend_plot
 from analysis.presentation import labels
 from analysis.presentation.charts import chart_of
 from analysis.presentation.formatting import percent
-from analysis.runs.series import SeriesKey
-
-Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
-
-
-@dataclass(frozen=True, slots=True)
-class StepFound:
-    """A step with its text, the facts that changed with it, and its note."""
-
-    series: Series
-    step: Step
-    acknowledgement: TrendAcknowledgement | None
-
-    @property
-    def before(self) -> Sample:
-        return self.series.samples[self.step.index - 1]
-
-    @property
-    def after(self) -> Sample:
-        return self.series.samples[self.step.index]
-
-    @property
-    def is_worse(self) -> bool:
-        return (self.step.fraction > 0) != (self.series.better == "higher")
-
-    @property
-    def sentence(self) -> str:
-        verb = "rose" if self.step.fraction > 0 else "fell"
-        size = describe_percent(self.step).lstrip("+−")
-        was, now = self.series.text(self.step.before), self.series.text(self.step.after)
-        return f"{self.series.title} {verb} by {size}, from {was} to {now}."
-
-    @property
-    def changes(self) -> list[tuple[str, str, str]]:
-        return changed(self.before.facts, self.after.facts)
+from analysis.presentation.kinds import settings_of_run
+from analysis.runs.columns.series import SeriesKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +28,7 @@ class KnownSeries:
     place: str
     settings: tuple[str, ...]
     run_count: int
+    is_own_script: bool
 
 
 def trend_context(
@@ -68,15 +36,17 @@ def trend_context(
 ) -> dict[str, Any]:
     """Give the page `samples`, oldest first; `is_cut`: there are older ones that are not shown."""
     series, marks = series_of(samples), version_marks(samples)
-    steps = [_found(one, step, acknowledgements) for one in series for step in one.steps]
+    steps = [found for one in series for found in steps_found(one, acknowledgements)]
     return {
         "query": query,
         "model_name": labels.model_name(query.model),
         "place": labels.short_device_name(query.gpu),
-        "settings": settings_of(query),
+        "here": f"{labels.model_name(query.model)} on {labels.short_device_name(query.gpu)}",
+        "settings": _own_settings(samples, query) if query.is_own_script else settings_of(query),
         "samples": samples,
         "newest_first": samples[::-1],
         "is_cut": is_cut,
+        "reported": [sample for sample in samples if sample.origin.is_reported],
         "left_out": [sample for sample in samples if sample.left_out],
         "marks": marks,
         "steps": sorted(steps, key=lambda found: found.after.at, reverse=True),
@@ -95,20 +65,25 @@ def settings_of(query: SeriesKey) -> list[str]:
     return [*labels.describe_settings(spec), *([limit] if limit else [])]
 
 
+def _own_settings(samples: Sequence[Sample], query: SeriesKey) -> list[str]:
+    """Describe the newest run of an own script: nothing else of it is known."""
+    limit = labels.describe_limit(query.memory_limit_bytes)
+    return [*(samples[-1].own_settings if samples else ()), *([limit] if limit else [])]
+
+
 def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
-    """Find the series of these runs, those with the most runs first."""
-    counts = Counter(SeriesKey.of_run(run.spec, run.device_name) for run in runs)
+    """Find the series of these runs, newest first, those with the most runs first."""
+    found: dict[SeriesKey, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[SeriesKey.of_run(run.spec, run.device_name)].append(run)
     return [
         KnownSeries(
-            query.address,
-            labels.model_name(query.model),
-            labels.short_device_name(query.gpu),
-            tuple(settings_of(query)),
-            count,
+            address=query.address,
+            model_name=labels.model_name(query.model),
+            place=labels.short_device_name(query.gpu),
+            settings=tuple(settings_of_run(same[0]) if query.is_own_script else settings_of(query)),
+            run_count=len(same),
+            is_own_script=query.is_own_script,
         )
-        for query, count in counts.most_common()
+        for query, same in sorted(found.items(), key=lambda item: -len(item[1]))
     ]
-
-
-def _found(series: Series, step: Step, acknowledgements: Acknowledgements) -> StepFound:
-    return StepFound(series, step, acknowledgements.get((series.samples[step.index].run_id, series.key)))

@@ -1,11 +1,11 @@
-"""The charts of the trend page: each figure's change over time, its medians, its steps, and version changes."""
+"""The charts of the trend page: each figure over time, its medians, its alert threshold, steps and version changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.pages.trend.series import Sample, Series, VersionMark
-from analysis.pages.trend.step_detection import Step
+from analysis.lists.trend.series import Sample, Series, VersionMark
+from analysis.lists.trend.steps import describe_percent
 from analysis.presentation.charts.axes import change_axis, time_axis
 from analysis.presentation.charts.plots import (
     Annotation,
@@ -18,34 +18,58 @@ from analysis.presentation.charts.plots import (
     Trace,
 )
 
-_STYLE = SeriesStyle.of(0)
-
 
 def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
-    """In percent of the first stretch, so that 3 % looks the same on every chart; figures stand beside the lines."""
+    """Draw it in percent of the first stretch, so that 3 % looks the same on every chart; figures stand at lines."""
     base = series.stretches[0].median
-    dots = tuple(
-        PlotPoint(
-            _seconds(sample), value / base - 1, f"run {sample.run_id}, {sample.at:%Y-%m-%d %H:%M}: {series.text(value)}"
-        )
-        for sample, value in zip(series.samples, series.values, strict=True)
-    )
+    dots = tuple(_dot(series, place, base) for place in range(len(series.values)))
+    thresholds = _thresholds(series, base, dots)
+    ends = [end for dot in dots if dot.interval for end in dot.interval]
     return Plot(
         key=series.key,
         title=series.title,
         sentence=_sentence(series),
         x=time_axis([dot.x for dot in dots]),
-        y=change_axis([dot.y for dot in dots], title="change from the first runs"),
-        traces=(Trace(series.title, _STYLE, dots),),
+        y=change_axis(
+            [*(dot.y for dot in dots), *(line.value for line in thresholds), *ends], title="change from the first runs"
+        ),
+        traces=(Trace(series.title, SeriesStyle.of(0), dots),),
         table=_table(series),
-        levels=_medians(series, base, dots),
+        levels=(*_medians(series, base, dots), *thresholds),
         marks=(*_version_marks(marks, dots), *_step_marks(series)),
         labels=(PointLabel(dots[-1].x, dots[-1].y, series.text(series.values[-1])),),
     )
 
 
+def _dot(series: Series, place: int, base: float) -> PlotPoint:
+    sample, value = series.samples[place], series.values[place]
+    interval = series.interval_text(place)
+    text = (
+        f"run {sample.run_id}, {sample.at:%Y-%m-%d %H:%M}: {series.text(value)}{f' ({interval})' if interval else ''}"
+    )
+    known = series.intervals[place] if series.intervals else None
+    ends = (known.low / base - 1, known.high / base - 1) if known else None
+    return PlotPoint(_seconds(sample), value / base - 1, text, interval=ends)
+
+
+def _thresholds(series: Series, base: float, dots: Sequence[PlotPoint]) -> list[ReferenceLine]:
+    """Draw from which figure on a lasting change is a step for the worse; the last one has its figure next to it."""
+    lines = series.thresholds
+    return [
+        ReferenceLine(
+            figure / base - 1,
+            f"alert: {series.text(figure)}" if (start, end, figure) == lines[-1] else "",
+            is_limit=False,
+            is_alert=True,
+            start=dots[start].x,
+            end=dots[end].x,
+        )
+        for start, end, figure in lines
+    ]
+
+
 def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[ReferenceLine, ...]:
-    """Draw a line over each stretch; the first and those that are a step have their figure beside it."""
+    """Draw a line over each stretch; the first and those that are a step have their figure next to it."""
     labelled = {0, *(step.index for step in series.steps)}
     return tuple(
         ReferenceLine(
@@ -59,13 +83,8 @@ def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[Re
     )
 
 
-def describe_percent(step: Step) -> str:
-    """Write "+6.2 %"."""
-    return f"{'+' if step.fraction > 0 else '−'}{abs(step.fraction) * 100:.1f} %"
-
-
 def _version_marks(marks: Sequence[VersionMark], dots: Sequence[PlotPoint]) -> list[Annotation]:
-    """Those within the chart: a run that is in no chart may lie before it."""
+    """Return the version marks within the chart: a run that is in no chart may lie before it."""
     first, last = dots[0].x, dots[-1].x
     return [
         Annotation(_seconds(mark.sample), str(mark.number)) for mark in marks if first <= _seconds(mark.sample) <= last
@@ -73,7 +92,7 @@ def _version_marks(marks: Sequence[VersionMark], dots: Sequence[PlotPoint]) -> l
 
 
 def _step_marks(series: Series) -> list[Annotation]:
-    """Half-way between the two runs, so that it covers neither a run nor a version's mark."""
+    """Place each mark half-way between two runs, so that it covers neither a run nor a version's mark."""
     moments = [_seconds(sample) for sample in series.samples]
     middles = [(step, (moments[step.index - 1] + moments[step.index]) / 2) for step in series.steps]
     return [Annotation(middle, describe_percent(step), is_step=True) for step, middle in middles]
@@ -84,15 +103,22 @@ def _sentence(series: Series) -> str:
     runs = f"{len(series.values)} runs" if len(series.values) > 1 else "one run"
     steps = ", ".join(f"{describe_percent(step)} with run {series.samples[step.index].run_id}" for step in series.steps)
     sentence = f"{series.title} over {runs}: from {series.text(first)} to {series.text(last)}."
-    return f"{sentence} Steps: {steps}." if steps else f"{sentence} No step."
+    alert = f"The alert threshold is {series.text(series.thresholds[-1][2])}."
+    return f"{sentence} Steps: {steps}. {alert}" if steps else f"{sentence} No step. {alert}"
 
 
 def _table(series: Series) -> Table:
+    head = ("Finished (UTC)", "Run", series.title, *(["95 % interval"] if series.intervals else []))
     rows = [
-        (f"{sample.at:%Y-%m-%d %H:%M}", f"run {sample.run_id}", series.text(value))
-        for sample, value in zip(series.samples, series.values, strict=True)
+        (
+            f"{sample.at:%Y-%m-%d %H:%M}",
+            f"run {sample.run_id}",
+            series.text(value),
+            *([series.interval_text(place)] if series.intervals else []),
+        )
+        for place, (sample, value) in enumerate(zip(series.samples, series.values, strict=True))
     ]
-    return Table(("Finished (UTC)", "Run", series.title), tuple(rows), frozenset({2}))
+    return Table(head, tuple(rows), frozenset({2, 3}))
 
 
 def _seconds(sample: Sample) -> float:

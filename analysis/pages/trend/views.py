@@ -10,9 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import BadQuery
-from analysis.models import Run
-from analysis.pages.trend.context import known_series, trend_context
-from analysis.pages.trend.load import (
+from analysis.lists.trend.load import (
     SAMPLES_MAX,
     acknowledgements_of,
     ids_of_series,
@@ -20,11 +18,13 @@ from analysis.pages.trend.load import (
     newest_measured,
     samples_of,
 )
-from analysis.pages.trend.query import TrendForm
-from analysis.pages.trend.series import METRICS
+from analysis.lists.trend.query import TrendForm
+from analysis.lists.trend.series import METRICS
+from analysis.models import Run
+from analysis.pages.trend.context import known_series, trend_context
 from analysis.permissions import signed_in_user
 from analysis.runs import services
-from analysis.runs.series import SeriesKey
+from analysis.runs.columns.series import SeriesKey
 
 CHOICE_FROM_MAX = 500
 
@@ -34,15 +34,15 @@ def trend(request: HttpRequest) -> HttpResponse:
     """One series; without a query the series that the newest runs make up."""
     if not request.GET:
         series = known_series(newest_measured(CHOICE_FROM_MAX))
-        return render(request, "analysis/trend_choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
+        return render(request, "analysis/trend/choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
     try:
         query = TrendForm.read(request.GET).series
     except BadQuery as error:
-        return render(request, "analysis/trend_refused.html", {"error": error}, status=400)
+        return render(request, "analysis/trend/refused.html", {"error": error}, status=400)
     ids = ids_of_series(query)
     samples = samples_of(ids[:SAMPLES_MAX])
     context = trend_context(query, samples, acknowledgements_of(ids), is_cut=len(ids) > SAMPLES_MAX)
-    return render(request, "analysis/trend.html", context)
+    return render(request, "analysis/trend/page.html", context)
 
 
 @require_POST

@@ -6,8 +6,9 @@ import pytest
 from django.http import QueryDict
 
 from analysis.http.query_string import BadQuery, QueryProblem
-from analysis.pages.trend.query import TrendForm
-from analysis.runs.series import SeriesKey
+from analysis.lists.trend.query import TrendForm
+from analysis.runs.columns.series import SeriesKey
+from engine.tune.spec import TuneSpec
 from tests.factories import make_spec
 
 
@@ -27,6 +28,9 @@ def refusal(query: str) -> QueryProblem:
         ("model=bert&gpu=A100&gradient_checkpointing=yes", "gradient_checkpointing"),
         ("model=bert&gpu=A100&input_size=0", "input_size"),
         ("model=bert&gpu=A100&colour=red", "colour"),
+        ("model=bert&gpu=A100&sequence_length=64&input_size=64", "input_size"),
+        ("model=tagger&gpu=A100&own_script=1&precision=bf16", "precision"),
+        ("model=tagger&gpu=A100&own_script=1&sequence_length=64", "sequence_length"),
     ],
 )
 def test_a_wrong_trend_is_refused_by_its_parameters_name(query: str, parameter: str) -> None:
@@ -52,3 +56,16 @@ def test_a_default_and_the_same_value_said_are_one_series() -> None:
 def test_a_model_that_is_no_longer_offered_still_has_a_trend() -> None:
     series = SeriesKey.of_run({"model": "gone", "precision": "fp32", "optimizer": "adamw"}, "A100")
     assert series.address == "?model=gone&gpu=A100"
+
+
+@pytest.mark.parametrize("query", ["model=bert&gpu=A100&sequence_length=64", "model=bert&gpu=A100&input_size=64"])
+def test_the_input_size_has_the_name_that_it_has_everywhere_and_its_former_one(query: str) -> None:
+    series = TrendForm.read(QueryDict(query)).series
+    assert (series.input_size, series.address) == (64, "?model=bert&gpu=A100&sequence_length=64")
+
+
+def test_the_address_of_an_own_scripts_trend_leads_back_to_it() -> None:
+    spec = TuneSpec(("train", "{batch_size}"), name="bert", memory_limit_bytes=2**31).to_dict()
+    series = SeriesKey.of_run(spec, "A100")
+    assert TrendForm.read(QueryDict(series.address[1:])).series == series
+    assert series != SeriesKey.of_run(make_spec(model="bert", memory_limit_bytes=2**31).to_dict(), "A100")

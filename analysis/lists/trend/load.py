@@ -1,0 +1,75 @@
+"""Reads the runs of a series out of the database, for the trend page and the API."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import F
+from django.db.models.fields.json import KeyTransform
+
+from analysis.lists.trend.series import TIMED_POINTS, Sample, TrendRun, sample_of
+from analysis.models import Measurement, Run, State, TrendAcknowledgement
+from analysis.models.querysets import RunQuerySet
+from analysis.runs.columns.series import SeriesKey
+
+SAMPLES_MAX = 200
+LOOKED_THROUGH_MAX = 2_000
+"""Select runs of the model, card, precision and optimizer whose other settings are read, newest first."""
+
+
+def measured_runs() -> RunQuerySet:
+    """Select finished measurements, newest first: estimates and untrusted reports are in no trend."""
+    return Run.objects.measuring().trusted().filter(state=State.FINISHED).order_by("-finished_at", "-id")
+
+
+def newest_measured(count: int) -> RunQuerySet:
+    """Select the finished measurements that were requested last: the index of their state has this order."""
+    return (
+        measured_runs()
+        .newest_first()
+        .only("kind", "spec", "device_name", "limit_bytes", "capacity_bytes", "requested_kind")[:count]
+    )
+
+
+def ids_of_series(query: SeriesKey) -> list[int]:
+    """Find the newest runs of the series, one more than is shown."""
+    settings = dict(query.settings)
+    columns = {name: settings.get(name, "") for name in ("precision", "optimizer")}
+    same = measured_runs().filter(model=query.model, device_name=query.gpu, **columns)
+    rows = same.values_list("pk", "spec")[:LOOKED_THROUGH_MAX]
+    return [pk for pk, spec in rows if SeriesKey.of_run(spec, query.gpu) == query][: SAMPLES_MAX + 1]
+
+
+def samples_of(ids: Iterable[int]) -> list[Sample]:
+    """Read the runs, oldest first, with their measured probes and small parts of their results."""
+    ids = list(ids)
+    runs = Run.objects.filter(pk__in=ids, finished_at__isnull=False).order_by("finished_at", "pk")
+    rows = runs.values(
+        *("pk", "finished_at", "largest_batch_size", "certified", "is_shared", "kind", "spec"),
+        *("reported_from", "is_trusted"),
+        person=F("requested_by__username"),
+        environment=KeyTransform("environment", "result"),
+        device_facts=KeyTransform("device", "result"),
+        **{f"at_{point}": KeyTransform(point, "result") for point in TIMED_POINTS},
+    )
+    measurements = Measurement.objects.filter(run__in=ids, attempt=F("run__attempt")).order_by("run", "sequence")
+    columns = ("run_id", "batch_size", "outcome", "purpose", "peak_allocated_bytes", "peak_reserved_bytes")
+    probes: dict[int, list[Measurement]] = defaultdict(list)
+    for probe in measurements.only(*columns, "is_carried"):
+        probes[probe.run_id].append(probe)
+    return [
+        sample_of(run, probes[run.pk], sum(probe.is_carried for probe in probes[run.pk])) for run in map(_run_of, rows)
+    ]
+
+
+def _run_of(row: dict[str, Any]) -> TrendRun:
+    timed = tuple(row.pop(f"at_{point}") for point in TIMED_POINTS)
+    return TrendRun(**row, timed=timed)
+
+
+def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:
+    """Read the notes on the steps that begin with one of these runs, by run and metric."""
+    rows = TrendAcknowledgement.objects.filter(run__in=ids).select_related("acknowledged_by")
+    return {(row.run_id, row.metric): row for row in rows}
