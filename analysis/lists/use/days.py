@@ -1,0 +1,85 @@
+"""PURE: the hours of each day in which a run held a device."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A span of time in which a run held a device."""
+
+    device_id: int
+    begins: datetime
+    ends: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfUse:
+    """One day (UTC) of one device. `of_hours` are those of the day that are over: 24, of today less."""
+
+    day: date
+    hours: float
+    of_hours: float
+
+    @property
+    def fraction(self) -> float:
+        return min(1.0, self.hours / self.of_hours) if self.of_hours else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """The days of one device, oldest first, and how many executions of runs they hold."""
+
+    device_id: int
+    days: tuple[DayOfUse, ...]
+    run_count: int
+
+    @property
+    def hours(self) -> float:
+        return sum(each.hours for each in self.days)
+
+    @property
+    def fraction(self) -> float:
+        of_hours = sum(each.of_hours for each in self.days)
+        return min(1.0, self.hours / of_hours) if of_hours else 0.0
+
+
+def first_moment(now: datetime, count: int) -> datetime:
+    """Return the beginning of the first of so many days (UTC), of which today is the last."""
+    return datetime.combine(now.astimezone(UTC).date() - DAY * (count - 1), time.min, UTC)
+
+
+def use_by_day(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, count: int) -> list[DeviceUse]:
+    """Add up the spans by device and day, for each of these devices. Time in which two runs overlap counts once."""
+    begins = first_moment(now, count)
+    by_device: dict[int, list[Held]] = defaultdict(list)
+    for span in spans:
+        if span.ends > begins and span.begins < now:
+            by_device[span.device_id].append(span)
+    return [_use_of(device_id, by_device[device_id], begins, now, count) for device_id in device_ids]
+
+
+def _use_of(device_id: int, spans: list[Held], begins: datetime, now: datetime, count: int) -> DeviceUse:
+    hours: dict[date, float] = defaultdict(float)
+    reached = begins
+    for span in sorted(spans, key=lambda span: span.begins):
+        at, end = max(span.begins, reached), min(span.ends, now)
+        while at < end:
+            midnight = datetime.combine(at.astimezone(UTC).date() + DAY, time.min, UTC)
+            stop = min(end, midnight)
+            hours[at.astimezone(UTC).date()] += _hours(stop - at)
+            at = stop
+        reached = max(reached, end)
+    starts = [begins + DAY * index for index in range(count)]
+    days = (DayOfUse(each.date(), hours[each.date()], _hours(min(now, each + DAY) - each)) for each in starts)
+    return DeviceUse(device_id, tuple(days), len(spans))
+
+
+def _hours(span: timedelta) -> float:
+    return span.total_seconds() / 3600

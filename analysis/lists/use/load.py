@@ -1,0 +1,67 @@
+"""Reads what stored runs say of the use of devices: never more than the newest rows, in the order of an index."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from analysis.lists.use.days import Held
+from analysis.lists.use.unused import MeasuredSetting
+from analysis.models import Attempt, Run
+from analysis.models.run_states import RunKind
+from analysis.presentation.kinds import BY_KIND
+from analysis.runs.columns.series import SeriesKey
+
+HELD_MAX = 10_000
+"""Executions of runs that are read, the latest first."""
+RUNS_MAX = 2_000
+"""Finished runs whose unused memory is read, the latest first."""
+
+
+def held_since(since: datetime) -> list[Held]:
+    """Read when runs held a device, latest start first, one more than is counted.
+
+    Of an execution that has no end yet the last sign of life is known: it may have died since.
+    """
+    longest = timedelta(seconds=settings.RUN_TIME_BUDGET_MAX_SECONDS)  # one that began before may reach into the days
+    started = Attempt.objects.filter(started_at__gte=since - longest, device__isnull=False)
+    columns = ("device", "started_at", "ended_at", "run__heartbeat_at")
+    rows = started.order_by("-started_at").values_list(*columns)[: HELD_MAX + 1]
+    return [
+        Held(device, begins, ended or alive or begins) for device, begins, ended, alive in rows if device is not None
+    ]
+
+
+def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
+    """Read what searches that ended found, newest first, one more than is counted.
+
+    Runs that were deleted, and reports that are not trusted, are in no list of this portal: they are not read. Only a
+    result has a reason for its boundary; filtering by state or device, the database would sort all such runs instead.
+    """
+    ended = Run.objects.measuring().trusted().filter(finished_at__gte=since).exclude(boundary_reason="")
+    rows = ended.order_by("-finished_at").values_list(
+        *("requested_by__username", "model", "kind", "spec", "device_name", "device", "current_waste_bytes"),
+        *("limit_bytes", "claimed_saving_per_year_usd", "saving_per_year_usd", "saving_per_year_usd_low"),
+    )
+    return [
+        MeasuredSetting(
+            person=person,
+            training=model,
+            is_own=BY_KIND[RunKind(kind)].runs_own_code,
+            setting=SeriesKey.of_run(spec, device_name),
+            device_id=device_id,
+            unused_bytes=unused_bytes,
+            limit_bytes=limit_bytes,
+            saving_usd=None if claimed is None else _shown(claimed, low),
+            is_least=usual is None,
+        )
+        for person, model, kind, spec, device_name, device_id, unused_bytes, limit_bytes, claimed, usual, low in rows[
+            : RUNS_MAX + 1
+        ]
+    ]
+
+
+def _shown(saving_usd: float, low_usd: float | None) -> float:
+    """Return the saving that is claimed: 0 where its interval holds none."""
+    return saving_usd if saving_usd > 0 and (low_usd is None or low_usd > 0) else 0.0

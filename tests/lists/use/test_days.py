@@ -1,0 +1,60 @@
+"""Hours of each day in which a run held a device: days are UTC, and no moment counts twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from analysis.lists.use.days import Held, use_by_day
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def at(day: int, hour: float = 0) -> datetime:
+    return datetime(2026, 11, day, tzinfo=UTC) + timedelta(hours=hour)
+
+
+def hours(*spans: Held, count: int = 3) -> list[float]:
+    (use,) = use_by_day(spans, [1], NOW, count)
+    return [round(day.hours, 3) for day in use.days]
+
+
+def test_the_last_day_is_today_and_only_its_past_hours_can_be_used() -> None:
+    (use,) = use_by_day([], [1], NOW, 3)
+    assert [(str(day.day), day.of_hours) for day in use.days] == [
+        ("2026-11-21", 24.0),
+        ("2026-11-22", 24.0),
+        ("2026-11-23", 12.0),
+    ]
+
+
+def test_a_run_over_midnight_is_split_between_both_days() -> None:
+    assert hours(Held(1, at(21, 22), at(22, 3))) == [2.0, 3.0, 0.0]
+
+
+def test_what_lies_before_the_first_day_or_after_now_is_cut_off() -> None:
+    assert hours(Held(1, at(19), at(21, 1)), Held(1, at(23, 11), at(24))) == [1.0, 0.0, 1.0]
+
+
+def test_two_runs_at_once_count_once() -> None:
+    assert hours(Held(1, at(22, 1), at(22, 5)), Held(1, at(22, 2), at(22, 3)), Held(1, at(22, 4), at(22, 6))) == [
+        0,
+        5,
+        0,
+    ]
+
+
+def test_the_share_of_all_days_is_that_of_the_hours_that_are_over() -> None:
+    (use,) = use_by_day([Held(1, at(21), at(22))], [1], NOW, 3)
+    assert (use.hours, use.run_count) == (24.0, 1)
+    assert use.fraction == pytest.approx(24 / 60)
+
+
+def test_other_devices_do_not_count() -> None:
+    assert hours(Held(2, at(22), at(23))) == [0.0, 0.0, 0.0]
+
+
+def test_right_after_midnight_nothing_is_divided_by_zero() -> None:
+    (use,) = use_by_day([], [1], at(23), 1)
+    assert (use.days[0].of_hours, use.days[0].fraction, use.fraction) == (0.0, 0.0, 0.0)
