@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 
 from analysis.models import Device, Host, Run
 from analysis.models.querysets import SEEN_LATELY
+from analysis.presentation.chip import Chip
 from analysis.presentation.device_cards import STALE_SECONDS
+from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
-from analysis.presentation.labels import name_of_run, run_place
-from analysis.presentation.run_state import Chip, describe_queue_position
-from analysis.runs.placement import slot_of
-from analysis.runs.queue_forecast import QueuePosition
+from analysis.presentation.kinds import run_place
+from analysis.presentation.labels import name_of_run
+from analysis.presentation.run_state import HELD, describe_queue_position
+from analysis.runs.queue.forecast import QueuePosition
+from analysis.runs.queue.placement import slot_of
 from engine.progress import PHASE_NAMES
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ WAITING_SHOWN_PER_DEVICE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """One stretch of a memory bar, in percent of the device's memory."""
 
     css_class: str
@@ -41,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingRun:
+class QueuedRun:
     """A run in the queue. `turn` says its position where it is known."""
 
     run: Run
@@ -52,16 +55,20 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class FleetDevice:
-    """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is old."""
+    """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is old.
+
+    `hold` says which other program holds it.
+    """
 
     device: Device
     chip: Chip
     running: Run | None
     running_name: str
     running_phase: str
-    waiting: tuple[WaitingRun, ...]
+    hold: str
+    waiting: tuple[QueuedRun, ...]
     waiting_count: int
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     is_stale: bool
     is_silent: bool
     notes: tuple[str, ...]
@@ -83,12 +90,12 @@ class FleetHost:
 def fleet_hosts(
     devices: Sequence[DeviceWithActivity],
     running: Mapping[int, Run],
-    waiting: Iterable[WaitingRun],
+    waiting: Iterable[QueuedRun],
     waiting_counts: Mapping[int, int],
     now: datetime,
 ) -> list[FleetHost]:
     """Devices ordered by host, each with `takes_runs`; `running` and `waiting_counts` by the number of the device."""
-    by_device: dict[int | None, list[WaitingRun]] = defaultdict(list)
+    by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
     for each in waiting:
         by_device[each.run.requested_device_id].append(each)
     return [
@@ -104,12 +111,12 @@ def fleet_hosts(
     ]
 
 
-def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[WaitingRun]:
+def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[QueuedRun]:
     """Return the runs in the order of their start, as far as that is known."""
     far = 10**9
     ordered = sorted(runs, key=lambda run: (positions[run.pk].position if run.pk in positions else far, run.pk))
     return [
-        WaitingRun(
+        QueuedRun(
             run,
             name_of_run(run),
             run_place(run),
@@ -119,7 +126,7 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
     ]
 
 
-def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
+def memory_parts(device: Device, *, is_running: bool) -> tuple[BarPart, ...]:
     """Split memory in use into ours and others', as far as the readings allow.
 
     While no run of ours is on a card, all memory in use is others'. During a run, others are assumed to hold what they
@@ -139,11 +146,11 @@ def memory_parts(device: Device, *, is_running: bool) -> tuple[Part, ...]:
     return _bar(device, [ours, ("part-foreign", "others, as of its start", theirs)])
 
 
-def _bar(device: Device, stretches: Iterable[tuple[str, str, int]]) -> tuple[Part, ...]:
+def _bar(device: Device, stretches: Iterable[tuple[str, str, int]]) -> tuple[BarPart, ...]:
     parts, start_bytes = [], 0
     for css_class, label, size_bytes in (stretch for stretch in stretches if stretch[2]):
         start, width = _percent(start_bytes, device), _percent(size_bytes, device)
-        parts.append(Part(css_class, label, size_bytes, start, width))
+        parts.append(BarPart(css_class, label, size_bytes, start, width))
         start_bytes += size_bytes
     return tuple(parts)
 
@@ -153,21 +160,28 @@ def _percent(size_bytes: int, device: Device) -> str:
 
 
 def _device(
-    device: DeviceWithActivity, running: Run | None, waiting: Sequence[WaitingRun], waiting_count: int, now: datetime
+    device: DeviceWithActivity, running: Run | None, waiting: Sequence[QueuedRun], waiting_count: int, now: datetime
 ) -> FleetDevice:
     is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
+    notes = [_describe_maintenance(device, now)]
+    if slot_of(device).is_shared:
+        held = bytes_text(device.foreign_used_bytes)
+        notes.append(
+            f"others held {held} at the last attempt to start a run: only runs that accept a shared device start"
+        )
     return FleetDevice(
         device=device,
         chip=_chip(device, running, is_silent),
         running=running,
         running_name=name_of_run(running) if running else "",
         running_phase=PHASE_NAMES.get(running.phase, "").lower() if running else "",
+        hold="" if running or is_silent else describe_hold(device),
         waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
         waiting_count=waiting_count,
         parts=memory_parts(device, is_running=running is not None),
         is_stale=not _is_within(device.memory_read_at, timedelta(seconds=STALE_SECONDS), now),
         is_silent=is_silent,
-        notes=tuple(note for note in (_describe_maintenance(device, now), _describe_sharing(device)) if note),
+        notes=tuple(filter(None, notes)),
     )
 
 
@@ -178,6 +192,8 @@ def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> C
         return Chip("▲", "no sign of life", "chip-bad")
     if running is not None:
         return Chip("◐", "running", "chip-run")
+    if device.is_held:
+        return HELD
     if not device.takes_runs:
         is_drained = device.drained or device.host.drained
         return Chip("⊘", "drained" if is_drained else "maintenance", "chip-plain")
@@ -195,13 +211,6 @@ def _describe_maintenance(row: Host | Device, now: datetime) -> str:
         until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
         parts.append(f"maintenance {until}{f': {row.maintenance_note}' if row.maintenance_note else ''}")
     return "; ".join(parts)
-
-
-def _describe_sharing(device: Device) -> str:
-    if not slot_of(device).is_shared:
-        return ""
-    held = bytes_text(device.foreign_used_bytes)
-    return f"others held {held} at the last attempt to start a run: only runs that accept a shared device start"
 
 
 def _is_within(moment: datetime | None, span: timedelta, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -13,13 +13,10 @@ from django.views.decorators.http import require_safe
 
 from analysis.http.htmx import is_fragment
 from analysis.models import Device, Host, Run
-from analysis.models.querysets import RunQuerySet
-from analysis.pages.fleet.context import WaitingRun, fleet_hosts, waiting_runs
-from analysis.runs.queue_forecast import POSITIONS_MAX, queue_positions
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
+from analysis.pages.fleet.context import fleet_hosts, waiting_runs
+from analysis.pages.fleet.query import FleetQuery
+from analysis.pages.fleet.use import use_context
+from analysis.runs.queue.forecast import POSITIONS_MAX, queue_positions
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
@@ -28,9 +25,12 @@ REPORTED_MAX = 50
 
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Show all hosts, or the one that `?host=` names."""
+    """Show all hosts or the one that `?host=` names, and the use of the last `?days=`."""
+    query = FleetQuery(request.GET)
     hosts = list(Host.objects.filter(pk__in=Device.objects.values("host")).values_list("name", flat=True))
-    return render(request, "analysis/fleet.html", _context(request) | {"host_names": hosts})
+    context = _context(query) | {"host_names": hosts, "query": query}
+    context |= use_context(context["devices"], context["now"], host=query.host_name, day_count=query.day_count)
+    return render(request, "analysis/fleet.html", context, status=400 if query.problems else 200)
 
 
 @require_safe
@@ -38,20 +38,28 @@ def fleet_now(request: HttpRequest) -> HttpResponse:
     """Answer the part that changes; opened by itself it is the whole page."""
     if not is_fragment(request):
         return fleet(request)
-    return render(request, "analysis/parts/fleet_now.html", _context(request))
+    return render(request, "analysis/parts/fleet/now.html", _context(FleetQuery(request.GET)))
 
 
-def _context(request: HttpRequest) -> dict[str, Any]:
-    host, now = request.GET.get("host", ""), timezone.now()
-    devices = _devices(host)
+def _context(query: FleetQuery) -> dict[str, Any]:
+    host, now = query.host_name, timezone.now()
+    known = Device.objects.select_related("host").defer("calibration")
+    devices = list((known.on_host(host) if host else known).with_activity())
     shown = devices[:DEVICES_MAX]
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
     waiting_count = queue.count()
-    waiting = _waiting(queue)
+    ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
+    first = list(ordered[:WAITING_READ_MAX])
+    waiting = waiting_runs(first, queue_positions(first))
     # counted in Python: to group them, SQLite would read the whole history
     counts = Counter(queue.exclude(requested_device=None).order_by().values_list("requested_device", flat=True))
-    running = {run.device_id: run for run in _running() if run.device_id is not None}
+    running = {
+        run.device_id: run
+        for run in Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
+        if run.device_id is not None
+    }
     return {
+        "devices": shown,
         "hosts": fleet_hosts(shown, running, waiting, counts, now),
         "host": host,
         "now": now,
@@ -64,24 +72,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _devices(host: str) -> list[DeviceWithActivity]:
-    devices = Device.objects.select_related("host").defer("calibration")
-    return list((devices.on_host(host) if host else devices).with_activity())
-
-
 def _reported() -> list[Device]:
     """Read the devices that reported runs named last. They take no runs: no worker of this portal serves them."""
     devices = Device.all_devices.filter(is_reported=True).select_related("host")
     live = Run.objects.running().filter(device=OuterRef("pk")).values("device").annotate(count=Count("pk"))
     return list(devices.annotate(live_count=Subquery(live.values("count"))).order_by("-last_seen_at")[:REPORTED_MAX])
-
-
-def _running() -> RunQuerySet:
-    return Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
-
-
-def _waiting(queue: RunQuerySet) -> list[WaitingRun]:
-    """Read the first in the queue, with their positions."""
-    ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
-    first = list(ordered[:WAITING_READ_MAX])
-    return waiting_runs(first, queue_positions(first))

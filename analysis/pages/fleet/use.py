@@ -1,0 +1,85 @@
+"""The context of the fleet page's second part: hours of use by day, and who leaves most memory unused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from analysis.lists.use.days import DayOfUse, DeviceUse, first_moment, use_by_day
+from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, settings_measured_since
+from analysis.lists.use.unused import Unused, by_person, by_training
+from analysis.models import Device
+from analysis.pages.fleet.query import RANGES
+from analysis.presentation.charts.day_bars import DayBar, day_bars
+from analysis.presentation.formatting import percent
+from analysis.presentation.labels import model_name
+
+PICTURES_MAX = 24
+ROWS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePicture:
+    """A device's use as a picture, with the days of its table: those without a run are left out."""
+
+    device: Device
+    use: DeviceUse
+    bars: tuple[DayBar, ...]
+    used_days: tuple[DayOfUse, ...]
+
+    @property
+    def hours_text(self) -> str:
+        return "less than 0.1 h" if 0 < self.use.hours < 0.1 else f"{self.use.hours:,.1f} h"
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedRow:
+    """A row of one of the two tables. `address` are its runs in the list, empty where the list cannot select them."""
+
+    unused: Unused
+    name: str
+    address: str
+
+
+def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_count: int) -> dict[str, Any]:
+    """Read and add up what runs of the last days used, on these devices."""
+    since, names = first_moment(now, day_count), {device.pk: device for device in devices}
+    held = held_since(since)
+    measured = settings_measured_since(since)
+    runs = [run for run in measured[:RUNS_MAX] if not host or run.device_id in names]
+    used = sorted(use_by_day(held[:HELD_MAX], names, now, day_count), key=lambda use: -use.hours)
+    people, trainings = by_person(runs), by_training(runs)
+    return {
+        "ranges": RANGES,
+        "day_count": day_count,
+        "since": since,
+        "pictures": [_picture(use, names) for use in used[:PICTURES_MAX]],
+        "more_pictures": max(0, len(used) - PICTURES_MAX),
+        "people": [_of_person(each) for each in people[:ROWS_MAX]],
+        "more_people": max(0, len(people) - ROWS_MAX),
+        "trainings": [_of_training(each) for each in trainings[:ROWS_MAX]],
+        "more_trainings": max(0, len(trainings) - ROWS_MAX),
+        "held_since": held[HELD_MAX].begins if len(held) > HELD_MAX else None,
+        "runs_max": RUNS_MAX if len(measured) > RUNS_MAX else None,
+    }
+
+
+def _picture(use: DeviceUse, devices: Mapping[int, Device]) -> DevicePicture:
+    texts = [f"{each.day:%Y-%m-%d}: {each.hours:.1f} h, {percent(each.fraction)}" for each in use.days]
+    bars = day_bars([each.fraction for each in use.days], texts)
+    return DevicePicture(devices[use.device_id], use, bars, tuple(day for day in use.days[::-1] if day.hours))
+
+
+def _of_person(unused: Unused) -> UnusedRow:
+    return UnusedRow(unused, unused.name or "no account", _runs({"user": unused.name}) if unused.name else "")
+
+
+def _of_training(unused: Unused) -> UnusedRow:
+    return UnusedRow(unused, model_name(unused.name or ""), _runs({"model": unused.name}))
+
+
+def _runs(query: Mapping[str, Any]) -> str:
+    return f"?{urlencode(query)}"
