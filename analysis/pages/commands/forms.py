@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from django import forms
 
 from analysis.http.query_string import FlagField
-from analysis.models import Device
-from analysis.pages.home.forms import places_offered
-from analysis.pages.setting_fields import setting_field
+from analysis.http.setting_fields import setting_field
+from analysis.models import Device, Run
+from analysis.pages.form_choices import describe_limit, place_value, places_offered
 from analysis.pages.spec_form import SpecForm
-from analysis.runs.commands import RegisteredCommand
+from analysis.presentation.formatting import exact_bytes_text
+from analysis.runs.commands import SETTABLE, RegisteredCommand
+from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
-from engine.spec import SETTINGS
+from engine.spec import DEFAULTS, SETTINGS
 from engine.tune.spec import TuneSpec
 
 _TEXT_FIELDS = ("memory_limit_bytes",)
+_PROMINENT = ("device", "current_batch_size", "memory_limit_bytes")
 _BOXES = {
     "whole_run": ("Whole run", "Train the largest rows of the data, then let the script evaluate and save."),
     "compare_speed": (
         "Compare speeds",
-        "Start today’s size and the recommended one in turns, to measure the speed-up: 12 starts or more.",
+        "Start today’s size and others in turns: 12 to 24 more starts. Without it, no size is recommended.",
     ),
 }
+_DEFAULTS = {each.name: DEFAULTS.get(each.name, each.default) for each in fields(TuneSpec)}
 
 
 class CommandForm(SpecForm):
@@ -32,8 +37,18 @@ class CommandForm(SpecForm):
 
     device = forms.ChoiceField(label="Device")
 
-    def __init__(self, command: RegisteredCommand, data: Any = None, *, devices: Iterable[Device]) -> None:
-        super().__init__(data, prefix=command.name)
+    def __init__(
+        self,
+        command: RegisteredCommand,
+        data: Any = None,
+        *,
+        devices: Iterable[Device],
+        initial: Mapping[str, Any] | None = None,
+        suggested_limit: str | None = None,
+    ) -> None:
+        """Offer a command, with the settings of an earlier run or with the limit of a short first run on a CPU."""
+        limit = {"memory_limit_bytes": suggested_limit} if suggested_limit else {}
+        super().__init__(data, prefix=command.name, initial={**limit, **(initial or {})})
         self.command = command
         self.places = places_offered(devices)
         self.spec: TuneSpec | None = None
@@ -43,6 +58,23 @@ class CommandForm(SpecForm):
         # boxes to tick stand last, where they leave no gap in the grid
         ordered = sorted(command.settings, key=lambda name: name in _BOXES)
         self.fields.update({name: _field(name) for name in ordered})
+        if "memory_limit_bytes" in self.fields:
+            self.fields["memory_limit_bytes"].help_text = describe_limit(suggested_limit)
+
+    @property
+    def shown_fields(self) -> list[forms.BoundField]:
+        """The fields that most people fill in."""
+        return [field for field in self if field.name in _PROMINENT]
+
+    @property
+    def folded_fields(self) -> list[forms.BoundField]:
+        """The fields that the page folds away."""
+        return [field for field in self if field.name not in _PROMINENT]
+
+    @property
+    def more_is_open(self) -> bool:
+        """Whether a folded field is wrong, so that the page has to show it."""
+        return any(field.errors for field in self.folded_fields)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -60,11 +92,25 @@ class CommandForm(SpecForm):
         return {"spec": self.spec, "place": place, "uses_device_price": is_own_price}
 
 
+def values_of(run: Run) -> dict[str, Any]:
+    """Read a stored run's settings as the first values of its command's form, to change one and run again."""
+    known = {name: run.spec[name] for name in SETTABLE if run.spec.get(name) is not None}
+    if run.uses_device_price:
+        known.pop("price_per_hour_usd", None)
+    if "memory_limit_bytes" in known:
+        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    place = placement_of(run)
+    return known | ({"device": place_value(place)} if place.device or place.kind else {})
+
+
 def _field(name: str) -> forms.Field:
     if name in _TEXT_FIELDS:
         each = SETTINGS[name]
         return forms.CharField(label=each.label, required=False, max_length=40, help_text=each.hint or "")
+    if name == "current_batch_size":
+        return setting_field(name, label="Your batch size today", initial=_DEFAULTS[name])
     if name in SETTINGS:
         return setting_field(name)
     label, help_text = _BOXES[name]
-    return FlagField(label=label, required=False, help_text=help_text)
+    is_on = True if _DEFAULTS[name] else None  # None: unticked says nothing
+    return FlagField(label=label, required=False, help_text=help_text, initial=is_on)

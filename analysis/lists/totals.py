@@ -1,0 +1,134 @@
+"""Totals of all runs, for the home page. Read from columns, at most every ten seconds while the same runs are shown.
+
+Adding up every run would count a workload as often as it was measured. So each model on each card, with each
+setting, counts once, by its newest certified run, which the cells of the matrix name. People's own scripts have no
+cells: each script on each device with each memory limit counts once, by its newest certified run.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.utils import timezone
+
+from analysis.models import MatrixCell, Run, State
+from analysis.presentation.formatting import usd
+from analysis.runs.columns.matrix_cells import MEASURED
+from engine.text.units import format_least_usd
+
+KEPT_SECONDS = 10
+CACHE_KEY = "analysis.lists.totals"
+SCRIPT_RUNS_MAX = 1_000
+"""Newest runs of own scripts that are looked through: it bounds the time of the page, however many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabTotals:
+    """Totals over `setup_count` combinations of model or script, card and settings.
+
+    None: no run measured it; 0 was measured.
+    """
+
+    run_count: int
+    setup_count: int
+    waste_bytes: int | None
+    waste_of_bytes: int | None
+    wasting_count: int
+    saving_per_year_usd: float | None
+    saving_count: int
+    least_saving_count: int
+    """Setups that save an amount of which only the least is known: with them the sum is a lower bound."""
+    as_of: datetime
+
+    @property
+    def saving_text(self) -> str:
+        """Write the saving of a year; "at least" where it holds lower bounds."""
+        if self.saving_per_year_usd is None:
+            return ""
+        if self.least_saving_count:
+            return f"at least {format_least_usd(self.saving_per_year_usd)}"
+        return usd(self.saving_per_year_usd)
+
+    @property
+    def waste_share(self) -> float | None:
+        return self.waste_bytes / self.waste_of_bytes if self.waste_bytes is not None and self.waste_of_bytes else None
+
+
+def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
+    """Return those that this process read last, while they are fresh and the runs beside them are the same."""
+    seen = zlib.crc32(repr([(run.pk, run.state) for run in shown]).encode())
+    totals: LabTotals | None = cache.get_or_set(f"{CACHE_KEY}.{seen}", lab_totals_read, KEPT_SECONDS)
+    return lab_totals_read() if totals is None else totals
+
+
+def lab_totals_read() -> LabTotals:
+    """Four statements, and one over the few deleted runs: none of them opens a result."""
+    figures = _added(_of_models(), _of_scripts())
+    if figures["waste_of_bytes"] is not None:
+        figures["waste_bytes"] = figures["waste_bytes"] or 0
+    if figures.pop("compared_count"):
+        figures["saving_per_year_usd"] = figures["saving_per_year_usd"] or 0.0
+    # all less the deleted: both are counted in an index, where "not deleted" would be read row by row
+    run_count = Run.all_runs.count() - Run.all_runs.filter(deleted_at__isnull=False).count()
+    return LabTotals(run_count=run_count, as_of=timezone.now(), **figures)
+
+
+def _added(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the figures of the same name; None where neither is known."""
+    pairs = {name: (first[name], second[name]) for name in first}
+    return {
+        name: None if pair == (None, None) else sum(value for value in pair if value is not None)
+        for name, pair in pairs.items()
+    }
+
+
+def _of_models() -> dict[str, Any]:
+    """Add up the models of the catalogue, by the cells of the matrix."""
+    return _aggregated(MatrixCell.objects.filter(kind=MEASURED, run__deleted_at=None), "run__")
+
+
+def _of_scripts() -> dict[str, Any]:
+    """Add up people's own scripts, by the newest certified run of each on each device with each limit."""
+    certified = Run.objects.of_own_scripts().trusted().filter(state=State.FINISHED, certified=True, is_shared=False)
+    newest: dict[tuple[Any, ...], int] = {}
+    columns = ("pk", "model", "device_name", "limit_bytes")
+    for pk, *setup in certified.newest_first().values_list(*columns)[:SCRIPT_RUNS_MAX]:
+        newest.setdefault(tuple(setup), pk)
+    return _aggregated(Run.objects.filter(pk__in=newest.values()).order_by(), "")
+
+
+def _aggregated(rows: QuerySet[Any], run: str) -> dict[str, Any]:
+    """Add up in the database. The names are prefixed meanwhile: some are those of columns that others read."""
+    found = rows.aggregate(**{f"total_{name}": sum_ for name, sum_ in _sums(run).items()})
+    return {name.removeprefix("total_"): value for name, value in found.items()}
+
+
+def _sums(run: str) -> dict[str, Any]:
+    """Return what is added up; `run` is the path to the run's columns."""
+
+    def of(column: str) -> str:
+        return f"{run}{column}"
+
+    has_waste = Q(**{of("current_waste_bytes__isnull"): False, of("limit_bytes__isnull"): False})
+    # unused memory is waste where another size is recommended: else nothing says that using it gains anything
+    is_another_advised = Q(**{of("recommended_batch_size__isnull"): False})
+    wastes = has_waste & is_another_advised & ~Q(**{of("recommended_batch_size"): F(of("current_batch_size"))})
+    # a saving whose interval holds none is not claimed
+    is_shown = Q(**{of("saving_per_year_usd_low__isnull"): True}) | Q(**{of("saving_per_year_usd_low__gt"): 0})
+    saves = Q(**{of("claimed_saving_per_year_usd__gt"): 0}) & is_shown
+    return {
+        "setup_count": Count("pk"),
+        "waste_bytes": Sum(of("current_waste_bytes"), filter=wastes),
+        "waste_of_bytes": Sum(of("limit_bytes"), filter=has_waste),
+        "wasting_count": Count("pk", filter=wastes),
+        "saving_per_year_usd": Sum(of("claimed_saving_per_year_usd"), filter=saves),
+        "saving_count": Count("pk", filter=saves),
+        "least_saving_count": Count("pk", filter=saves & Q(**{of("saving_per_year_usd__isnull"): True})),
+        "compared_count": Count("pk", filter=Q(**{of("claimed_saving_per_year_usd__isnull"): False})),
+    }
