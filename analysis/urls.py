@@ -1,8 +1,8 @@
-"""URLs of the pages. `/` itself is in `api/urls.py`: it answers HTML or JSON."""
+"""URLs of the pages, except `/`, which answers HTML or JSON."""
 
 from django.urls import path
 
-from analysis.api.v1 import run_document
+from analysis.api.v1.run import run_document
 from analysis.pages.advice import views as advice
 from analysis.pages.commands import views as commands
 from analysis.pages.compare import views as compare
@@ -36,6 +36,7 @@ urlpatterns = [
     path("validations/", validations.validations, name="validations"),
     path("validations/new/", validations.validation_start, name="validation_start"),
     path("runs/new/", home.run_create, name="run_create"),
+    path("runs/outlook/", home.run_outlook, name="run_outlook"),
     path("runs/<int:run_id>/", run.run_detail, name="run"),
     path("runs/<int:run_id>/advice/", advice.advice, name="advice"),
     path("runs/<int:run_id>/live/", run.run_live, name="run_live"),

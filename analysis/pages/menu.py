@@ -8,25 +8,36 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from analysis.accounts.middleware import is_guest
+from analysis.accounts.middleware import is_asking, is_guest
 from analysis.permissions import may_manage, may_read
 
-HOME = "home"
+HOME, RUNS, HELP = "home", "analysis:runs", "analysis:help"
 _FOR_GUESTS = ((HOME, "Start"), ("analysis:estimates", "Estimates"), ("analysis:matrix", "Matrix"))
+_FOR_ASKERS = (("analysis:estimates", "Estimates"),)
 _FOR_READERS = (
     (HOME, "Start"),
-    ("analysis:runs", "Runs"),
-    ("analysis:compare", "Compare"),
+    ("analysis:commands", "Your scripts"),
+    (RUNS, "Runs"),
     ("analysis:estimates", "Estimates"),
     ("analysis:matrix", "Matrix"),
-    ("analysis:trend", "Trend"),
     ("analysis:fleet", "Fleet"),
 )
+_LAST = ((HELP, "Help"),)
 _FOR_MANAGERS = (*_FOR_READERS, ("admin:index", "Admin"))
+_REACHED_FROM = {
+    "analysis:run_create": HOME,  # where a form with errors is answered
+    "analysis:compare": RUNS,
+    "analysis:trend": RUNS,
+    "analysis:trend_acknowledge": RUNS,
+    "analysis:validations": HELP,
+    "analysis:validation_start": HELP,
+    "analysis:document": HELP,
+}
+"""Pages that belong to an entry, though their address is not below it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """One entry. `current` is the value of `aria-current`: page, true for a page below it, or empty."""
 
     title: str
@@ -36,19 +47,25 @@ class Entry:
 
 def menu(request: HttpRequest) -> dict[str, Any]:
     """Add `menu`, the entries that this reader may open: a context processor."""
-    return {"menu": [Entry(title, reverse(name), _current(request, reverse(name))) for name, title in _names(request)]}
+    return {"menu": [MenuEntry(title, reverse(name), _current(request, name)) for name, title in _names(request)]}
 
 
 def _names(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     user = getattr(request, "user", None)  # an error page may be older than the session
-    if may_manage(user):
-        return _FOR_MANAGERS
     if may_read(user):
-        return _FOR_READERS
-    return _FOR_GUESTS if user is not None and is_guest(request) else ()
+        return (*(_FOR_MANAGERS if may_manage(user) else _FOR_READERS), *_LAST)
+    if user is None:
+        return ()
+    if is_guest(request):
+        return _FOR_GUESTS
+    return _FOR_ASKERS if is_asking(request) else ()
 
 
-def _current(request: HttpRequest, address: str) -> str:
+def _current(request: HttpRequest, name: str) -> str:
+    address = reverse(name)
     if request.path == address:
         return "page"
+    at = request.resolver_match.view_name if request.resolver_match else None
+    if at in _REACHED_FROM:
+        return "true" if _REACHED_FROM[at] == name else ""
     return "true" if address != "/" and request.path.startswith(address) else ""

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.models import ALL_GPUS, Device, Run
-from analysis.pages.setting_fields import setting_field
+from analysis.http.setting_fields import setting_field
+from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
+from analysis.pages.form_choices import (
+    describe_input_sizes,
+    describe_limit,
+    models_by_task,
+    place_value,
+    places_offered,
+)
+from analysis.pages.kinds import BY_KIND, pages_of
+from analysis.pages.kinds.page import KindPages
 from analysis.pages.spec_form import SpecForm
-from analysis.presentation.formatting import exact_bytes_text, millions
-from analysis.presentation.labels import short_device_name
+from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.gpu_catalog import gpu_choices, gpu_of
-from analysis.runs.placement import Placement, placement_of
-from engine.catalog import TASK_LABELS, WORKLOADS, Workload
+from analysis.runs.queue.placement import Placement, placement_of
+from engine.catalog import TASK_LABELS
 from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
+from engine.estimate.spec import EstimateSpec
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
-_KINDS = {"cuda": "GPU", "cpu": "CPU"}
 _SILENT_NAMED = 3
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 """The default of a host without an accelerator: an exact result in about a minute."""
 
 
 PROMINENT = ("precision", "optimizer", "gradient_checkpointing")
+"""The settings of the training that stand first among those that the page folds away."""
 RARER = tuple(n for n in TRAINING_SETTINGS if SETTINGS[n].is_in_form and n not in PROMINENT)
 
 
@@ -38,7 +46,7 @@ class RunForm(SpecForm):
 
     kind = forms.ChoiceField(
         label="What to do",
-        choices=((Run.Kind.MEASUREMENT, "Measure on a device here"), (Run.Kind.ESTIMATE, "Estimate for any GPU")),
+        choices=[(kind, pages.form_label) for kind, pages in BY_KIND.items() if pages.form_label],
         widget=forms.RadioSelect,
         initial=Run.Kind.MEASUREMENT,
         required=False,
@@ -88,7 +96,7 @@ class RunForm(SpecForm):
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
-        help_text="For one card: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels a batch.",
+        help_text="For one GPU: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels per batch.",
     )
     priority = forms.TypedChoiceField(
         label="Priority",
@@ -100,7 +108,7 @@ class RunForm(SpecForm):
         help_text="Higher starts earlier. High is for GPU managers.",
     )
     accepts_shared_device = forms.BooleanField(
-        label="Run also on a card that other processes use",
+        label="Run also on a device that other programs use",
         required=False,
         help_text="The result is then marked as shared and cannot be a baseline.",
     )
@@ -108,11 +116,9 @@ class RunForm(SpecForm):
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
     NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", "frontier", *QUEUE)
-    ONLY_MEASURED = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
-    """Fields that estimates do not have: hidden by the browser and not read."""
-    MORE = (*RARER, *PLACEHOLDERS, "reserve_percent", "frontier", *QUEUE)
+    MORE = (*PROMINENT, "sequence_length", "image_size", *RARER, *PLACEHOLDERS, "reserve_percent", "frontier", *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
-    SEARCHED = {"model": "Search models", "gpu": "Search cards"}
+    SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
 
     def __init__(self, *args: Any, devices: Iterable[Device], silent: Iterable[Device] = (), **kwargs: Any) -> None:
         """`devices` can be chosen; `silent` ones cannot, because when they would start a run is unknown."""
@@ -128,6 +134,7 @@ class RunForm(SpecForm):
         for name, label in self.SEARCHED.items():
             self.fields[name].widget.attrs["data-search"] = label  # home.js puts a search box above it
         describe_input_sizes(self.fields)
+        self.fields["memory_limit_bytes"].help_text = describe_limit(self.initial.get("suggested_limit"))
         for name in ("task", "config"):
             self.fields[name].widget.attrs["data-models"] = f"{CONFIG}:"
         for name in self.PLACEHOLDERS:
@@ -142,7 +149,7 @@ class RunForm(SpecForm):
     def clean_frontier(self) -> list[int]:
         """Read the sizes; empty where there are none, and for measurements."""
         text = self.cleaned_data["frontier"]
-        if not text or not self.is_estimate:
+        if not text or not self.reads("frontier"):
             return []
         try:
             return sizes_in(text)
@@ -151,8 +158,7 @@ class RunForm(SpecForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        cleaned["kind"] = cleaned.get("kind") or Run.Kind.MEASUREMENT
-        if not self.is_estimate and not cleaned.get("device") and "device" not in self.errors:
+        if self.reads("device") and not cleaned.get("device") and "device" not in self.errors:
             self.add_error("device", "Choose the device to measure on.")
         self.spec = self._checked_spec(self._given(cleaned))
         return cleaned
@@ -172,6 +178,11 @@ class RunForm(SpecForm):
         return bool(suggested) and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     @property
+    def prominent_fields(self) -> list[forms.BoundField]:
+        """The settings of the training that people change most."""
+        return [self[name] for name in PROMINENT]
+
+    @property
     def rarer_fields(self) -> list[forms.BoundField]:
         """The settings of the training that the page folds away."""
         return [self[name] for name in RARER]
@@ -179,7 +190,7 @@ class RunForm(SpecForm):
     @property
     def can_be_checked(self) -> bool:
         """Whether enough fields are valid to check quotas and placement."""
-        return self.spec is not None and (self.is_estimate or "device" in self.cleaned_data)
+        return self.spec is not None and ("device" in self.cleaned_data or not self.reads("device"))
 
     @property
     def candidate_devices(self) -> list[Device]:
@@ -195,36 +206,33 @@ class RunForm(SpecForm):
         return self.places[self.cleaned_data["device"]][1]
 
     @property
-    def is_estimate(self) -> bool:
-        return self.cleaned_data.get("kind") == Run.Kind.ESTIMATE
+    def pages(self) -> KindPages:
+        """The pages of the kind of run that it starts."""
+        return BY_KIND[RunKind(self.cleaned_data.get("kind") or self.fields["kind"].initial)]
 
-    def estimate_submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.estimate_create`, from a valid form for an estimate."""
-        cleaned = self.cleaned_data
-        return {
-            "spec": self.spec,
-            "gpu": cleaned.get("gpu") or ALL_GPUS,
-            "priority": cleaned.get("priority", 0),
-            "frontier": cleaned.get("frontier", ()),
-        }
+    def reads(self, field: str) -> bool:
+        """Whether the kind of run that it starts has this field."""
+        return field not in self.pages.form_leaves_out
 
     def submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.run_create`, from a valid form for a measurement."""
-        return {
-            "spec": self.spec,
-            "place": self.place,
-            "uses_device_price": self.cleaned_data.get("price_per_hour_usd") is None,
-            **{name: self.cleaned_data[name] for name in self.QUEUE if name in self.cleaned_data},
-        }
+        """Return the arguments of `services.run_create`, from a valid form. Raises SpecError."""
+        cleaned = self.cleaned_data
+        queue = {name: cleaned[name] for name in self.QUEUE if name in cleaned and self.reads(name)}
+        if self.reads("device"):
+            uses_device_price = cleaned.get("price_per_hour_usd") is None
+            return {"spec": self.spec, "place": self.place, "uses_device_price": uses_device_price, **queue}
+        assert self.spec is not None  # the form is valid
+        gpu, sizes = cleaned.get("gpu") or ALL_GPUS, tuple(cleaned.get("frontier", ()))
+        return {"spec": EstimateSpec(self.spec, gpu, frontier=sizes), **queue}
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Read the spec's keys that were filled in."""
         given = {
             name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
         }
-        if self.is_estimate:
-            left_out = (*self.ONLY_MEASURED, *(["memory_limit_bytes"] if self.has_suggested_limit else []))
-            return {name: value for name, value in given.items() if name not in left_out}
+        if not self.reads("device"):
+            suggested = ["memory_limit_bytes"] if self.has_suggested_limit else []
+            return {name: value for name, value in given.items() if self.reads(name) and name not in suggested}
         if "reserve_percent" in given:
             given["reserve_fraction"] = round(given.pop("reserve_percent") / 100, 6)
         if "device" not in cleaned:
@@ -246,27 +254,6 @@ class RunForm(SpecForm):
         return None
 
 
-def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]]:
-    """Map each value of the select to its label and placement: any of a kind, any of a class, each device."""
-    offered = list(devices)
-    kinds, classes = Counter(d.kind for d in offered), Counter((d.kind, d.name) for d in offered)
-    places = [
-        *((_any_of(kind, count), Placement(kind=kind)) for kind, count in kinds.items() if count > 1),
-        *(
-            (f"Any {name} ({count})", Placement(kind=kind, device_class=name[:100]))
-            for (kind, name), count in classes.items()
-            if count > 1
-        ),
-        *((f"{short_device_name(d.name)} · {d.host} {d.device}", Placement(device=d)) for d in offered),
-    ]
-    return {place_value(place): (label, place) for label, place in places}
-
-
-def place_value(place: Placement) -> str:
-    """Write a placement as the value of an option: a device's id, or "any" with kind and class."""
-    return str(place.device.pk) if place.device else f"any {place.kind} {place.device_class}".strip()
-
-
 def first_values(devices: Iterable[Device]) -> dict[str, Any]:
     """Return the initial values of the form: those of a short CPU run, or of a GPU run where there is an accelerator.
 
@@ -285,23 +272,27 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
 
     `kind` turns an estimate into a measurement, where possible on a card of those it was for, or the other way round.
     """
+    pages = pages_of(run)
+    starts = RunKind(kind) if kind in dict(PUBLISHED_KINDS) else pages.form_kind
     known = {name: value for name, value in run.spec.items() if name in RunForm.base_fields and value is not None}
     if "memory_limit_bytes" in known:
         known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
     if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:
         known["suggested_limit"] = REHEARSAL_LIMIT
-        if kind == Run.Kind.ESTIMATE:
+        if "device" in BY_KIND[starts].form_leaves_out:
             known.pop("memory_limit_bytes")
     if run.spec.get("reserve_fraction") is not None:
         known["reserve_percent"] = f"{run.spec['reserve_fraction'] * 100:.6g}"
-    for name in RunForm.ONLY_MEASURED if run.is_estimate else ():
+    for name in pages.form_leaves_out:
         known.pop(name, None)
-    same_card = next((device for device in devices if run.gpu and _is_card(device, run.gpu)), None)
-    place = Placement(device=same_card) if run.is_estimate else placement_of(run)
+    same_card = None
+    if run.gpu:
+        same_card = next((device for device in devices if (gpu := gpu_of(device)) and gpu.id == run.gpu), None)
+    place = Placement(device=same_card) if same_card else placement_of(run)
     if known.get("config"):
         known["model"] = CONFIG
     return known | {
-        "kind": kind if kind in Run.Kind.values else Run.Kind.MEASUREMENT if run.is_validation else run.kind,
+        "kind": starts,
         "gpu": run.gpu or ALL_GPUS,
         "frontier": ", ".join(map(str, run.frontier)),
         **({"device": place_value(place)} if place.device or place.kind else {}),
@@ -323,46 +314,8 @@ class StartForm(StrictQueryForm):
         return {} if self.problems else {name: self.cleaned_data[name] for name in self.given}
 
 
-def _is_card(device: Device, gpu_id: str) -> bool:
-    gpu = gpu_of(device)
-    return gpu is not None and gpu.id == gpu_id
-
-
-def _any_of(kind: str, count: int) -> str:
-    return f"Any {_KINDS.get(kind, f'{kind.upper()} device')} ({count})"
-
-
 def _describe_silent(devices: Iterable[Device]) -> str:
     names = [f"{device.host} {device.device}" for device in devices]
     more = f" and {len(names) - _SILENT_NAMED} more" if len(names) > _SILENT_NAMED else ""
     shown = ", ".join(names[:_SILENT_NAMED])
     return f"Not offered, because their workers give no sign of life: {shown}{more}." if names else ""
-
-
-def models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the choices of the select: the models of the catalogue under the task that they are trained on."""
-    by_task: dict[str, list[tuple[str, str]]] = {}
-    for workload in WORKLOADS.values():
-        label = f"{workload.name} · {millions(workload.parameter_count)} parameters"
-        by_task.setdefault(TASK_LABELS[workload.task], []).append((workload.id, label))
-    return list(by_task.items())
-
-
-def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
-    """Add the defaults of the models to the two fields of the input's size."""
-    for name in ("sequence_length", "image_size"):
-        fields[name].help_text = _input_hint(name)
-        # home.js shows the field only for the models that take it, with the default of the chosen one
-        defaults = [f"{workload.id}:{workload.default_input_size}" for workload in _taking(name)]
-        fields[name].widget.attrs["data-models"] = " ".join([*defaults, f"{CONFIG}:"])
-
-
-def _input_hint(field: str) -> str:
-    """Say what is meant where the field is left empty."""
-    defaults = sorted({workload.default_input_size for workload in _taking(field)})
-    unit = "tokens" if field == "sequence_length" else "pixels a side"
-    return f"Left empty: {' or '.join(map(str, defaults))} {unit}, by the model."
-
-
-def _taking(field: str) -> list[Workload]:
-    return [workload for workload in WORKLOADS.values() if workload.input_field == field]

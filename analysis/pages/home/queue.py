@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
-from analysis.pages.fleet.context import WaitingRun, waiting_runs
-from analysis.runs.queue_forecast import queue_positions
+from analysis.pages.fleet.context import QueuedRun, waiting_runs
+from analysis.runs.queue.forecast import queue_positions
 
 OWN_SHOWN = 5
 
@@ -20,7 +20,7 @@ class Queue:
 
     waiting_count: int
     waiting_by_device: Mapping[int, int]
-    own: tuple[WaitingRun, ...]
+    own: tuple[QueuedRun, ...]
 
 
 def queue_of(user: Any) -> Queue:
@@ -30,10 +30,8 @@ def queue_of(user: Any) -> Queue:
     counts = Counter(waiting.order_by().values_list("requested_device", flat=True))
     total = counts.total()
     by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}
-    return Queue(total, by_device, _own(waiting.filter(requested_by=user)) if total else ())
-
-
-def _own(waiting: Any) -> tuple[WaitingRun, ...]:
-    first = waiting.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN]
-    runs = list(first)
-    return tuple(waiting_runs(runs, queue_positions(runs)))
+    if not total:
+        return Queue(total, by_device, ())
+    own = waiting.filter(requested_by=user).with_places().defer("result", "memory_curve")
+    first = list(own.order_by("-priority", "created_at", "id")[:OWN_SHOWN])
+    return Queue(total, by_device, tuple(waiting_runs(first, queue_positions(first))))

@@ -6,39 +6,44 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.http.htmx import is_fragment
+from analysis.http.portal_address import portal_address
 from analysis.http.query_string import without_empty
+from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet
 from analysis.pages.home.forms import RunForm, StartForm, first_values, values_of
-from analysis.pages.home.queue import Queue, queue_of
-from analysis.pages.home.totals import lab_totals
+from analysis.pages.home.outlook import outlook_of
+from analysis.pages.home.queue import queue_of
+from analysis.pages.script_runs import scripts_offered
 from analysis.pages.too_many_requests import too_many_requests
 from analysis.presentation.device_cards import device_cards
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.kinds import presentation_of
 from analysis.presentation.labels import model_name
+from analysis.presentation.origin import describe_origin
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
-from analysis.runs.commands import has_commands
-from analysis.runs.queue_forecast import queue_positions
-from analysis.runs.reuse import EarlierResult, earlier_result
+from analysis.runs.earlier.reuse import EarlierResult, earlier_result
+from analysis.runs.queue.forecast import queue_positions
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
-from engine.units import parse_bytes
+from engine.text.units import parse_bytes
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
 
 
-RECENT_RUNS = 10
+RECENT_RUNS = 5
+SCRIPTS_SHOWN = 3
+"""Registered commands on this page; the page of the scripts shows all."""
 HOST_SHARE_MAX = 0.8
 """Share of a host's memory above which a limit of a CPU run is warned of: the rest of the host needs some, too."""
 DEVICES_MAX = 12
@@ -53,8 +58,11 @@ def home(request: HttpRequest) -> HttpResponse:
     `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with those of the address,
     which take precedence over the run's.
     """
-    if is_guest(request):
-        return _guests_page(request)
+    if is_guest(request):  # the runs that have a result, without devices, queue, or names of people and hosts
+        finished = Run.objects.for_history().filter(state=State.FINISHED)
+        recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
+        context = {"rows": history_rows(recent, {}), "totals": lab_totals(recent)}
+        return render(request, "analysis/home_guests.html", context)
     devices, silent = devices_offered(request)
     start = StartForm(without_empty(request.GET))
     for problem in start.problems:
@@ -77,7 +85,8 @@ def run_create(request: HttpRequest) -> HttpResponse:
         return redirect("home")
     devices, silent = devices_offered(request)
     form = RunForm(request.POST, devices=devices, silent=silent)
-    if form.is_valid() and "again" not in request.POST and (earlier := _earlier_result(form)):
+    may_repeat = form.is_valid() and "again" not in request.POST and form.reads("device")
+    if may_repeat and form.spec is not None and (earlier := earlier_result(form.spec, form.candidate_devices)):
         return _home_page(request, form, earlier=earlier)
     try:
         run = _created(form, request.user)
@@ -90,10 +99,21 @@ def run_create(request: HttpRequest) -> HttpResponse:
     return redirect(run)
 
 
+@require_POST
+def run_outlook(request: HttpRequest) -> HttpResponse:
+    """Answer what to expect of the run that the form describes: a part of the page, which changes nothing.
+
+    A POST, because a pasted config.json is longer than an address may be.
+    """
+    devices, silent = devices_offered(request)
+    form = RunForm(request.POST, devices=devices, silent=silent)
+    return render(request, "analysis/parts/home/outlook.html", {"outlook": outlook_of(form)})
+
+
 @require_safe
 def device_list(request: HttpRequest) -> HttpResponse:
     """Answer the devices part of the home page, which is polled; opened by itself it is a page."""
-    template = "analysis/parts/devices.html" if is_fragment(request) else "analysis/devices.html"
+    template = "analysis/parts/fleet/devices.html" if is_fragment(request) else "analysis/devices.html"
     return render(request, template, _devices_context(request))
 
 
@@ -106,7 +126,7 @@ def _created(form: RunForm, user: Any) -> Run | None:
     with transaction.atomic():
         while run is None and form.can_be_checked:
             try:
-                run = _stored(form, user)
+                run = services.run_create(**form.submission(), requested_by=user)
             except SpecError as error:
                 form.add_spec_error(error)
                 if not form.use_default(error.field):
@@ -116,12 +136,6 @@ def _created(form: RunForm, user: Any) -> Run | None:
             check_rate_limit(CREATE, user)
         transaction.set_rollback(is_wrong)
     return None if is_wrong else run
-
-
-def _stored(form: RunForm, user: User) -> Run:
-    if form.is_estimate:
-        return services.estimate_create(**form.estimate_submission(), requested_by=user)
-    return services.run_create(**form.submission(), requested_by=user)
 
 
 def _describe_limit_taken(form: RunForm, run: Run) -> str:
@@ -140,12 +154,6 @@ def _describe_limit_taken(form: RunForm, run: Run) -> str:
     )
 
 
-def _earlier_result(form: RunForm) -> EarlierResult | None:
-    if form.is_estimate or form.spec is None:
-        return None
-    return earlier_result(form.spec, form.candidate_devices)
-
-
 def _home_page(
     request: HttpRequest,
     form: RunForm,
@@ -161,10 +169,13 @@ def _home_page(
         **devices,
         "form": form,
         "source": source,
+        "source_noun": presentation_of(source).noun if source else "",
         "earlier": earlier,
+        "earlier_origin": describe_origin(earlier.run) if earlier else None,
+        "earlier_row": history_rows([earlier.run], {})[0] if earlier else None,
         "more_is_open": any(name in form.errors for name in RunForm.MORE),
         "may_measure": bool(form.places),
-        "has_commands": has_commands(),
+        **_scripts(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
         "rows": history_rows(recent, queue_positions(recent)),
@@ -173,17 +184,15 @@ def _home_page(
     return render(request, "analysis/home.html", context, status=status)
 
 
-def _guests_page(request: HttpRequest) -> HttpResponse:
-    """Show guests the runs that have a result, without devices, queue, or names of people and hosts."""
-    finished = Run.objects.for_history().filter(state=State.FINISHED)
-    recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
-    context = {"rows": history_rows(recent, {}), "totals": lab_totals(recent)}
-    return render(request, "analysis/home_guests.html", context)
+def _scripts(request: HttpRequest) -> dict[str, Any]:
+    """Return the door of own scripts: the registered commands with their last run, and the portal's address."""
+    scripts, more = scripts_offered(SCRIPTS_SHOWN)
+    return {"scripts": scripts, "more_scripts": more, "portal_address": portal_address(request)}
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:
-    queue: Queue = queue_of(request.user)
-    devices = _devices_shown()
+    queue = queue_of(request.user)
+    devices = list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])  # one more than is shown
     return {
         "queue": queue,
         "cards": device_cards(devices[:DEVICES_MAX], queue.waiting_by_device),
@@ -203,8 +212,3 @@ def devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], lis
     devices = list(_enabled_devices().allowing(request.user).with_activity())
     living = [device for device in devices if device.is_up]
     return (living, [device for device in devices if not device.is_up]) if living else (devices, [])
-
-
-def _devices_shown() -> list[DeviceWithActivity]:
-    """Read one device more than is shown, with memory in use, availability and running run, in one statement."""
-    return list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])

@@ -1,0 +1,58 @@
+"""The line under the button of the start page: what fits, how long it takes, who waits. From stored runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.pages.home.forms import RunForm
+from analysis.presentation.device_hold import holder_text
+from analysis.runs.earlier.outlook import KnownSize, Outlook, outlook, waiting_for
+from engine.spec import RunSpec
+from engine.time_left import describe_left
+
+if TYPE_CHECKING:
+    from analysis.models.querysets import DeviceWithActivity
+
+
+@dataclass(frozen=True, slots=True)
+class OutlookText:
+    """The sentences, and the run that says the size."""
+
+    size: KnownSize | None
+    seconds: str
+    queue: str
+
+
+def outlook_of(form: RunForm) -> OutlookText | None:
+    """Return what to expect of the measurement that a form describes; None while a field that decides it is wrong."""
+    if not form.is_valid() or form.spec is None or not form.reads("device"):
+        return None
+    devices = form.candidate_devices
+    known = outlook(form.spec, devices)
+    return OutlookText(known.size, _seconds(known, form.spec), _queue(devices))  # type: ignore[arg-type]
+
+
+def _seconds(known: Outlook, spec: RunSpec) -> str:
+    """Write "Takes about 50 s.", or what runs usually take; empty where none has finished."""
+    if known.seconds is None:
+        return ""
+    about = describe_left(min(known.seconds, spec.time_budget_seconds)).removesuffix(" left")
+    return f"Takes {about}." if known.is_of_same_settings else f"Recent runs took {about}."
+
+
+def _queue(devices: Sequence[DeviceWithActivity]) -> str:
+    """Write who is first on these devices: "Nobody waits."."""
+    if not any(device.is_up for device in devices):
+        return "No worker is up: the run waits until one is."
+    if waiting := waiting_for(devices):
+        return f"{waiting:,} run{'s wait' if waiting > 1 else ' waits'} before it."
+    taking = [device for device in devices if device.is_up and device.takes_runs]
+    if not taking:
+        return "The device takes no new runs now: the run waits."
+    if any(device.running_id is None and not device.is_held for device in taking):
+        return "Nobody waits."
+    if (first := taking[0]).running_id is not None:
+        return f"Starts when run {first.running_id} has ended."
+    return f"Starts when {holder_text(first)} has ended."
