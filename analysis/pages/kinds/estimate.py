@@ -1,0 +1,88 @@
+"""The pages of an estimate: for one GPU, or for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import QueryDict
+
+from analysis.models import Device, Run, RunKind, RunLog
+from analysis.pages.kinds.estimate_cards import cards_shown
+from analysis.pages.kinds.page import KindPages, Page
+from analysis.pages.what_to_change.context import changes_context
+from analysis.presentation import estimate_summary as summary
+from analysis.presentation.charts import chart_of
+from analysis.presentation.estimate_headline import headline, headline_of_all
+from analysis.presentation.filled_memory import filled_memory
+from analysis.presentation.frontier import frontier_plot, frontier_shown
+from analysis.presentation.kinds import settings_of_run
+from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
+from analysis.runs.earlier.frontier import measured_sizes
+from analysis.runs.gpu_catalog import prices
+
+
+class Estimate(KindPages):
+    """It needs no device, and its result is that of one GPU, or of all."""
+
+    form_label = "Estimate for any GPU"
+    form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
+    form_kind = RunKind.ESTIMATE
+
+    def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
+        assert run.result is not None  # it is finished
+        estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
+        has_device = Device.objects.enabled().allowing(run.requested_by).exists()
+        context = {
+            "current_batch_size": current,
+            "has_device": has_device,
+            "estimates": estimates,
+            "settings": summary.settings_in_full(settings_of_run(run), run.spec),
+        }
+        if len(estimates) == 1:
+            context |= _one_card(estimates[0], run, current, user)
+        else:
+            context |= _all_cards(estimates, run, current, query)
+        return "analysis/run/estimate.html", context
+
+
+def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | None) -> dict[str, Any]:
+    price = prices().get(estimate.gpu.id)
+    return {
+        "estimate": estimate,
+        "title": headline(estimate, run.spec),
+        "figures": summary.figures(estimate, current),
+        "bars": summary.estimate_bars(estimate, current),
+        "stack": summary.estimate_stack(estimate, current),
+        "kind_rows": summary.kind_rows(estimate.points),
+        "filled": filled_memory(estimate.breakdown),
+        **changes_context(run, user),
+        **_frontier(run, user),
+        "how": summary.how_rows(estimate, price),
+    }
+
+
+def _frontier(run: Run, user: User | None) -> dict[str, Any]:
+    """Return the part about several lengths; empty for an estimate without them."""
+    stored = (run.result or {}).get("frontier")
+    if not stored:
+        return {}
+    plot = frontier_plot(stored)
+    return {
+        "frontier": frontier_shown(stored, measured_sizes(run, user)),
+        "frontier_chart": chart_of(plot) if plot else None,
+    }
+
+
+def _all_cards(estimates: list[StoredEstimate], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
+    first, known_prices = estimates[0], prices()
+    rows = summary.gpu_rows(estimates, current, known_prices)
+    left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
+    how = [row for row in summary.how_rows(first) if row[0] not in ("Memory of the GPU", "Context", "Price", "Peak")]
+    return {
+        "title": headline_of_all(estimates, run.spec, len(left_out), known_prices),
+        "cards": cards_shown(rows, query),
+        "how": how,
+        "left_out": left_out,
+        "calibrated_count": sum(estimate.gpu.calibrated for estimate in estimates),
+    }

@@ -1,0 +1,92 @@
+"""The table of all GPUs of an estimate: which are shown, and in which order. The address has both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from analysis.http.query_string import FlagField, StrictQueryForm, without_empty
+from analysis.presentation.estimate_summary import GpuRow
+
+_SORTS: dict[str, tuple[str, bool, Callable[[GpuRow], Any]]] = {
+    "largest": ("largest batch size", True, lambda row: row.largest or None),
+    "safe": ("largest batch size with the margin", True, lambda row: row.safe or None),
+    "used": ("memory at your batch size", False, lambda row: row.memory_at_current),
+    "price": ("price", False, lambda row: row.price.per_hour_usd if row.price else None),
+    "memory": ("memory of the GPU", True, lambda row: row.total_bytes),
+    "name": ("name", False, lambda row: row.name.lower()),
+}
+"""By key: its name in the form, whether the greatest comes first, and the value; GPUs without one come last."""
+_DEFAULT = "largest"
+
+
+class CardsForm(StrictQueryForm):
+    """The parameters of the table."""
+
+    card = forms.CharField(label="GPU", max_length=60, required=False, help_text="Part of its name.")
+    sort = forms.ChoiceField(
+        label="Sorted by", choices=[(key, text) for key, (text, *_) in _SORTS.items()], initial=_DEFAULT, required=False
+    )
+    fits = FlagField(label="Only GPUs that fit your batch size", required=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The rows to show, of `count` in all, and the form that chose them; `asked` is the rest of the address."""
+
+    form: CardsForm
+    rows: Sequence[GpuRow]
+    count: int
+    asked: QueryDict
+
+    @property
+    def question(self) -> list[tuple[str, str]]:
+        """Return the other parameters, for the form that filters."""
+        return [(name, value) for name, values in self.asked.lists() for value in values]
+
+    @property
+    def all_address(self) -> str:
+        """Return the query string of all GPUs in their first order."""
+        return self.asked.urlencode()
+
+    @property
+    def unpriced(self) -> int:
+        """Return how many of the shown GPUs have no known price."""
+        return sum(row.price is None for row in self.rows)
+
+    @property
+    def sort(self) -> str:
+        return _DEFAULT if self.form.problems else str(self.form.cleaned_data["sort"] or _DEFAULT)
+
+    def address(self, sort: str) -> str:
+        """Return the query string of the same GPUs in another order."""
+        query = self.asked.copy()
+        for name, values in self.form.given.lists():
+            query.setlist(name, values)
+        query["sort"] = sort
+        return query.urlencode()
+
+    @property
+    def sort_addresses(self) -> dict[str, str]:
+        return {key: self.address(key) for key in _SORTS}
+
+
+def cards_shown(rows: Sequence[GpuRow], query: QueryDict, asked: QueryDict | None = None) -> Cards:
+    """Filter and sort the GPUs by the address. One that is wrong shows all, with what is wrong."""
+    form, asked = CardsForm(without_empty(query)), asked or QueryDict()
+    if form.problems:
+        return Cards(form, rows, len(rows), asked)
+    wanted = form.cleaned_data
+    words = wanted["card"].lower().split()
+    kept = [
+        row
+        for row in rows
+        if all(word in row.name.lower() for word in words) and (row.takes_current or not wanted["fits"])
+    ]
+    _, is_descending, value = _SORTS[wanted["sort"] or _DEFAULT]
+    known = sorted((row for row in kept if value(row) is not None), key=value, reverse=is_descending)
+    return Cards(form, [*known, *(row for row in kept if value(row) is None)], len(rows), asked)

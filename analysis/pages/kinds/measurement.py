@@ -1,0 +1,166 @@
+"""The pages of a measurement: its result, in the order of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import QueryDict
+
+from analysis.models import Measurement as Probes
+from analysis.models import Run
+from analysis.pages.kinds.page import KindPages, Page
+from analysis.pages.what_to_change.context import change_start
+from analysis.presentation import estimate_summary, labels, memory_breakdown, result_summary
+from analysis.presentation.assumptions import Assumptions, assumptions
+from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plot, speed_plot
+from analysis.presentation.estimate_error import compare_to_estimate
+from analysis.presentation.figures import figures
+from analysis.presentation.filled_memory import filled_memory
+from analysis.presentation.nothing_to_gain import nothing_to_gain
+from analysis.presentation.probe_rows import probe_key, probe_lines
+from analysis.presentation.result_summary import headline, reach
+from analysis.presentation.stored.estimate import earlier_estimate
+from analysis.presentation.stored.result import StoredResult, read_result
+from analysis.presentation.stored.validation import StoredValidation
+from engine.describe.boundary import certificate_lines, why_not_certified
+from engine.describe.does_not_fit import ways_to_fit
+from engine.describe.key_figures import key_figures
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+_INTERNAL = frozenset({"torchvision_schemas_declared", "run_key"})
+"""Facts of the environment that only the engine and the portal understand."""
+
+
+class Measurement(KindPages):
+    """A search for the largest and the fastest batch size of a model."""
+
+    form_label = "Measure on a device here"
+
+    def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
+        result, assumed = read_result(run.result or {}), query.copy()
+        is_whole = assumed.pop("print", None) == ["all"]
+        context = _result_context(run, result, assumptions(result, assumed))
+        return "analysis/run/result.html", context | {"paper": "" if is_whole else " no-print"}
+
+
+def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_change: bool) -> str:
+    """Return the one next step that a result offers, by the name that the template `primary.html` has for it."""
+    if has_paste:
+        return "copy"
+    if not result.compares_speeds and result.largest is not None:
+        return "compare" if run.is_startable else "compare_elsewhere"
+    if result.lacks_answer and may_time_again(run, result):
+        return "time"
+    if can_change and not result.is_fitting:
+        return "change"
+    return "again" if run.is_startable else "details"
+
+
+def may_time_again(run: Run, result: StoredResult) -> bool:
+    """Whether the comparison of speeds alone can be repeated: not of one's own training, whose starts are all of it."""
+    was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
+    return was_searched and result.speed is not None and result.training is None and not run.is_reported
+
+
+def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
+    """Return the result, in the order of the page."""
+    shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
+    evidence, setting = _evidence(run, result), result_summary.paste(result)
+    can_change = evidence["change_start"] is not None
+    return {
+        "result": result,
+        "assumed": assumed,
+        "headline": headline(result),
+        "key_figures": key_figures(result, assumed.savings),
+        "reach": "" if result.is_check else reach(result),
+        "primary": primary_action(run, result, has_paste=setting is not None, can_change=can_change),
+        "may_time_again": may_time_again(run, result),
+        "not_certified": why_not_certified(result),
+        "unreadable": [part.replace("_", " ") for part in result.unreadable],
+        "unsteady": labels.describe_unsteady(result.unsteady_batch_sizes),
+        "reserve": result_summary.describe_reserve(result),
+        "timing": result_summary.describe_timing(result),
+        "bars": memory_bars(
+            waste=result.waste,
+            current_batch_size=result.current_batch_size,
+            current_is_refused=result.current_is_refused,
+            recommended=result.recommended,
+            with_reserve=result.largest_with_reserve,
+        ),
+        "figures": shown,
+        "has_money": any(figure.assumption for figure in shown),
+        "nothing_to_gain": nothing_to_gain(result),
+        "need": need,
+        "suggestions": suggestions,
+        "paste": setting,
+        "training_rows": result_summary.training_rows(result),
+        "loader_limit": result_summary.loader_limit(result),
+        "paste_note": result_summary.paste_note(result),
+        "has_tokens": result.training is not None
+        and any(each.tokens_per_second for each in result.training.throughputs),
+        **evidence,
+    }
+
+
+def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
+    """Return the evidence of the result."""
+    certificate = certificate_lines(result)
+    if estimate := earlier_estimate(result.estimate):
+        certificate.append(result_summary.estimate_evidence(estimate, result))
+    carried = frozenset(map(probe_key, Probes.objects.of(run).filter(is_carried=True)))  # from an earlier attempt
+    return {
+        "charts": [chart_of(plot) for plot in result_plots(result)],
+        "stack": memory_breakdown.stack(result),
+        "stacks": memory_breakdown.stacks(result),
+        "levels": memory_breakdown.levels(result),
+        "filled": filled_memory(result.memory_breakdown),
+        "certificate": certificate,
+        "refusal": result.boundary.refusal,
+        "change_start": change_start(run, is_refused=result.current_is_refused),
+        "beside": _beside_measurement(result),
+        "timings": result_summary.timings(result),
+        "environment": environment_rows(result),
+        "is_accelerator": result.device.kind != "cpu",
+        "probe_lines": probe_lines(result.probes, result.roles, carried),
+    }
+
+
+def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:
+    """Return the estimate made before this measurement, with its error; None without one."""
+    if (estimate := earlier_estimate(result.estimate)) is None:
+        return None
+    how = [row for row in estimate_summary.how_rows(estimate) if row[0] not in ("Memory of the GPU", "Price")]
+    of_the_answer = {None, *result.roles.values()}
+    rows = compare_to_estimate(estimate, result)
+    return {
+        "rows": [row for row in rows if row.batch_size in of_the_answer],
+        "more": [row for row in rows if row.batch_size not in of_the_answer],
+        "how": how,
+    }
+
+
+def result_plots(result: StoredResult) -> list[Plot]:
+    """Return the plots of memory, with the earlier estimate, and of speed, if measured."""
+    estimate = earlier_estimate(result.estimate)
+    peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
+    # where speeds could not be distinguished, their curve would show the load of other work
+    speed = None
+    if result.is_speed_measurable and result.training is None:  # only two sizes of a command are compared
+        speed = speed_plot(result.probes, roles=result.roles, intervals=result.speed_intervals)
+    return [plot for plot in (peak, speed) if plot is not None]
+
+
+def environment_rows(result: StoredResult | StoredValidation) -> list[tuple[str, str]]:
+    """Write the stored environment as text, without unknown facts."""
+    device = result.device
+    rows = [
+        ("Device", f"{device.name} ({device.device})"),
+        ("UUID", device.uuid),
+        ("Driver", device.driver),
+        ("Compute capability", device.compute_capability),
+    ]
+    rows += [(name.replace("_", " "), value) for name, value in result.environment.items() if name not in _INTERNAL]
+    return [(name, str(value)) for name, value in rows if value not in (None, "", {}, [])]

@@ -1,0 +1,34 @@
+"""What pages do with a run that depends on its kind: the one protocol that every kind of run fulfils."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from django.http import QueryDict
+from django.urls import reverse
+
+from analysis.models import Run, RunKind
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+Page = tuple[str, dict[str, Any]]
+"""A template and its context."""
+
+
+class KindPages(Protocol):
+    """The pages of a kind of run. A new kind is a class of these members, and a line in the table `BY_KIND`."""
+
+    form_label: str = ""
+    """How the form of the start page offers it; empty where that form does not start it."""
+    form_leaves_out: tuple[str, ...] = ("gpu", "frontier")
+    """Fields of that form that it does not have: hidden by the browser, and what is sent in them is not used."""
+    form_kind: RunKind = RunKind.MEASUREMENT
+    """What that form offers to start with the settings of such a run."""
+
+    def change_address(self, run: Run) -> str:
+        """Return the address of the form that starts such a run with other settings."""
+        return f"{reverse('home')}?from={run.pk}"
+
+    def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
+        """Return the page of a finished run. Raises UnreadableError."""
