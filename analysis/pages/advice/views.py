@@ -13,8 +13,12 @@ from analysis.http.query_string import without_empty
 from analysis.models import Run
 from analysis.presentation import labels
 from analysis.presentation.advice_query import AdviceForm, advice_of
+from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
+from analysis.presentation.origin import origin_context
+from analysis.presentation.result_summary import own_setting
 from engine.advice import text
 from engine.advice.document import Advice
+from engine.documents.estimated import Estimated
 from engine.errors import SpecError
 
 
@@ -25,20 +29,24 @@ def advice(request: HttpRequest, run_id: int) -> HttpResponse:
     run = get_object_or_404(Run.objects.with_places(), pk=run_id)
     if not run.result:
         raise Http404
-    form = AdviceForm(without_empty(request.GET))
+    form, is_predicted = AdviceForm(without_empty(request.GET)), presentation_of(run).is_predicted
     context: dict[str, Any] = {
         "run": run,
+        **origin_context(run),
         "form": form,
         "model_name": labels.model_name(run.model),
-        "settings": labels.settings_of_run(run),
-        "place": labels.run_place(run),
-        "cards": [card["gpu"] for card in run.result.get("estimates", ())],
+        "settings": settings_of_run(run),
+        "place": run_place(run),
+        "cards": [card.gpu for card in Estimated.from_dict(run.result).estimates] if is_predicted else [],
     }
     if not form.problems:
         try:
-            context |= advice_context(advice_of(run, form))
+            made = advice_of(run, form)
+            context |= advice_context(made)
+            if made.chosen and presentation_of(run).runs_own_code:
+                context["own_setting"] = own_setting(run.spec, made.chosen.micro_batch_size)
         except SpecError as error:
-            context["refusal"] = "Choose one of the cards." if error.field == "gpu" else f"{error}."
+            context["refusal"] = "Choose one of the GPUs." if error.field == "gpu" else f"{error}."
     return render(request, "analysis/advice.html", context)
 
 

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
-from analysis.pages.run.context import result_plots
+from analysis.pages.kinds.measurement import result_plots
 from analysis.presentation import labels, memory_breakdown
 from analysis.presentation.charts import WIDE, Stack, draw
-from analysis.presentation.stored_result import StoredResult, read_result
+from analysis.presentation.kinds import presentation_of, settings_of_run
+from analysis.presentation.origin import Origin
+from analysis.presentation.stored.result import StoredResult, read_result
+from analysis.presentation.stored.unreadable import read_or_none
 
 ROW_PIXELS = 40
 LEGEND_PIXELS = 122
 FOOT_PIXELS = 46
+LINE_PIXELS, LINES_OF_FOOT = 15, 2
+HEAD_AND_FOOT_PIXELS = 86
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +32,39 @@ class ChartFile:
 
 def chart_file(run: Run, key: str) -> ChartFile | None:
     """Return the chart `memory`, `throughput` or `kinds`; None where this run has no figures for it."""
-    if not run.is_measurement or not run.result:
+    if not presentation_of(run).shows_probes or not run.result:
         return None
-    result = read_result(run.result)
-    source = {"source": _source(run, result)}
+    result = read_or_none("result", read_result, run.result)
+    if result is None:
+        return None
+    source = _source(run, result)
+    foot = {"source": source, "foot": [(index * LINE_PIXELS, line) for index, line in enumerate(source)]}
+    more_pixels = (len(source) - LINES_OF_FOOT) * LINE_PIXELS
     if key == "kinds":
         stacks = memory_breakdown.stacks(result)
-        return ChartFile("analysis/chart_kinds.svg", source | _kinds(stacks, result)) if stacks else None
-    plot = next((plot for plot in result_plots(run, result) if plot.key == key), None)
-    return ChartFile("analysis/chart.svg", {**source, "plot": plot, "drawing": draw(plot, WIDE)}) if plot else None
+        return ChartFile("analysis/svg/chart_kinds.svg", foot | _kinds(stacks, result, more_pixels)) if stacks else None
+    plot = next((plot for plot in result_plots(result) if plot.key == key), None)
+    if plot is None:
+        return None
+    drawing = draw(plot, WIDE)
+    more = {"plot": plot, "drawing": drawing, "height": drawing.size.height + HEAD_AND_FOOT_PIXELS + more_pixels}
+    return ChartFile("analysis/svg/chart.svg", foot | more)
 
 
-def _kinds(stacks: Sequence[Stack], result: StoredResult) -> dict[str, Any]:
+def _kinds(stacks: Sequence[Stack], result: StoredResult, more_pixels: int) -> dict[str, Any]:
     """Give a row for each size, the legend above them."""
     return {
         "rows": [(index * ROW_PIXELS, stack) for index, stack in enumerate(stacks)],
         "legend": [(20 + index * LEGEND_PIXELS, piece) for index, piece in enumerate(stacks[0].slices)],
-        "height": len(stacks) * ROW_PIXELS + FOOT_PIXELS,
+        "bottom": len(stacks) * ROW_PIXELS,
+        "height": len(stacks) * ROW_PIXELS + FOOT_PIXELS + more_pixels,
         "limit_bytes": result.limit_bytes,
     }
 
 
-def _source(run: Run, result: StoredResult) -> tuple[str, str]:
-    """Write "BERT base on A100-SXM4-80GB", "fp32 · AdamW · 128 tokens · run 12, measured 2026-11-20"."""
+def _source(run: Run, result: StoredResult) -> list[str]:
+    """Write "BERT base on A100-SXM4-80GB", "fp32 · AdamW · 128 tokens · run 12, measured 2026-11-20", origin."""
     where = f"{labels.model_name(result.spec['model'])} on {labels.short_device_name(result.device.name)}"
     day = f" {run.finished_at:%Y-%m-%d}" if run.finished_at else ""
-    return where, " · ".join([*labels.settings_of_run(run), f"run {run.pk}, measured{day}"])
+    what = " · ".join([*settings_of_run(run), f"run {run.pk}, measured{day}"])
+    return [line for line in (where, what, Origin.of(run).mark) if line]

@@ -13,11 +13,12 @@ from django.utils import timezone
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.presentation import run_state
 from analysis.presentation.charts import Chart, chart_of, memory_plot
+from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
 from analysis.presentation.run_steps import run_steps
-from analysis.presentation.stored_estimate import StoredEstimate, read_estimate
-from analysis.runs.queue_forecast import QueuePosition, queue_positions
-from analysis.runs.remaining_time import progress_of, remaining_time, so_far
+from analysis.presentation.stored.estimate import StoredEstimate, earlier_estimate
+from analysis.runs.queue.forecast import QueuePosition, queue_positions
+from analysis.runs.queue.remaining_time import progress_of, remaining_time, so_far
 
 LOG_LINES_SHOWN = 300
 _PACES = ((10, 1), (60, 2), (300, 5))
@@ -97,8 +98,11 @@ def read_live(run: Run, before: Seen) -> Live:
     # the last line that is shown already is read again: it tells the time of the last line
     newest = RunLog.objects.of(run).filter(sequence__gte=before.lines if follows else 0)
     lines = list(newest.reverse()[:LOG_LINES_SHOWN])[::-1]
+    # everything that the text of the state depends on, except the time
+    waits_for = turn and (turn.position, turn.after_run, turn.held and (turn.held.held_process, turn.held.held_work))
+    state = (run.state, run.phase, run.cancel_requested, run.attempt, waits_for, run_state.is_silent(run))
     seen = Seen(
-        state=_state_sum(run, turn),
+        state=_checksum(state),
         attempt=run.attempt,
         probes=probes[-1].sequence if probes else 0,
         lines=lines[-1].sequence if lines else 0,
@@ -114,12 +118,13 @@ def read_live(run: Run, before: Seen) -> Live:
 def live_context(live: Live) -> dict[str, Any]:
     """Return the context of the page, or of the parts that changed."""
     run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
-    left = remaining_time(run, live.attempt, probes)
+    left = remaining_time(run, live.attempt)
     time_left = run_state.describe_remaining_time(left) if left else None
     known, progress = so_far(run, live.attempt, probes), progress_of(live.attempt)
     steps = run_steps(run, known, estimate, progress)
     return {
         "live": live,
+        "doing": presentation_of(run).doing(run),
         "seen": str(live.seen),
         "every_seconds": live.seen.every_seconds,
         "phase_text": run_state.describe_phase(run, live.turn),
@@ -137,18 +142,15 @@ def live_context(live: Live) -> dict[str, Any]:
 
 def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
     """Return the estimate made before this attempt, as soon as it is stored."""
-    stored = (attempt.environment or {}).get("estimate") if attempt else None
-    try:
-        return read_estimate(stored) if stored else None
-    except (KeyError, TypeError):  # written by another version of the engine: the measurement is shown without it
-        return None
+    return earlier_estimate((attempt.environment or {}).get("estimate") if attempt else None)
 
 
 def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Chart | None:
     """Plot the peak memory measured so far, with the limit if the engine has reported it."""
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
     roles = {"current": run.spec.get("current_batch_size")}
-    limit_bytes = device.get("limit_bytes")
+    limit_bytes = device.get("limit_bytes") if isinstance(device, dict) else None
+    limit_bytes = limit_bytes if isinstance(limit_bytes, int) and limit_bytes > 0 else None
     plot = memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate_before(attempt))
     return chart_of(plot) if plot else None
 
@@ -159,12 +161,6 @@ def stored_probe_lines(
     """Return table rows of the last attempt's probes; of the roles only today's size is known yet."""
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
     return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
-
-
-def _state_sum(run: Run, turn: QueuePosition | None) -> int:
-    """Return a checksum of everything that the text of the state depends on, except the time."""
-    seen = (run.state, run.phase, run.cancel_requested, run.attempt, turn and turn.position, run_state.is_silent(run))
-    return _checksum(seen)
 
 
 def _checksum(seen: object) -> int:

@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from analysis.models import Run, ShareLink
 from analysis.presentation.badge import badge
-from analysis.runs.share_links import days_allowed, is_shareable, share_links_of
+from analysis.runs.marks.share_links import days_allowed, is_shareable, share_links_of
 
 _DAYS = {1: "a day", 7: "a week", 30: "30 days", 90: "90 days", 365: "a year", None: "until it is withdrawn"}
 _USUAL_DAYS = 30

@@ -13,7 +13,7 @@ from analysis.models import ShareLink
 from analysis.pages.run.share_form import ShareForm, new_link_context
 from analysis.pages.run.views import read_run, render_ended
 from analysis.permissions import signed_in_user
-from analysis.runs.share_links import share_link_create, share_link_withdraw
+from analysis.runs.marks.share_links import share_link_create, share_link_withdraw
 from engine.errors import SpecError
 
 

@@ -16,14 +16,13 @@ from django_htmx.http import HttpResponseClientRefresh
 from analysis.accounts.middleware import is_guest, may_be_public, refused
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.models import Run, State
+from analysis.pages.kinds import pages_of
 from analysis.pages.run import context as run_page
-from analysis.pages.run import estimate_context
 from analysis.pages.run.chart_files import chart_file
 from analysis.pages.run.live import Seen, live_context, read_live
 from analysis.pages.run.share_form import share_context
 from analysis.permissions import signed_in_user
-from analysis.presentation.assumptions import assumptions
-from analysis.presentation.stored_result import read_result
+from analysis.presentation.stored.unreadable import UnreadableError
 from analysis.runs import services
 from engine.errors import SpecError
 
@@ -40,7 +39,7 @@ def run_detail(request: HttpRequest, run_id: int) -> HttpResponse:
     context = run_page.run_context(run)
     if not run.is_over:
         more = live_context(read_live(run, Seen())) | {"attempts": run_page.attempts_shown(run)}
-        return render(request, "analysis/run_live.html", context | more)
+        return render(request, "analysis/run/live.html", context | more)
     return render_ended(request, run)
 
 
@@ -72,12 +71,15 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Repeat a run with the same spec and placement; with `only=timing` the new run starts with its probes."""
+    """Repeat a run with the same spec and placement; `only` the timing, or with the speeds compared."""
     run, user = read_run(run_id), signed_in_user(request)
     try:
         check_rate_limit(CREATE, user)
-        is_timing_only = request.POST.get("only") == "timing"
-        return redirect(services.run_again(run=run, requested_by=user, is_timing_only=is_timing_only))
+        only = request.POST.get("only")
+        again = services.run_again(
+            run=run, requested_by=user, is_timing_only=only == "timing", compares_speeds=only == "speeds"
+        )
+        return redirect(again)
     except RateLimited as error:
         messages.error(request, str(error))
         return redirect(run)
@@ -128,11 +130,11 @@ def _person(request: HttpRequest) -> User | None:
 
 
 def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
-    if run.state != State.FINISHED or not run.result:
-        return "analysis/run_ended.html", run_page.ended_context(run)
-    if run.is_estimate:
-        return "analysis/run_estimate.html", estimate_context.estimate_context(run, request.GET, _person(request))
-    if run.is_validation:
-        return "analysis/run_validation.html", run_page.validation_context(run.result)
-    result = read_result(run.result)
-    return "analysis/run_result.html", run_page.result_context(run, result, assumptions(result, request.GET))
+    if run.state != State.FINISHED:
+        return "analysis/run/ended.html", run_page.ended_context(run)
+    try:
+        if not run.result:
+            raise UnreadableError("result", "there is none")
+        return pages_of(run).result_page(run, request.GET, _person(request))
+    except UnreadableError as error:
+        return "analysis/run/ended.html", run_page.unreadable_context(run, error)

@@ -15,17 +15,17 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.rate_limit import seconds_to_wait
 from analysis.http.client_ip import counted_address
+from analysis.http.error_page import error_page
 from analysis.http.errors import page_not_found
 from analysis.models import Run, ShareLink
+from analysis.pages.kinds import pages_of
 from analysis.pages.run import context as run_page
-from analysis.pages.run import estimate_context
 from analysis.pages.run.chart_files import chart_file
-from analysis.presentation.assumptions import assumptions
 from analysis.presentation.badge import badge
 from analysis.presentation.origin import NOT_VERIFIED_NOTE
 from analysis.presentation.public_run import public_run
-from analysis.presentation.stored_result import read_result
-from analysis.runs.share_links import share_link_of
+from analysis.presentation.stored.unreadable import UnreadableError, read_stored
+from analysis.runs.marks.share_links import share_link_of
 
 SharedView: TypeAlias = Callable[..., HttpResponse]
 THROTTLE = "share"
@@ -52,7 +52,8 @@ def by_link(view: SharedView) -> SharedView:
     def checked(request: HttpRequest, secret: str, **values: Any) -> HttpResponse:
         wait_seconds = seconds_to_wait(THROTTLE, f"address {counted_address(request)}")
         if wait_seconds:
-            response = HttpResponse("Too many requests. Try again later.\n", status=429, content_type="text/plain")
+            text = f"Your address opened too many shared links. Try again in {ceil(wait_seconds)} s."
+            response = error_page(429, "Too many requests", text)
             response.headers["Retry-After"] = str(ceil(wait_seconds))
         elif link := share_link_of(secret):
             response = _answer(view, request, link, secret, **values)
@@ -67,8 +68,8 @@ def by_link(view: SharedView) -> SharedView:
 
 def _answer(view: SharedView, request: HttpRequest, link: ShareLink, secret: str, **values: Any) -> HttpResponse:
     try:
-        return view(request, public_run(link.run), link, secret, **values)
-    except Http404:
+        return view(request, read_stored("result", public_run, link.run), link, secret, **values)
+    except (Http404, UnreadableError):
         return _not_found(request)
 
 
@@ -81,7 +82,7 @@ def _not_found(request: HttpRequest) -> HttpResponse:
 @by_link
 def shared_run(request: HttpRequest, run: Run, link: ShareLink, secret: str) -> HttpResponse:
     """Show the result of the run, with its charts and their tables."""
-    template, more = _page_of(run)
+    template, more = pages_of(run).result_page(run, QueryDict())
     more = {name: value for name, value in more.items() if name not in _INTERNAL}
     share = {"ends_at": link.ends_at, "secret": secret}
     return render(request, template, {**run_page.run_context(run), **more, **_NOBODY, "share": share})
@@ -99,14 +100,6 @@ def shared_chart(request: HttpRequest, run: Run, link: ShareLink, secret: str, k
 @by_link
 def shared_badge(request: HttpRequest, run: Run, link: ShareLink, secret: str) -> HttpResponse:
     """Answer the result in one line, as a picture that other sites may show."""
-    response = render(request, "analysis/badge.svg", {"badge": badge(run)}, content_type=_SVG)
+    response = render(request, "analysis/svg/badge.svg", {"badge": badge(run)}, content_type=_SVG)
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
-
-
-def _page_of(run: Run) -> tuple[str, dict[str, Any]]:
-    if run.is_estimate:
-        return "analysis/run_estimate.html", estimate_context.estimate_context(run, QueryDict())
-    assert run.result is not None  # only finished runs are shared
-    result = read_result(run.result)
-    return "analysis/run_result.html", run_page.result_context(run, result, assumptions(result, QueryDict()))

@@ -8,23 +8,17 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
+from analysis.http.setting_fields import declare_fields, setting_field
 from analysis.models import Device, Run
-from analysis.pages.home.forms import (
-    PROMINENT,
-    RARER,
-    describe_input_sizes,
-    models_by_task,
-    place_value,
-    places_offered,
-)
-from analysis.pages.setting_fields import setting_field
+from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value, places_offered
+from analysis.pages.home.forms import PROMINENT, RARER, REHEARSAL_MODEL
 from analysis.pages.spec_form import SpecForm
 from analysis.presentation.formatting import exact_bytes_text
-from analysis.runs.placement import placement_of
+from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
 from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
 
-_RARER = tuple(name for name in RARER if name != "expandable_segments")  # which a validation refuses
+_OTHER_SETTINGS = tuple(name for name in RARER if name != "expandable_segments")  # a validation refuses that one
 
 
 class ValidationForm(SpecForm):
@@ -45,7 +39,7 @@ class ValidationForm(SpecForm):
         max_value=100,
         help_text=SETTINGS["gradient_tolerance"].hint or "",
     )
-    vars().update({name: setting_field(name) for name in (*PROMINENT, *_RARER)})
+    declare_fields(vars(), (*PROMINENT, *_OTHER_SETTINGS))
     sequence_length = setting_field("sequence_length")
     image_size = setting_field("image_size")
     memory_limit_bytes = forms.CharField(
@@ -54,11 +48,13 @@ class ValidationForm(SpecForm):
         max_length=40,
         help_text=SETTINGS["memory_limit_bytes"].hint or "",
     )
+    # the limit that the page filled in by itself: it is for the model that stood beside it, and for no other
+    suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     time_budget_seconds = setting_field(
         "time_budget_seconds", label="Time budget, seconds", help_text=SETTINGS["time_budget_seconds"].description
     )
 
-    MORE = (*_RARER, "gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")
+    FOLDED = (*_OTHER_SETTINGS, "gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")
     """Folded away on the page, which unfolds them when one of them is wrong."""
     FIELD_OF = {"gradient_tolerance": "gradient_tolerance_percent"}
 
@@ -80,20 +76,22 @@ class ValidationForm(SpecForm):
 
     @property
     def shown_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name not in ("check", "model", *self.MORE)]
+        return [field for field in self if field.name not in ("check", "model", "suggested_limit", *self.FOLDED)]
 
     @property
     def more_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.MORE]
+        return [self[name] for name in self.FOLDED]
 
     @property
     def more_is_open(self) -> bool:
-        return any(name in self.errors for name in self.MORE)
+        return any(name in self.errors for name in self.FOLDED)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         names = [name for name in SETTINGS if name != "device"]
         given = {name: value for name in names if (value := cleaned.get(name)) not in (None, "")}
+        if self._has_limit_of_another_model:
+            given.pop("memory_limit_bytes", None)
         if (percent := cleaned.get("gradient_tolerance_percent")) is not None:
             given["gradient_tolerance"] = percent / 100
         try:
@@ -101,6 +99,12 @@ class ValidationForm(SpecForm):
         except SpecError as error:
             self.add_spec_error(error)
         return cleaned
+
+    @property
+    def _has_limit_of_another_model(self) -> bool:
+        """Whether the memory limit is the one that the page filled in, and another model was chosen."""
+        suggested, model = (self.cleaned_data.get(name) for name in ("suggested_limit", "model"))
+        return bool(suggested) and model != REHEARSAL_MODEL and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     def submission(self) -> dict[str, Any]:
         """Return the arguments of `services.run_create`, from a valid form."""
@@ -120,4 +124,4 @@ def values_of(run: Run) -> dict[str, Any]:
 class ValidationQuery(StrictQueryForm):
     """The parameters of the page."""
 
-    vars()["from"] = WholeNumberField(required=False)
+    declare_fields(vars(), ["from"], lambda _: WholeNumberField(required=False))

@@ -16,7 +16,7 @@ from analysis.pages.home.views import devices_offered
 from analysis.pages.spec_form import start_run
 from analysis.pages.validations.forms import ValidationForm, ValidationQuery, values_of
 from analysis.presentation.run_rows import history_rows
-from analysis.runs.queue_forecast import queue_positions
+from analysis.runs.queue.forecast import queue_positions
 
 LATEST = 20
 
@@ -30,8 +30,7 @@ def validations(request: HttpRequest) -> HttpResponse:
     source = None if query.problems else query.cleaned_data["from"]
     run = Run.objects.validating().filter(pk=source).defer("result").first() if source else None
     devices, _ = devices_offered(request)
-    model = first_values(devices)["model"]
-    form = ValidationForm(devices=devices, initial=values_of(run) if run else {"model": model})
+    form = ValidationForm(devices=devices, initial=values_of(run) if run else first_values(devices))
     return _page(request, form, source=run, status=400 if query.problems else 200)
 
 
