@@ -1,0 +1,109 @@
+"""The answer to a question for an estimate, made from what is stored: nothing is computed, and nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from analysis.models import ALL_GPUS, MatrixCell
+from analysis.pages.kinds.estimate_cards import cards_shown
+from analysis.presentation import estimate_summary as summary
+from analysis.presentation.estimate_headline import headline, headline_of_all
+from analysis.presentation.labels import describe_settings, model_name, short_device_name
+from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
+from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
+from analysis.runs.gpu_catalog import gpu_ids, gpu_name, list_prices, prices
+from engine.catalog import WORKLOADS
+from engine.errors import SpecError
+from engine.estimate.spec import EstimateSpec
+from engine.training_spec import OPTIMIZER_LABELS
+
+
+def answer(question: EstimateSpec, asked: QueryDict, table: QueryDict, *, is_private: bool) -> dict[str, Any]:
+    """Return the context of the page for a valid question, with `title` and `found`: the runs that answer it.
+
+    With `is_private` nothing of the lab is in it: neither its own prices nor which GPUs it calibrated.
+    """
+    spec, gpu = question.training, question.gpu
+    found = stored_estimates(spec, gpu)
+    known = {
+        "asked": [model_name(spec.model), *_settings(question), f"batch {spec.current_batch_size:,}"],
+        "place": f"all {len(gpu_ids())} GPUs" if gpu == ALL_GPUS else short_device_name(gpu_name(gpu)),
+        "current_batch_size": spec.current_batch_size,
+        "is_answered": bool(found),
+    }
+    if not found:
+        return known | {"title": "Not estimated yet", "others": [_other(cell) for cell in other_cells(spec, gpu)]}
+    estimates = [_read(each, is_private=is_private) for each in found]
+    if gpu == ALL_GPUS:
+        return known | _of_all(question, found, estimates, (asked, table), is_private=is_private)
+    return known | {
+        "title": headline(estimates[0], spec.to_dict()),
+        "estimate": estimates[0],
+        "figures": summary.figures(estimates[0], spec.current_batch_size),
+        "bars": summary.estimate_bars(estimates[0], spec.current_batch_size),
+        "run": found[0].run,
+    }
+
+
+def _of_all(
+    question: EstimateSpec,
+    found: Sequence[FoundEstimate],
+    estimates: Sequence[StoredEstimate],
+    address: tuple[QueryDict, QueryDict],
+    *,
+    is_private: bool,
+) -> dict[str, Any]:
+    spec, known_prices = question.training, list_prices() if is_private else prices()
+    missing, unable = _not_estimated(question, {each.gpu.id for each in estimates})
+    rows = summary.gpu_rows(estimates, spec.current_batch_size, known_prices)
+    return {
+        "title": headline_of_all(estimates, spec.to_dict(), len(unable), known_prices),
+        "cards": cards_shown(rows, address[1], address[0]),
+        "calibrated_count": sum(each.gpu.calibrated for each in estimates),
+        "missing": missing,
+        "unable": unable,
+        "run": max((each.run for each in found), key=lambda run: run.pk),
+    }
+
+
+def _not_estimated(question: EstimateSpec, known: set[str]) -> tuple[list[str], list[str]]:
+    """Name the GPUs of the catalogue without a stored estimate: those that could have one, those that could not."""
+    missing, unable = [], []
+    for gpu_id in gpu_ids():
+        if gpu_id in known:
+            continue
+        try:
+            replace(question, gpu=gpu_id)
+        except SpecError:
+            unable.append(short_device_name(gpu_name(gpu_id)))
+        else:
+            missing.append(short_device_name(gpu_name(gpu_id)))
+    return missing, unable
+
+
+def _read(found: FoundEstimate, *, is_private: bool) -> StoredEstimate:
+    estimate = read_estimate(found.document)
+    return replace(estimate, gpu=replace(estimate.gpu, calibrated=False)) if is_private else estimate
+
+
+def _other(cell: MatrixCell) -> tuple[str, str, str]:
+    """Return another stored estimate in words, its answer, and its address; rarer settings have no address."""
+    optimizer = OPTIMIZER_LABELS.get(cell.optimizer, cell.optimizer)
+    gpu, size = short_device_name(cell.card_name), f"input size {cell.input_size:,}"
+    text = " · ".join(filter(None, [gpu, cell.precision, optimizer, size, cell.settings]))
+    answered = f"up to {cell.safe_batch_size:,}" if cell.safe_batch_size else "does not fit"
+    workload = WORKLOADS.get(cell.model)
+    if cell.settings or workload is None:
+        return text, answered, ""
+    asked = {"model": cell.model, "gpu": cell.card, "precision": cell.precision, "optimizer": cell.optimizer}
+    return text, answered, urlencode({**asked, workload.input_field: cell.input_size})
+
+
+def _settings(question: EstimateSpec) -> list[str]:
+    spec = question.training.to_dict()
+    return summary.settings_in_full(describe_settings(spec), spec)
