@@ -1,74 +1,73 @@
-"""The Markdown files of docs/: their titles, their text, and the glossary as rows. They are the only source."""
+"""The Markdown files of docs/, sorted by what a reader wants from them. They are the only source of the help pages."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
 
-NAMES = (
-    *("measuring", "advice", "tune", "reporting", "clusters", "ci", "estimates", "api", "notifications", "glossary"),
-    *("operations", "configuration", "security", "architecture", "add_a_model", "scaling", "figures"),
-)
-"""The documents that the help page offers, in its order."""
-_GLOSSARY = "glossary"
-_ROW = re.compile(r"^\| (?P<term>[^|]+) \| (?P<meaning>[^|]+) \|$")
-_CODE, _EMPHASIS = re.compile(r"`([^`]+)`"), re.compile(r"\*([^*]+)\*")
+from analysis.pages.help.markdown import Rendered, rendered
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """One file of docs/."""
+class DocumentKind:
+    """One of the four kinds of documentation: what a reader wants, and the files that serve it."""
+
+    title: str
+    purpose: str
+    names: tuple[str, ...]
+
+
+KINDS = (
+    DocumentKind("Tutorial", "Learn by doing it once.", ("slurm_in_five_minutes",)),
+    DocumentKind(
+        "How-to",
+        "Get one thing done.",
+        (
+            *("tune", "not_measurable", "advice", "clusters", "reporting", "ci"),
+            *("notifications", "operations", "add_a_model"),
+        ),
+    ),
+    DocumentKind("Reference", "Look up a fact.", ("glossary", "api", "configuration", "figures")),
+    DocumentKind(
+        "Explanation",
+        "Understand how it works, and how far to trust it.",
+        ("measuring", "estimates", "security", "architecture", "scaling"),
+    ),
+)
+NAMES = tuple(name for kind in KINDS for name in kind.names)
+"""The documents that the help page offers, in its order."""
+_FOLDER = Path(settings.BASE_DIR) / "docs"
+
+
+@dataclass(frozen=True, slots=True)
+class HelpDocument:
+    """One file of docs/, and its page."""
 
     name: str
-    title: str
     text: str
+    page: Rendered
 
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the glossary: its heading, and (term, meaning as HTML)."""
-
-    title: str
-    terms: tuple[tuple[str, SafeString], ...]
+    @property
+    def title(self) -> str:
+        """Return the heading that the file begins with."""
+        return self.page.title
 
 
 @cache
-def documents() -> dict[str, Document]:
-    """Read the documents that this installation has."""
-    folder = Path(settings.BASE_DIR) / "docs"
-    paths = {name: folder / f"{name}.md" for name in NAMES}
-    texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items() if path.is_file()}
-    return {name: Document(name, _title(text), text) for name, text in texts.items()}
+def documents() -> dict[str, HelpDocument]:
+    """Read and render the documents that this installation has, once in each process."""
+    return {name: _read(name) for name in NAMES if (_FOLDER / f"{name}.md").is_file()}
 
 
-def glossary() -> list[Section]:
-    """Return the words of the product, by the sections of docs/glossary.md."""
-    found = documents().get(_GLOSSARY)
-    return [] if found is None else sections(found.text)
+def documents_by_kind() -> list[tuple[DocumentKind, list[HelpDocument]]]:
+    """Return the documents in the order of the help page."""
+    found = documents()
+    return [(kind, [found[name] for name in kind.names if name in found]) for kind in KINDS]
 
 
-def sections(markdown: str) -> list[Section]:
-    """Read `## Title` and the table under it; the head of a table is no term."""
-    parts = markdown.split("\n## ")[1:]
-    return [Section(part.splitlines()[0], tuple(_terms(part))) for part in parts]
-
-
-def _terms(part: str) -> list[tuple[str, SafeString]]:
-    rows = [row for line in part.splitlines() if (row := _ROW.match(line)) and row["term"] != "term"]
-    return [(row["term"], _inline(row["meaning"])) for row in rows]
-
-
-def _inline(text: str) -> SafeString:
-    """Turn `code` and *emphasis* into HTML; everything else is escaped."""
-    html = _EMPHASIS.sub(r"<em>\1</em>", _CODE.sub(r"<code>\1</code>", escape(text)))
-    return mark_safe(html)  # noqa: S308  # escaped above, and the file is part of the installation
-
-
-def _title(markdown: str) -> str:
-    return markdown.partition("\n")[0].removeprefix("# ")
+def _read(name: str) -> HelpDocument:
+    text = (_FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return HelpDocument(name, text, rendered(text, NAMES))

@@ -1,4 +1,4 @@
-"""The help page, and one document of docs/ as it is written."""
+"""The help page with its search, and the documents of docs/."""
 
 from __future__ import annotations
 
@@ -7,23 +7,33 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import login_required_only, may_be_public
-from analysis.pages.help.documents import documents, glossary
+from analysis.pages.help.documents import KINDS, documents, documents_by_kind
+from analysis.pages.help.glossary import glossary
+from analysis.pages.help.search import MAX_CHARACTERS, search
 
 
 @may_be_public
 @login_required_only
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Explain the pages and the words, and list the documents."""
-    return render(request, "analysis/help.html", {"sections": glossary(), "documents": documents().values()})
+    """Explain the pages and the words, list the documents by kind, and search them."""
+    question = request.GET.get("q", "").strip()
+    context = {
+        "sections": glossary(),
+        "document_kinds": documents_by_kind(),
+        "answer": search(question) if question else None,
+        "max_characters": MAX_CHARACTERS,
+    }
+    return render(request, "analysis/help/help.html", context)
 
 
 @may_be_public
 @login_required_only
 @require_safe
 def document(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one document as Markdown text: it is written to be read so."""
+    """Show one document with its table of contents."""
     found = documents().get(name)
     if found is None:
         raise Http404
-    return render(request, "analysis/help_document.html", {"document": found})
+    kind = next(kind for kind in KINDS if name in kind.names)
+    return render(request, "analysis/help/document.html", {"document": found, "kind": kind})
