@@ -8,7 +8,7 @@ Point = tuple[float, float]
 
 
 def pareto_front(points: Iterable[Point]) -> tuple[Point, ...]:
-    """Of (memory, speed) those with no other that has no more memory and no less speed; by rising memory.
+    """Return the pairs of memory and speed that no other pair beats in both, by rising memory.
 
     (1, 5) (2, 9) (3, 8) -> (1, 5) (2, 9): the third is slower than the second and takes more.
     """

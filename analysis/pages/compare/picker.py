@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from analysis.models import ALL_GPUS, Run, State
+from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.run_rows import HistoryRow, history_rows
 
 OFFERED_MAX, READ_MAX = 20, 200
+_NOT_COMPARED = [kind for kind, shown in BY_KIND.items() if shown.not_compared]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ def offers(named: Sequence[Run]) -> list[Offer]:
         Run.objects.for_history()
         .filter(state=State.FINISHED)
         .exclude(gpu=ALL_GPUS)
-        .exclude(kind=Run.Kind.VALIDATION)[:READ_MAX]
+        .exclude(kind__in=_NOT_COMPARED)[:READ_MAX]
     )
     others = sorted((run for run in newest if run.pk not in chosen), key=lambda run: run.model not in models)
     runs = [*named, *islice(others, OFFERED_MAX)]

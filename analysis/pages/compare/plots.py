@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from analysis.pages.compare.compared_run import ComparedRun, Curve, Outcome
+from analysis.lists.comparison.compared_run import ComparedRun, Curve, Outcome
+from analysis.lists.comparison.query import CompareQuery
 from analysis.pages.compare.pareto import pareto_front
-from analysis.pages.compare.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.curves import speed_dots, speed_heights
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace
@@ -37,7 +37,11 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
     return Plot(
         key="memory",
         title="Peak memory by batch size",
-        sentence=_memory_sentence(traces),
+        sentence=" ".join(
+            f"{trace.name.capitalize()} goes up to {_bytes(trace.dots[-1].y)} at batch {trace.dots[-1].x:,}"
+            f"{f', {trace.note}' if trace.note else ''}."
+            for trace in traces
+        ),
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
         y=bytes_axis(heights, is_log=is_log_y),
         traces=tuple(traces),
@@ -49,14 +53,21 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
 
 def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
     """Plot samples per second by batch size of all runs; an estimate has none."""
-    traces = [_speed_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.speed]
+    traces = []
+    for one in subjects:
+        if (outcome := one.outcome) and outcome.speed:
+            dots = speed_dots(outcome.speed, outcome.speed_intervals, outcome.unsteady, f"{one.name}, ")
+            traces.append(Trace(one.name, one.look, dots, is_predicted=one.is_predicted))
     if not traces:
         return None
     points = [dot for trace in traces for dot in trace.dots]
+    fastest = [(trace.name.capitalize(), max(trace.dots, key=lambda dot: dot.y)) for trace in traces]
     return Plot(
         key="throughput",
         title="Speed by batch size",
-        sentence=" ".join(_describe_fastest(trace) for trace in traces),
+        sentence=" ".join(
+            f"{name} is fastest with {rate(best.y)} samples per second at batch {best.x:,}." for name, best in fastest
+        ),
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
         y=rate_axis(speed_heights(points), is_log=is_log_y),
         traces=tuple(traces),
@@ -72,10 +83,12 @@ def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
     if not points:
         return None
     front = pareto_front(points)
+    on_it = [trace.name for trace in traces if any((dot.x, dot.y) in front for dot in trace.dots)]
     return Plot(
         key="tradeoff",
         title="Speed by peak memory",
-        sentence=_front_sentence(traces, front),
+        sentence="Each point is one measured batch size. The dotted line joins the Pareto-optimal points: no other "
+        f"point is as fast with as little memory. It has points of {', '.join(on_it)}.",
         x=bytes_axis([x for x, _ in points], is_log=False),
         y=rate_axis([height for trace in traces for height in speed_heights(trace.dots)], is_log=False),
         traces=tuple(traces),
@@ -89,20 +102,17 @@ def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
     name = subject.name
     top = outcome.limit_bytes or max(outcome.memory.values())
     refused = ", ".join(f"{size:,}" for size in outcome.refused)
-    verb = "would run out of memory" if subject.is_estimate else "out of memory"
+    verb = "would run out of memory" if subject.is_predicted else "out of memory"
     return Trace(
         name=name,
         style=subject.look,
-        dots=_dots(name, outcome.memory, _bytes),
+        dots=tuple(
+            PlotPoint(size, value, f"{name}, batch {size:,}: {_bytes(value)}") for size, value in outcome.memory.items()
+        ),
         crosses=tuple(PlotPoint(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
-        is_estimate=subject.is_estimate,
+        is_predicted=subject.is_predicted,
         note=f"{verb} at {refused}" if refused else "",
     )
-
-
-def _speed_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
-    dots = speed_dots(outcome.speed, outcome.speed_intervals, outcome.unsteady, f"{subject.name}, ")
-    return Trace(subject.name, subject.look, dots, is_estimate=subject.is_estimate)
 
 
 def _tradeoff_trace(subject: ComparedRun) -> Trace:
@@ -127,10 +137,6 @@ def _names(traces: Sequence[Trace]) -> tuple[PointLabel, ...]:
     return tuple(PointLabel(dot.x, dot.y, trace.name) for dot, trace in zip(last, traces, strict=True))
 
 
-def _dots(name: str, curve: Curve, text: Text) -> tuple[PlotPoint, ...]:
-    return tuple(PlotPoint(size, value, f"{name}, batch {size:,}: {text(value)}") for size, value in curve.items())
-
-
 def _limits(subjects: Sequence[ComparedRun]) -> list[ReferenceLine]:
     """Draw one line for each memory limit, with its runs where there are several limits."""
     runs: dict[int, list[int]] = {}
@@ -140,27 +146,6 @@ def _limits(subjects: Sequence[ComparedRun]) -> list[ReferenceLine]:
     if len(runs) == 1:
         return [ReferenceLine(limit, f"limit {round_bytes(limit)}") for limit in runs]
     return [ReferenceLine(limit, f"{round_bytes(limit)} ({', '.join(map(str, ids))})") for limit, ids in runs.items()]
-
-
-def _memory_sentence(traces: Sequence[Trace]) -> str:
-    return " ".join(
-        f"{trace.name.capitalize()} goes up to {_bytes(trace.dots[-1].y)} at batch {trace.dots[-1].x:,}"
-        f"{f', {trace.note}' if trace.note else ''}."
-        for trace in traces
-    )
-
-
-def _describe_fastest(trace: Trace) -> str:
-    best = max(trace.dots, key=lambda dot: dot.y)
-    return f"{trace.name.capitalize()} is fastest with {rate(best.y)} samples per second at batch {best.x:,}."
-
-
-def _front_sentence(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) -> str:
-    on_it = [trace.name for trace in traces if any((dot.x, dot.y) in front for dot in trace.dots)]
-    return (
-        "Each point is one measured batch size. The dotted line joins the Pareto-optimal points: no other point is as "
-        f"fast with as little memory. It has points of {', '.join(on_it)}."
-    )
 
 
 def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) -> Table:

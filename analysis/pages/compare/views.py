@@ -7,10 +7,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.http.query_string import BadQuery
+from analysis.lists.comparison.load import carried_probe_counts, stored_runs
+from analysis.lists.comparison.query import CHARTED_MAX, COMPARED_MAX, COMPARED_MIN, CompareQuery, named_ids
 from analysis.pages.compare.context import compare_context
-from analysis.pages.compare.load import carried_probe_counts, stored_runs
 from analysis.pages.compare.picker import offers
-from analysis.pages.compare.query import CHARTED_MAX, COMPARED_MAX, COMPARED_MIN, CompareQuery, named_ids
 
 
 @require_safe
@@ -22,10 +22,10 @@ def compare(request: HttpRequest) -> HttpResponse:
     limits = {"charted_max": CHARTED_MAX, "compared_max": COMPARED_MAX}
     try:
         if len(ids := named_ids(request.GET)) < COMPARED_MIN:
-            return render(request, "analysis/compare_choice.html", {"offers": offers(stored_runs(ids)), **limits})
+            return render(request, "analysis/compare/choice.html", {"offers": offers(stored_runs(ids)), **limits})
         query = CompareQuery.of(request.GET)
         runs = stored_runs(query.ids)
     except BadQuery as error:
         context = {"error": error, "ids_text": ", ".join(request.GET.getlist("ids"))[:400]}
-        return render(request, "analysis/compare_refused.html", context | limits, status=400)
-    return render(request, "analysis/compare.html", compare_context(runs, carried_probe_counts(query.ids), query))
+        return render(request, "analysis/compare/refused.html", context | limits, status=400)
+    return render(request, "analysis/compare/page.html", compare_context(runs, carried_probe_counts(query.ids), query))

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from analysis.models import Run
-from analysis.pages.history.columns import Column
+from analysis.lists.runs.columns import Column
+from analysis.models import ALL_GPUS, Run, State
 from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
 from analysis.presentation.formatting import (
     ago,
     bytes_text,
     duration,
-    factor,
-    factor_range,
     rate,
     round_bytes,
     usd,
     usd_range,
 )
+from analysis.presentation.kinds import presentation_of
+from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.run_rows import HistoryRow, history_rows
-from analysis.runs.queue_forecast import QueuePosition
-from engine.result import Reason
+from analysis.runs.queue.forecast import QueuePosition
+from engine.results.result import Reason
 from engine.training_spec import OPTIMIZER_LABELS
 
 ABSENT = "–"
+_MARKUP = re.compile(r"<[^>]*>")
+"""The tags of a cell, all written by `format_html`: a parser takes forty times as long, for 500 cells a page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class LineCell:
     """One value of a line. A missing one is a dash in the table, and left out of the card on a phone."""
 
     column: Column
@@ -45,37 +49,45 @@ class Cell:
         names += ["absent"] if self.is_absent else []
         return " ".join(names)
 
+    @property
+    def title(self) -> str:
+        """Its whole text, for the tooltip of a cell that is cut; empty for a picture and a missing value."""
+        return "" if self.is_absent else " ".join(html.unescape(_MARKUP.sub("", self.content)).split())
+
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RunLine:
     """One run: its heading, then a cell for each further column."""
 
     run: Run
+    kind: Presentation
     title: str
     settings: str
     tags: tuple[str, ...]
     origin: str | None
-    cells: tuple[Cell, ...]
+    cells: tuple[LineCell, ...]
 
 
-def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[Line]:
+def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[RunLine]:
     """Return the lines in the given order. The first column is the line's heading."""
     keys = {column.key for column in columns}
     return [_line(row, columns[1:], keys) for row in history_rows(runs, positions)]
 
 
-def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> Line:
+def has_line(run: Run) -> bool:
+    """Whether the run has figures that are compared: an estimate for all GPUs has no single ones."""
+    return run.state == State.FINISHED and run.gpu != ALL_GPUS and not presentation_of(run).not_compared
+
+
+def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> RunLine:
     run = row.run
     origin = None if "origin" in keys else row.origin
     tags = () if "tags" in keys else tuple(tag.name for tag in run.tags.all())
     title = run.name if run.name and "name" not in keys else row.model_name
     settings = row.settings if title == row.model_name else f"{row.model_name} · {row.settings}"
-    return Line(run, title, settings, tags, origin, tuple(_cell(column, row) for column in columns))
-
-
-def _cell(column: Column, row: HistoryRow) -> Cell:
-    content = _CONTENTS[column.key](row)
-    return Cell(column, content or ABSENT, is_absent=not content)
+    contents = [(column, _CONTENTS[column.key](row)) for column in columns]
+    cells = tuple(LineCell(column, content or ABSENT, is_absent=not content) for column, content in contents)
+    return RunLine(run, row.kind, title, settings, tags, origin, cells)
 
 
 def _state(row: HistoryRow) -> str:
@@ -89,9 +101,10 @@ def _largest(row: HistoryRow) -> str:
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "does not fit"
     if row.cards:
-        return format_html('<span title="Would safely train with the batch size of today">{}</span>', row.cards)
-    if run.is_estimate and run.estimated_largest_batch_size is not None:
-        return format_html("{}{}", f"{run.estimated_largest_batch_size:,}", _small("estimated"))
+        return format_html('<span title="Would safely train with your batch size today">{}</span>', row.cards)
+    if row.kind.is_predicted and run.estimated_largest_batch_size is not None:
+        bound = "≥ " if row.estimated_bound == "≥" else ""
+        return format_html("{}{}", f"{bound}{run.estimated_largest_batch_size:,}", _small("estimated"))
     if run.largest_batch_size is None:
         return ""
     if run.certified:
@@ -101,9 +114,9 @@ def _largest(row: HistoryRow) -> str:
 
 def _recommended(row: HistoryRow) -> str:
     run = row.run
-    if run.is_estimate and run.estimated_safe_batch_size is not None:
-        return format_html("{}{}", f"{run.estimated_safe_batch_size:,}", _small("estimated"))
-    return _count(run.recommended_batch_size)
+    if row.kind.is_predicted and run.estimated_safe_batch_size is not None:
+        return format_html("{}{}", f"{run.estimated_safe_batch_size:,}", _small("safe, estimated"))
+    return "" if run.recommended_batch_size is None else f"{run.recommended_batch_size:,}"
 
 
 def _curve(row: HistoryRow) -> str:
@@ -126,22 +139,11 @@ def _curve(row: HistoryRow) -> str:
     )
 
 
-def _speedup(row: HistoryRow) -> str:
-    run = row.run
-    if run.is_speed_measurable is False:
-        return "not measurable"
-    if run.speedup is None:
-        return ""
-    interval = factor_range(run.speedup_low, run.speedup_high)
-    return _with_interval(factor(run.speedup), interval)
-
-
 def _saving(row: HistoryRow) -> str:
     run = row.run
-    if run.saving_per_year_usd is None:
-        return ""
-    interval = usd_range(run.saving_per_year_usd_low, run.saving_per_year_usd_high)
-    return _with_interval(usd(run.saving_per_year_usd), interval)
+    is_plain = run.saving_per_year_usd is None or row.keeps_today  # a bound is an end of its interval
+    interval = "" if is_plain else usd_range(run.saving_per_year_usd_low, run.saving_per_year_usd_high)
+    return _with_interval(row.saving, interval)
 
 
 def _with_interval(value: str, interval: str) -> str:
@@ -174,10 +176,6 @@ def _small(text: str) -> SafeString:
     return format_html('<span class="settings">{}</span>', text)
 
 
-def _count(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
-
-
 def _figure(text: Callable[[float | None], str], path: str) -> Callable[[HistoryRow], str]:
     """Write a figure with its own formatter; an unknown one is empty."""
 
@@ -190,7 +188,7 @@ def _figure(text: Callable[[float | None], str], path: str) -> Callable[[History
 
 _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "state": _state,
-    "kind": lambda row: row.run.get_kind_display().lower(),
+    "kind": lambda row: row.run.published_kind,
     "model": lambda row: row.model_name,
     "gpu": lambda row: row.device_name,
     "place": _place,
@@ -199,7 +197,7 @@ _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "optimizer": lambda row: OPTIMIZER_LABELS.get(row.run.optimizer, row.run.optimizer),
     "largest": _largest,
     "recommended": _recommended,
-    "speedup": _speedup,
+    "speedup": lambda row: _with_interval(row.speedup, row.speedup_interval),
     "samples": _figure(rate, "recommended_samples_per_second"),
     "memory": _memory,
     "curve": _curve,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from django.http import (
     HttpResponseBase,
     HttpResponseRedirect,
     QueryDict,
-    StreamingHttpResponse,
 )
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -24,27 +23,24 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.accounts.middleware import for_readers
 from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
+from analysis.http.error_page import error_page
+from analysis.http.errors import wants_json
 from analysis.http.query_string import BadQuery, is_row_id, without_empty
+from analysis.lists.runs.export import run_file
+from analysis.lists.runs.filters import RunFilter
+from analysis.lists.runs.query import HistoryQuery, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
-from analysis.pages.history.cells import lines
-from analysis.pages.history.export import csv_chunks, json_chunks
-from analysis.pages.history.filters import RunFilter
-from analysis.pages.history.query import HistoryQuery, parse_query
+from analysis.pages.history.cells import has_line, lines
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.runs import services
-from analysis.runs.queue_forecast import queue_positions
+from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.services import BulkResult
 
 PAGE_SIZE = 50
 TAGS_OFFERED = 200
 RUNS_AT_ONCE = 500
 COMPARE = "compare"
-
-_EXPORTS: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
-    "csv": ("text/csv; charset=utf-8", csv_chunks),
-    "json": ("application/json", json_chunks),
-}
 
 
 @require_safe
@@ -56,12 +52,15 @@ def run_list(request: HttpRequest) -> HttpResponse:
     wanted = parse_query(request.GET)
     problems = wanted.problems
     page: Page[Run] = Page([])
-    if not problems:
+    context: dict[str, Any] = {}
+    if wanted.group_by and not problems:
+        context = _groups(wanted)
+    elif not problems:
         try:
             page = wanted.page(PAGE_SIZE, wanted.after, wanted.before)
         except BadQuery as error:
             problems = error.problems
-    context = _context(request, wanted, page) | {"problems": problems}
+    context = _context(request, wanted, page) | context | {"problems": problems}
     return render(request, "analysis/history.html", context, status=400 if problems else 200)
 
 
@@ -74,12 +73,11 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
     try:
         check_rate_limit(EXPORT, signed_in_user(request))
     except RateLimited as error:
-        return _plain(str(error), 429, {"Retry-After": str(error.retry_after_seconds)})
+        response = _plain(str(error), 429) if wants_json(request) else error_page(429, "Too many requests", str(error))
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
+        return response
     record("run.export", target=("run", ""), after={"form": form, "query": wanted.filter_query})
-    content_type, chunks = _EXPORTS[form]
-    file = StreamingHttpResponse(chunks(part.rows for part in wanted.parts), content_type=content_type)
-    file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
-    return file
+    return run_file(form, (part.rows for part in wanted.parts))
 
 
 @require_POST
@@ -194,6 +192,7 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
         "heads": _heads(wanted),
         "lines": lines(page.rows, queue_positions(page.rows), wanted.columns),
         "is_first_page": wanted.after is None and wanted.before is None,
+        "charted": [run.pk for run in page.rows if has_line(run)],
         "older": wanted.query(after=page.following) if page.following else None,
         "newer": wanted.query(before=page.preceding) if page.preceding else None,
         "first": wanted.query(),
@@ -202,6 +201,24 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
         "more_fields": [wanted.filters.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
         "actions": [(key, action) for key, action in _ACTIONS.items() if action.is_for_deleted == are_deleted],
         "analyze_address": request.build_absolute_uri(reverse("analyze")),
+    }
+
+
+def _groups(wanted: HistoryQuery) -> dict[str, Any]:
+    """Return the groups, each with its lines and the address of its own list."""
+    found = wanted.groups()
+    positions = queue_positions(found.rows.values())
+    return {
+        "groups": [
+            {
+                "group": group,
+                "lines": lines((found.rows[n] for n in group.shown if n in found.rows), positions, wanted.columns),
+                "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
+            }
+            for group in found.groups
+        ],
+        "grouped_count": found.run_count,
+        "are_all_grouped": found.is_all,
     }
 
 
@@ -229,9 +246,9 @@ def _report(request: HttpRequest, done: str, answer: BulkResult) -> None:
     add_message(request, f"{'; '.join(parts)}.")
 
 
-def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
+def _plain(text: str, status: int) -> HttpResponse:
     """Answer with text instead of a file."""
-    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
 
 
 def _address(query: str) -> str:

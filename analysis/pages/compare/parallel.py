@@ -1,0 +1,53 @@
+"""The parallel coordinates of the compared runs: their settings on the left, their figures on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from analysis.lists.comparison.compared_run import ComparedRun, Outcome
+from analysis.lists.comparison.metrics import million_samples_usd
+from analysis.presentation.charts.parallel import Dimension, ParallelChart, ParallelRun, parallel_chart
+from analysis.presentation.formatting import bytes_text, factor, number, rate, usd_closely
+from analysis.presentation.labels import describe_input
+from engine.training_spec import OPTIMIZER_LABELS
+
+Value = float | str | None
+_FIGURES: tuple[tuple[str, Callable[[Outcome], float | None], Callable[[float], str]], ...] = (
+    ("Largest", lambda outcome: outcome.largest_batch_size, number),
+    ("Recommended", lambda outcome: outcome.recommended_batch_size, number),
+    ("Samples/s", lambda outcome: outcome.samples_per_second, rate),
+    ("Memory", lambda outcome: outcome.memory_bytes, bytes_text),
+    ("$ per million", million_samples_usd, usd_closely),
+)
+
+
+def parallel_of(subjects: Sequence[ComparedRun]) -> ParallelChart | None:
+    """Draw the runs that have figures; None for fewer than two, or where they hardly differ."""
+    drawn = [(subject, subject.outcome) for subject in subjects if subject.outcome]
+    if len(drawn) < 2:
+        return None
+    runs = [ParallelRun(one.name, one.run.get_absolute_url(), one.look, one.is_predicted) for one, _ in drawn]
+    compared = [subject for subject, _ in drawn]
+    figures = [Dimension(title, tuple(read(outcome) for _, outcome in drawn), text) for title, read, text in _FIGURES]
+    return parallel_chart(runs, [*_settings(compared), *figures, *_of_runs(compared)])
+
+
+def _settings(subjects: Sequence[ComparedRun]) -> list[Dimension]:
+    return [
+        Dimension("Model", tuple(one.model_name for one in subjects)),
+        Dimension("Input", tuple(None if one.runs_own_code else describe_input(one.run.spec) for one in subjects)),
+        Dimension("GPU", tuple(one.place for one in subjects)),
+        Dimension("Precision", tuple(one.run.precision or None for one in subjects)),
+        Dimension(
+            "Optimizer", tuple(OPTIMIZER_LABELS.get(one.run.optimizer, one.run.optimizer) or None for one in subjects)
+        ),
+        Dimension("Today", tuple(one.run.spec.get("current_batch_size") for one in subjects), number),
+    ]
+
+
+def _of_runs(subjects: Sequence[ComparedRun]) -> list[Dimension]:
+    """Return the figures that a run's row has: they compare it with its own size of today."""
+    return [
+        Dimension("Speed-up", tuple(one.run.claimed_speedup for one in subjects), factor),
+        Dimension("Waste today", tuple(one.run.current_waste_bytes for one in subjects), bytes_text),
+    ]
