@@ -17,11 +17,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from analysis.admin.lists import ReadOnly, SelectiveFilter
-from analysis.audit.actions import ACTIONS, KINDS
+from analysis.audit.actions import ACTIONS, TARGET_TYPES
 from analysis.models import AuditEntry
 
 _DAYS = {"1": "last 24 hours", "7": "last 7 days", "30": "last 30 days"}
-_TARGET = re.compile(rf"({'|'.join(KINDS)})[ :/#]+(\w+)")
+_TARGET = re.compile(rf"({'|'.join(TARGET_TYPES)})[ :/#]+(\w+)")
 _ADMIN_OF = {"user": "auth_user", "group": "auth_group"}
 _SHOWN_LENGTH = 160
 
@@ -42,28 +42,18 @@ class ByDays(admin.SimpleListFilter):
         return entries.none() if first is None else entries.filter(pk__gte=first)
 
 
-class ByKind(SelectiveFilter):
+class ByTargetType(SelectiveFilter):
     """The kind of target."""
 
-    title, parameter_name = "target", "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(kind, kind) for kind in KINDS]
-
-    def condition(self, value: str) -> Q:
-        return Q(target_kind=value)
+    title, parameter_name, column = "target", "kind", "target_kind"
+    offered = tuple((kind, kind) for kind in TARGET_TYPES)
 
 
 class ByAction(SelectiveFilter):
     """The action."""
 
-    title, parameter_name = "action", "action"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(action, action) for action in ACTIONS]
-
-    def condition(self, value: str) -> Q:
-        return Q(action=value)
+    title = parameter_name = column = "action"
+    offered = tuple((action, action) for action in ACTIONS)
 
 
 @admin.register(AuditEntry)
@@ -71,21 +61,15 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
     """Actor, action and target of each entry, newest first."""
 
     list_display = ("moment", "actor_text", "action", "target_link", "change", "request_id")
-    list_filter = (ByDays, ByKind, ByAction)
+    list_filter = (ByDays, ByTargetType, ByAction)
     sortable_by = ()
     ordering = ("-id",)
     pages_by_id = True
     search_fields = ("request_id",)
     search_help_text = "A request id, a person’s name, or a kind and a number: run 17."
     fields = (
-        "moment",
-        "actor_text",
-        "action",
-        "target_link",
-        "before_text",
-        "after_text",
-        "request_id",
-        "remote_address",
+        *("moment", "actor_text", "action", "target_link"),
+        *("before_text", "after_text", "request_id", "remote_address"),
     )
     readonly_fields = fields
 
@@ -94,7 +78,12 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
     ) -> tuple[QuerySet[AuditEntry], bool]:
         """Search by request id, actor or target, each with its own index; any other text finds nothing."""
         term = search_term.strip()
-        return (queryset.filter(_meant(term)) if term else queryset), False
+        if not term:
+            return queryset, False
+        if found := _TARGET.fullmatch(term.lower()):
+            return queryset.filter(target_kind=found[1], target_id=found[2]), False
+        person = get_user_model().objects.filter(username=term).values_list("pk", flat=True).first()
+        return queryset.filter(Q(request_id=term) if person is None else Q(actor=person)), False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         return AuditEntry.objects.order_by("-id")
@@ -118,7 +107,10 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
 
     @admin.display(description="change")
     def change(self, entry: AuditEntry) -> str:
-        sides = [_values_text(side) for side in (entry.before, entry.after)]
+        sides = [
+            ", ".join(f"{name}: {_value(value)}" for name, value in (side or {}).items())
+            for side in (entry.before, entry.after)
+        ]
         text = " → ".join(side for side in sides if side) if all(sides) else "".join(sides)
         return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]} …"
 
@@ -129,17 +121,6 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
     @admin.display(description="after")
     def after_text(self, entry: AuditEntry) -> SafeString:
         return _as_text(entry.after)
-
-
-def _meant(term: str) -> Q:
-    if found := _TARGET.fullmatch(term.lower()):
-        return Q(target_kind=found[1], target_id=found[2])
-    person = get_user_model().objects.filter(username=term).values_list("pk", flat=True).first()
-    return Q(request_id=term) if person is None else Q(actor=person)
-
-
-def _values_text(values: dict[str, Any] | None) -> str:
-    return ", ".join(f"{name}: {_value(value)}" for name, value in (values or {}).items())
 
 
 def _value(value: Any) -> str:

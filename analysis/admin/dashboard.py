@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.cache import cache
-from django.db.models import Count, FloatField, Func, QuerySet
+from django.db.models import Count, FloatField, Func
 from django.utils import timezone
 
 from analysis.database import database_now
+from analysis.lists.totals import LabTotals, lab_totals
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import SEEN_LATELY
-from analysis.pages.home.totals import LabTotals, lab_totals
 
 DAYS = 30
 KEPT_SECONDS = 60
@@ -68,6 +68,10 @@ class Dashboard:
     days: int = DAYS
 
     @property
+    def online_count(self) -> int:
+        return self.device_count - len(self.silent) - self.silent_more
+
+    @property
     def waste(self) -> tuple[Bar, ...]:
         """Unused and used share of the memory of all setups, in percent."""
         percent = 100 * (self.totals.waste_share or 0.0)
@@ -76,12 +80,14 @@ class Dashboard:
 
 def dashboard() -> Dashboard:
     now = database_now()
-    oldest = _oldest_waiting()
+    stats: CachedStats | None = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
+    waiting = Run.objects.queued().filter(cancel_requested=False).order_by("created_at", "id")
+    oldest = waiting.only("id", "model", "state", "created_at").first()
     devices = list(Device.objects.enabled().select_related("host").defer("calibration"))
     silent = [device for device in devices if device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY]
     return Dashboard(
         totals=lab_totals(),
-        slow=_slow(),
+        slow=_compute_stats() if stats is None else stats,
         oldest_waiting=oldest,
         waited_seconds=(now - oldest.created_at).total_seconds() if oldest else None,
         silent=tuple(silent[:_SILENT_SHOWN]),
@@ -90,38 +96,21 @@ def dashboard() -> Dashboard:
     )
 
 
-def _oldest_waiting() -> Run | None:
-    waiting = Run.objects.queued().filter(cancel_requested=False).order_by("created_at", "id")
-    return waiting.only("id", "model", "state", "created_at").first()
-
-
-def _slow() -> CachedStats:
-    stats: CachedStats | None = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
-    return _compute_stats() if stats is None else stats
-
-
 def _compute_stats() -> CachedStats:
-    seconds = _seconds_by_device(Attempt.objects.filter(started_at__gte=timezone.now() - timedelta(days=DAYS)))
-    names = {device.pk: str(device) for device in Device.objects.select_related("host").filter(pk__in=seconds)}
-    hours = {names[pk]: value / 3600 for pk, value in seconds.items() if pk in names}
-    longest_first = sorted(hours.items(), key=lambda item: -item[1])
-    return CachedStats(_states(), sum(hours.values()) if hours else None, bars(longest_first), timezone.now())
-
-
-def _seconds_by_device(attempts: QuerySet[Attempt]) -> Mapping[int, float]:
-    """Add up seconds per device, in Python: to group by device, SQLite would read every attempt there ever was."""
+    attempts = Attempt.objects.filter(started_at__gte=timezone.now() - timedelta(days=DAYS))
     ended = attempts.filter(ended_at__isnull=False, device__isnull=False).exclude(device__kind="cpu").order_by()
+    # added up here: to group by device, SQLite would read every attempt there ever was
     seconds: dict[int, float] = {}
     columns = ended.values_list("device", Day("ended_at") - Day("started_at"))
     for device_id, days in columns.iterator(_READ_AT_ONCE):
         seconds[device_id] = seconds.get(device_id, 0.0) + days * 86_400
-    return seconds
-
-
-def _states() -> tuple[Bar, ...]:
-    """Count the runs of each state in one statement, from the index on the state; deleted runs are included."""
+    names = {device.pk: str(device) for device in Device.objects.select_related("host").filter(pk__in=seconds)}
+    hours = {names[pk]: value / 3600 for pk, value in seconds.items() if pk in names}
+    longest_first = sorted(hours.items(), key=lambda item: -item[1])
+    # in one statement, from the index on the state; deleted runs are included
     counts: dict[str, Any] = dict(Run.all_runs.order_by().values_list("state").annotate(Count("pk")))
-    return bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State)
+    states = bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State)
+    return CachedStats(states, sum(hours.values()) if hours else None, bars(longest_first), timezone.now())
 
 
 def bars(values: Iterable[tuple[Any, ...]], full: float | None = None) -> tuple[Bar, ...]:

@@ -57,41 +57,20 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
     """The GPU fleet."""
 
     list_display = (
-        "device",
-        "name",
-        "host",
-        "capacity",
-        "price_per_hour_usd",
-        "enabled",
-        "drained",
-        "maintenance_note",
-        "queue_name",
-        "last_seen_at",
-        "is_reported",
+        *("device", "name", "host", "capacity", "price_per_hour_usd", "enabled", "drained", "maintenance_note"),
+        *("queue_name", "last_seen_at", "is_reported"),
     )
     named_by = ((Quota, "devices"),)
     list_filter = ("kind", "enabled", "drained", "is_reported")
     list_select_related = ("host",)
     search_fields = ("name", "host__name", "uuid")
-    search_help_text = "Name of the card, its host or its UUID."
+    search_help_text = "Name of the device, its host or its UUID."
     autocomplete_fields = ("allowed_users",)
     filter_horizontal = ("allowed_groups",)
     actions = ("enable", "disable", *RegisteredByWorkers.actions, "calibrate")
     facts = (
-        "host",
-        "device",
-        "kind",
-        "name",
-        "uuid",
-        "capacity",
-        "driver",
-        "compute_capability",
-        "queue_name",
-        "last_seen_at",
-        "memory_used",
-        "foreign_used",
-        "calibrated",
-        "is_reported",
+        *("host", "device", "kind", "name", "uuid", "capacity", "driver", "compute_capability"),
+        *("queue_name", "last_seen_at", "memory_used", "foreign_used", "calibrated", "is_reported"),
     )
     readonly_fields = facts
     fieldsets = (
@@ -156,7 +135,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
     def calibrated(self, device: Device) -> str:
         """Show the size of the context, the main figure; the others are constants of single libraries."""
         if not device.calibration or device.calibrated_at is None:
-            return "none: estimates for such cards use default figures"
+            return "none: estimates for such GPUs use default figures"
         context = device.calibration.get("context_bytes")
         text = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
         return f"{text}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"

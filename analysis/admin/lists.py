@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -12,7 +12,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db import DataError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 from django.forms import CharField, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -25,12 +25,14 @@ from analysis.http.query_string import is_row_id
 from analysis.models.querysets import ids_if_few
 from analysis.models.text import plain_line, plain_text
 from analysis.permissions import may_manage
+from analysis.presentation.origin import Origin, origin_text
 
 PAGES_MAX = 100
 """Later pages would have to read all earlier ones: a filter finds the rest."""
 
 FEW = 2_000
 Row = TypeVar("Row", bound=Model)
+_ORIGIN = {"host": "reported_from", "is_trusted": "is_trusted", "person": "requested_by__username"}
 
 
 if TYPE_CHECKING:
@@ -138,15 +140,17 @@ class ReadOnly(Managed[Row]):
 
 
 class RunChildAdmin(ReadOnly[Row]):
-    """Rows that belong to a run, shown by its number: loading the runs would load their results."""
+    """Rows that belong to a run, shown by its number and origin: loading the runs would load their results."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
-        rows: QuerySet[Row] = self.model._base_manager.order_by("-pk")
+        columns = {f"run_{name}": F(f"run__{path}") for name, path in _ORIGIN.items()}
+        rows: QuerySet[Row] = self.model._base_manager.order_by("-pk").annotate(**columns)
         return rows
 
     @admin.display(description="run", ordering="run_id")
     def run_link(self, row: Any) -> SafeString:
-        return run_link(row.run_id)
+        mark = Origin(origin_text(row.run_host, row.run_person), row.run_host, row.run_is_trusted).mark
+        return format_html("{}, {}", run_link(row.run_id), mark) if mark else run_link(row.run_id)
 
 
 @contextmanager
@@ -177,20 +181,17 @@ class UncountedList(NamedList):
 
     def get_results(self, request: HttpRequest) -> None:
         with _refused_as_lookup():
-            self._read_rows()
-
-    def _read_rows(self) -> None:
-        if not 1 <= self.page_num <= PAGES_MAX:
-            raise IncorrectLookupParameters
-        first = (self.page_num - 1) * self.list_per_page
-        rows = list(self.queryset[first : first + self.list_per_page + 1])
-        self.result_list = rows[: self.list_per_page]
-        self.result_count = first + len(self.result_list)
-        self.full_result_count = None
-        self.can_show_all = self.multi_page = False
-        self.show_admin_actions = True
-        self.has_more = len(rows) > self.list_per_page
-        self.paginator = None
+            if not 1 <= self.page_num <= PAGES_MAX:
+                raise IncorrectLookupParameters
+            first = (self.page_num - 1) * self.list_per_page
+            rows = list(self.queryset[first : first + self.list_per_page + 1])
+            self.result_list = rows[: self.list_per_page]
+            self.result_count = first + len(self.result_list)
+            self.full_result_count = None
+            self.can_show_all = self.multi_page = False
+            self.show_admin_actions = True
+            self.has_more = len(rows) > self.list_per_page
+            self.paginator = None
 
     @property
     def next_query(self) -> str | None:
@@ -212,8 +213,16 @@ class SelectiveFilter(admin.SimpleListFilter):
     Otherwise a database that overestimates their number reads the whole history in the list's order.
     """
 
+    column = ""
+    """The column that has the chosen value, where `condition` says nothing else."""
+    offered: Sequence[tuple[str, str]] = ()
+    """The values to choose from, with their labels."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(self.offered)
+
     def condition(self, value: str) -> Q:
-        raise NotImplementedError
+        return Q(**{self.column: value})
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()

@@ -46,16 +46,14 @@ class PersonForm(_UserChangeForm):
     password = ReadOnlyPasswordHashField(label="Password", widget=MaskedPasswordWidget)
 
     def clean(self) -> dict[str, Any]:
-        data = super().clean() or self.cleaned_data
-        if self.instance.pk == self.request.user.pk and not self._keeps_rights(data):
-            raise ValidationError(_OWN)
-        return data
-
-    def _keeps_rights(self, data: dict[str, Any]) -> bool:
-        before = self.request.user
+        data, before = super().clean() or self.cleaned_data, self.request.user
+        if self.instance.pk != before.pk:
+            return data
         stays_superuser = not before.is_superuser or data.get("is_superuser", True)
         manages = before.is_superuser or "groups" not in data or any(group.name == MANAGER for group in data["groups"])
-        return bool(data.get("is_active", True)) and stays_superuser and manages
+        if not (data.get("is_active", True) and stays_superuser and manages):
+            raise ValidationError(_OWN)
+        return data
 
 
 @admin.register(User)
@@ -128,7 +126,10 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
 
     @admin.display(description="roles and groups")
     def roles(self, person: User) -> str:
-        return ", ".join(group.name for group in person.groups.all()) or "none: sees nothing"
+        names = [group.name for group in person.groups.all()]
+        if person.is_superuser:
+            return ", ".join(["superuser: may do everything", *names])
+        return ", ".join(names) or "none: sees nothing"
 
     @admin.action(description="Close the account", permissions=["change"])
     def close(self, request: HttpRequest, people: QuerySet[User]) -> None:

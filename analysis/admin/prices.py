@@ -22,7 +22,7 @@ class GpuPriceAdmin(Managed[GpuPrice]):
     list_select_related = ("updated_by",)
     readonly_fields = ("updated_by", "updated_at")
 
-    @admin.display(ordering="gpu")
+    @admin.display(ordering="gpu", description="GPU")
     def card(self, price: GpuPrice) -> str:
         return gpu_name(price.gpu)
 

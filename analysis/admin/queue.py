@@ -12,7 +12,6 @@ import pickletools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import django_q.admin  # noqa: F401  (registers the models that are unregistered below)
 from django.conf import settings
@@ -35,8 +34,11 @@ for _model in (Failure, OrmQ, Schedule, Success):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A device and its queue. `oldest_at`: when the oldest waiting message was sent; None: none waits."""
+class QueueLine:
+    """A device and its queue. `oldest_at`: when the oldest waiting message was sent; None: none waits.
+
+    The worker without a device has no row to give a sign of life in: it is silent where its messages wait for long.
+    """
 
     device: Device | None
     name: str
@@ -58,40 +60,36 @@ class Failed:
 
 def queue_page(request: HttpRequest) -> HttpResponse:
     """Show the queue. The admin site, which wraps this view, checks the permission."""
+    failed = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
     context = {
         **admin.site.each_context(request),
         "title": "Queue and workers",
         "lines": list(_lines()),
-        "failures": [_failed(row) for row in _failures()],
+        "failures": [
+            Failed(row["func"], row["cluster"] or settings.Q_CLUSTER["name"], row["stopped"], first_text(row["stored"]))
+            for row in failed.values("func", "cluster", "stopped", "stored")[:FAILURES_SHOWN]
+        ],
         "now": database_now(),
         "silent_seconds": int(SEEN_LATELY.total_seconds()),
     }
     return render(request, "admin/queue.html", context)
 
 
-def _lines() -> Iterator[Line]:
+def _lines() -> Iterator[QueueLine]:
     now = database_now()
     # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
     oldest = Min("lock", filter=Q(lock__lte=now))
     held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=oldest)}
     running = dict(Run.objects.running().filter(device__isnull=False).values_list("device", "pk"))
     default = held.get(settings.Q_CLUSTER["name"], {})
-    yield Line(None, "work without a device", False, None, default.get("count", 0), default.get("oldest"))
+    waits_since = default.get("oldest")
+    is_silent = waits_since is not None and now - waits_since > SEEN_LATELY
+    yield QueueLine(None, "work without a device", is_silent, None, default.get("count", 0), waits_since)
     for device in Device.objects.select_related("host").defer("calibration").order_by("host__name", "device"):
         messages = held.get(device.queue_name, {})
         silent = device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY
         counts = messages.get("count", 0), messages.get("oldest")
-        yield Line(device, str(device), silent, running.get(device.pk), *counts)
-
-
-def _failures() -> Any:
-    columns = ("func", "cluster", "stopped", "stored")
-    rows = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
-    return rows.values(*columns)[:FAILURES_SHOWN]
-
-
-def _failed(row: dict[str, Any]) -> Failed:
-    return Failed(row["func"], row["cluster"] or settings.Q_CLUSTER["name"], row["stopped"], first_text(row["stored"]))
+        yield QueueLine(device, str(device), silent, running.get(device.pk), *counts)
 
 
 def first_text(stored: str | None) -> str:

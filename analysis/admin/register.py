@@ -14,18 +14,3 @@ from analysis.admin import (
     tokens,
     trust,
 )
-
-__all__ = [
-    "audit",
-    "devices",
-    "matrix",
-    "news",
-    "people",
-    "prices",
-    "queue",
-    "retention",
-    "runs",
-    "share_links",
-    "tokens",
-    "trust",
-]

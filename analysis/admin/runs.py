@@ -17,15 +17,15 @@ from django.utils.safestring import SafeString
 from analysis.admin.lists import FEW, ReadOnly, Row, RunChildAdmin, SelectiveFilter
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
+from analysis.lists.runs.export import run_file
+from analysis.lists.runs.filter_fields import checked_words
+from analysis.lists.runs.filters import ORIGINS
 from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
-from analysis.pages.history.export import csv_chunks, json_chunks
-from analysis.pages.history.filter_fields import checked_words
-from analysis.pages.history.filters import ORIGINS
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
-from analysis.presentation.origin import describe_origin
+from analysis.presentation.origin import Origin
 from analysis.runs import services
-from analysis.runs.run_text import ids_with_words, with_words
+from analysis.runs.columns.run_text import ids_with_words, with_words
 from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
@@ -36,37 +36,22 @@ _NEWEST = ("-created_at", "-id")
 class ByState(SelectiveFilter):
     """The state of the runs."""
 
-    title, parameter_name = "state", "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(State.choices)
-
-    def condition(self, value: str) -> Q:
-        return Q(state=value)
+    title = parameter_name = column = "state"
+    offered = State.choices
 
 
-class ByKind(SelectiveFilter):
+class ByRunKind(SelectiveFilter):
     """The kind of the runs."""
 
-    title, parameter_name = "kind", "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(Run.Kind.choices)
-
-    def condition(self, value: str) -> Q:
-        return Q(kind=value)
+    title = parameter_name = column = "kind"
+    offered = Run.Kind.choices
 
 
 class ByModel(SelectiveFilter):
     """The model."""
 
-    title, parameter_name = "model", "model"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, model_name(key)) for key in WORKLOADS]
-
-    def condition(self, value: str) -> Q:
-        return Q(model=value)
+    title = parameter_name = column = "model"
+    offered = tuple((key, model_name(key)) for key in WORKLOADS)
 
 
 class ByDevice(SelectiveFilter):
@@ -84,10 +69,8 @@ class ByDevice(SelectiveFilter):
 class ByOrigin(SelectiveFilter):
     """Whether the runs were measured here, or reported from elsewhere, and trusted."""
 
-    title, parameter_name = "origin", "origin"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, label) for key, (label, _) in ORIGINS.items()]
+    title = parameter_name = "origin"
+    offered = tuple((key, label) for key, (label, _) in ORIGINS.items())
 
     def condition(self, value: str) -> Q:
         return ORIGINS[value][1] if value in ORIGINS else Q(pk=None)
@@ -97,22 +80,17 @@ class Marked(SelectiveFilter):
     """Pinned runs, and those on a card that other processes used too."""
 
     title, parameter_name = "mark", "mark"
-    marks = {"baseline": ("baselines", Q(is_baseline=True)), "shared": ("on a shared card", Q(is_shared=True))}
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, label) for key, (label, _) in self.marks.items()]
+    offered = (("baseline", "baselines"), ("shared", "on a shared device"))
 
     def condition(self, value: str) -> Q:
-        return self.marks[value][1] if value in self.marks else Q(pk=None)
+        return Q(**{f"is_{value}": True}) if value in dict(self.offered) else Q(pk=None)
 
 
 class Deleted(SelectiveFilter):
     """Deleted runs: they are only in this list."""
 
-    title, parameter_name = "deleted", "deleted"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "deleted, can be restored")]
+    title = parameter_name = "deleted"
+    offered = (("yes", "deleted, can be restored"),)
 
     def condition(self, value: str) -> Q:
         return Q(deleted_at__isnull=False)
@@ -126,20 +104,10 @@ class RunAdmin(ReadOnly[Run]):
     """Newest first. The list loads no result and no spec."""
 
     list_display = (
-        "id",
-        "model",
-        "kind",
-        "state",
-        "place",
-        "requested_by",
-        "origin",
-        "created_at",
-        "largest_batch_size",
-        "recommended_batch_size",
-        "priority",
-        "is_baseline",
+        *("id", "model", "kind", "state", "place", "requested_by", "origin", "created_at"),
+        *("largest_batch_size", "recommended_batch_size", "priority", "is_baseline"),
     )
-    list_filter = (ByState, ByKind, ByModel, ByDevice, ByOrigin, Marked, Deleted)
+    list_filter = (ByState, ByRunKind, ByModel, ByDevice, ByOrigin, Marked, Deleted)
     sortable_by = ()
     ordering = _NEWEST
     search_fields = ("id",)
@@ -155,21 +123,10 @@ class RunAdmin(ReadOnly[Run]):
             "Result",
             {
                 "fields": (
-                    "largest_batch_size",
-                    "certified",
-                    "boundary_reason",
-                    "recommended_batch_size",
-                    "speedup",
-                    "speedup_low",
-                    "speedup_high",
-                    "is_speed_measurable",
-                    "saving_per_year_usd",
-                    "saving_per_year_usd_low",
-                    "saving_per_year_usd_high",
-                    "estimated_largest_batch_size",
-                    "estimated_safe_batch_size",
-                    "is_shared",
-                    "is_baseline",
+                    *("largest_batch_size", "certified", "boundary_reason", "recommended_batch_size"),
+                    *("speedup", "speedup_low", "speedup_high", "is_speed_measurable"),
+                    *("saving_per_year_usd", "saving_per_year_usd_low", "saving_per_year_usd_high"),
+                    *("estimated_largest_batch_size", "estimated_safe_batch_size", "is_shared", "is_baseline"),
                 )
             },
         ),
@@ -191,10 +148,11 @@ class RunAdmin(ReadOnly[Run]):
         term = search_term.strip()
         if is_row_id(term):
             return queryset.filter(pk=int(term)), False
-        if term and (person := _person(term)) is not None:
-            return queryset.filter(requested_by=person), False
         if not term:
             return queryset, False
+        people = Run._meta.get_field("requested_by").related_model._default_manager
+        if (person := people.filter(username=term).values_list("pk", flat=True).first()) is not None:
+            return queryset.filter(requested_by=person), False
         try:
             terms = checked_words(term)
         except ValidationError as error:
@@ -233,11 +191,11 @@ class RunAdmin(ReadOnly[Run]):
 
     @admin.action(description="Export as CSV", permissions=["act"])
     def export_csv(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
-        return _file(runs, csv_chunks, "csv", "text/csv; charset=utf-8")
+        return _file(runs, "csv")
 
     @admin.action(description="Export as JSON", permissions=["act"])
     def export_json(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
-        return _file(runs, json_chunks, "json", "application/json")
+        return _file(runs, "json")
 
     @admin.display(description="where")
     def place(self, run: Run) -> str:
@@ -248,7 +206,7 @@ class RunAdmin(ReadOnly[Run]):
 
     @admin.display(description="origin")
     def origin(self, run: Run) -> str | None:
-        return describe_origin(run)
+        return Origin.of(run).mark
 
     @admin.display(description="page")
     def page(self, run: Run) -> SafeString | str:
@@ -303,16 +261,8 @@ class AttemptAdmin(PartOfRun[Attempt]):
     """Every execution of a run, with the cause where it gave no result."""
 
     list_display = (
-        "id",
-        "run_link",
-        "number",
-        "device",
-        "owner",
-        "started_at",
-        "ended_at",
-        "outcome",
-        "cause",
-        "counted",
+        *("id", "run_link", "number", "device", "owner"),
+        *("started_at", "ended_at", "outcome", "cause", "counted"),
     )
     fields = (*list_display[1:], "message", "exit_status", "environment")
     readonly_fields = ("run_link",)
@@ -339,20 +289,12 @@ class RunLogAdmin(PartOfRun[RunLog]):
     readonly_fields = ("run_link",)
 
 
-def _person(name: str) -> int | None:
-    people = Run._meta.get_field("requested_by").related_model._default_manager
-    return people.filter(username=name).values_list("pk", flat=True).first()
-
-
 def _ids(runs: QuerySet[Run]) -> Collection[int]:
     return list(runs.values_list("pk", flat=True))
 
 
-def _file(runs: QuerySet[Run], chunks: Any, form: str, content_type: str) -> StreamingHttpResponse:
+def _file(runs: QuerySet[Run], form: str) -> StreamingHttpResponse:
     """Export the ticked runs in the format of the history."""
     ids = _ids(runs)
     record("run.export", target=("run", ""), after={"form": form, "runs": sorted(ids)})
-    chosen = Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)
-    file = StreamingHttpResponse(chunks([chosen]), content_type=content_type)
-    file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{form}"'
-    return file
+    return run_file(form, [Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)])

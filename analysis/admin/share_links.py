@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from analysis.admin.lists import RunChildAdmin
 from analysis.models import ShareLink
 from analysis.permissions import signed_in_user
-from analysis.runs.share_links import share_link_withdraw
+from analysis.runs.marks.share_links import share_link_withdraw
 
 
 @admin.register(ShareLink)

@@ -26,6 +26,7 @@ _SECTIONS = {
     ),
     "Fleet": ("Device", "Host", "GpuPrice", "Queue"),
     "People": ("User", "Group", "Quota", "ApiToken", "SavedView"),
+    "Notifications": ("Subscription", "Delivery", "AllowedHost"),
     "Data retention": ("AuditEntry", "RetentionRule"),
 }
 _OTHER = "Other"
@@ -74,7 +75,13 @@ class PortalAdminSite(AdminSite):
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Group the models by subject, not by the package they come from."""
         apps = super().get_app_list(request, app_label)
-        models = {model["object_name"]: model for app in apps for model in app["models"]} | {"Queue": _queue()}
+        queue = {
+            "name": "Queue and workers",
+            "object_name": "Queue",
+            "perms": {"add": False, "change": False, "delete": False, "view": True},
+            **{"admin_url": reverse("admin:queue"), "add_url": None, "view_only": True},
+        }
+        models = {model["object_name"]: model for app in apps for model in app["models"]} | {"Queue": queue}
         sections = [
             _section(name, [models.pop(each) for each in names if each in models]) for name, names in _SECTIONS.items()
         ]
@@ -84,13 +91,6 @@ class PortalAdminSite(AdminSite):
         from analysis.admin.queue import queue_page  # unregisters models from this site, which has to exist first
 
         return [path("queue/", self.admin_view(queue_page), name="queue"), *super().get_urls()]
-
-
-def _queue() -> dict[str, Any]:
-    """Describe the queue's page in the format of the list of models."""
-    perms = {"add": False, "change": False, "delete": False, "view": True}
-    address = {"admin_url": reverse("admin:queue"), "add_url": None, "view_only": True}
-    return {"name": "Queue and workers", "object_name": "Queue", "perms": perms, **address}
 
 
 def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from analysis.models import (
 )
 from analysis.news.subscriptions import Wish, subscription_create, subscription_test
 from analysis.runs import services
-from analysis.runs.retention import rules
+from analysis.runs.keeping.retention import rules
 from analysis.runs.services import LogLine
 from engine.estimate.gpus import gpus
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_probe, make_user

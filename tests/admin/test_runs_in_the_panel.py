@@ -147,7 +147,7 @@ def test_the_first_page_says_who_is_silent_and_what_waits(root_client):
     run = make_run(device)
     page = root_client.get("/admin/").content.decode()
     assert f"run {run.pk}</a>, bert-tiny" in page
-    assert "Silent workers" in page
+    assert "No sign of life:" in page
 
 
 def test_the_queue_page_dates_the_oldest_message_that_waits_and_none_that_is_worked_on(root_client):
