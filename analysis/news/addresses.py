@@ -6,6 +6,7 @@ with an account could reach what only the portal's host can reach, such as a clo
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,12 +16,20 @@ from urllib.parse import urlsplit
 from analysis.models.news import URL_LENGTH
 from engine.errors import SpecError
 
+logger = logging.getLogger(__name__)
+
 Address = IPv4Address | IPv6Address
+NOT_PUBLIC = "the address is not public"
 
 _METADATA = frozenset({ip_address("168.63.129.16")})
 """Public addresses that a cloud answers to its own machines alone: Azure's. The others are private or link-local."""
-# the lists of older Pythons lack these
-_SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv6Network("64:ff9b:1::/48"))
+# from IANA's special-purpose registries; the lists of older Pythons lack these
+_SPECIAL = (
+    *(IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24")),
+    *(IPv6Network("2001::/23"), IPv6Network("3fff::/20")),
+)
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+"""All that IANA has given to anybody; what lies outside is special, or nobody's."""
 _NAT64 = IPv6Network("64:ff9b::/96")
 _IPV4_COMPATIBLE = IPv6Network("::/96")
 
@@ -42,7 +51,17 @@ class Target:
     def host_header(self) -> str:
         """Return the host as the receiver expects it: IPv6 in brackets, the port unless it is the scheme's own."""
         name = f"[{self.host}]" if ":" in self.host else self.host
-        return name if self.port == (443 if self.is_tls else 80) else f"{name}:{self.port}"
+        return name if self.has_default_port else f"{name}:{self.port}"
+
+    @property
+    def has_default_port(self) -> bool:
+        return self.port == (443 if self.is_tls else 80)
+
+    @property
+    def allowances(self) -> list[str]:
+        """Return what allows it: the host with this port, and for the scheme's own port the host alone."""
+        brackets = f"[{self.host}]" if ":" in self.host else self.host
+        return [f"{brackets}:{self.port}", *([self.host, brackets] if self.has_default_port else [])]
 
 
 def parse_target(url: str) -> Target:
@@ -64,7 +83,7 @@ def parse_target(url: str) -> Target:
 
 
 def why_refused(address: Address) -> str:
-    """Say why news may not go to an address; empty for a public one."""
+    """Say why news may not go to an address; empty for a public one. For the process's log: the text names it."""
     if isinstance(address, IPv6Address) and address in _NAT64:
         return why_refused(IPv4Address(int(address) & 0xFFFF_FFFF))  # the gateway connects to that one
     for each in (address, *_embedded(address)):
@@ -76,7 +95,7 @@ def why_refused(address: Address) -> str:
 
 
 def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address) and address.is_site_local:
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
         return False
     is_special = any(address in network for network in _SPECIAL)
     return address.is_global and not (address.is_multicast or address.is_reserved or is_special)
@@ -89,13 +108,15 @@ def checked_addresses(target: Target, *, is_allowed: bool) -> list[str]:
     One refused address refuses the host, because which one is used must not depend on the order of the answers.
     """
     if not target.is_tls and not is_allowed:
-        raise RefusedAddressError("http is only for hosts that a GPU manager allowed: use https")
+        raise RefusedAddressError(f"http is only where a GPU manager allowed {target.host_header}: use https")
     found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
     if not is_allowed:
         for text in addresses:
             if reason := why_refused(ip_address(text)):
-                raise RefusedAddressError(f"{reason}: a GPU manager has to allow the host {target.host}")
+                # what a name stands for inside the lab is not for everybody who may subscribe
+                logger.warning("no news to %s: %s", target.host_header, reason)
+                raise RefusedAddressError(f"{NOT_PUBLIC}: a GPU manager has to allow the host {target.host_header}")
     return addresses
 
 

@@ -34,17 +34,17 @@ from analysis.models.text import storable_text
 from analysis.news import mail
 from analysis.news.addresses import parse_target
 from analysis.news.messages import encoded
-from analysis.news.post import Outcome, post
+from analysis.news.post import DeliveryOutcome, post
 from analysis.news.retry_schedule import DISABLED_AFTER, is_to_be_disabled, next_attempt
 from analysis.news.signing import HEADER, signature_header, signing_secrets
 from engine import __version__
 from engine.errors import SpecError
 
 _LOOKUP_SECONDS = 30.0
-"""A name lookup has no time limit of ours; resolvers give up within this time."""
+"""Seconds after which resolvers give up a name lookup, which has no time limit of ours."""
 _AWAY_SECONDS = 120.0
 GONE = 410
-"""A receiver's word that it wants no more."""
+"""The status by which a receiver says that it wants no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def is_sender_away() -> bool:
     return due.exists() or NewsEvent.objects.filter(dispatched_at=None, created_at__lt=long_ago).exists()
 
 
-def attempt(parcel: Parcel) -> Outcome:
+def attempt(parcel: Parcel) -> DeliveryOutcome:
     """Send it once. Runs in a thread, without the database."""
     if parcel.channel == Channel.EMAIL:
         return mail.send(parcel.mail_address, parcel.delivery_id, parcel.body)
@@ -99,7 +99,7 @@ def attempt(parcel: Parcel) -> Outcome:
     return post(parcel.url, body, headers, is_allowed=parcel.is_host_allowed, seconds=limit)
 
 
-def store_outcome(parcel: Parcel, outcome: Outcome) -> None:
+def store_outcome(parcel: Parcel, outcome: DeliveryOutcome) -> None:
     """Store the attempt, and what it means for the delivery and its subscription."""
     with transaction.atomic():
         delivery = Delivery.objects.select_for_update().filter(pk=parcel.delivery_pk).first()
@@ -120,7 +120,11 @@ def store_outcome(parcel: Parcel, outcome: Outcome) -> None:
             return
         subscriptions.filter(failing_since=None).update(failing_since=Now())
         _try_again(delivery)
-        _disable_if_hopeless(delivery.subscription_id, outcome)
+        subscription = subscriptions.get()
+        if outcome.status == GONE:
+            disable(subscription, "the receiver answered 410 Gone")
+        elif is_to_be_disabled(subscription.failing_since, database_now()):
+            disable(subscription, f"every attempt failed for {DISABLED_AFTER.days} days; the last: {outcome.reason}")
 
 
 def _take(pk: int) -> Parcel | None:
@@ -149,7 +153,7 @@ def _take(pk: int) -> Parcel | None:
 
 def _is_host_allowed(url: str) -> bool:
     try:
-        return AllowedHost.objects.filter(host=parse_target(url).host).exists()
+        return AllowedHost.objects.filter(host__in=parse_target(url).allowances).exists()
     except SpecError:  # no URL: `post` says so
         return False
 
@@ -171,14 +175,6 @@ def _try_again(delivery: Delivery) -> None:
 
 def _end(delivery: Delivery, state: DeliveryState) -> None:
     Delivery.objects.filter(pk=delivery.pk).update(state=state, ended_at=Now())
-
-
-def _disable_if_hopeless(subscription_id: int, outcome: Outcome) -> None:
-    subscription = Subscription.objects.get(pk=subscription_id)
-    if outcome.status == GONE:
-        disable(subscription, "the receiver answered 410 Gone")
-    elif is_to_be_disabled(subscription.failing_since, database_now()):
-        disable(subscription, f"every attempt failed for {DISABLED_AFTER.days} days; the last: {outcome.reason}")
 
 
 def disable(subscription: Subscription, reason: str) -> None:

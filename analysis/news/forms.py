@@ -33,11 +33,9 @@ class SubscriptionForm(forms.Form):
         help_text="https://… of the receiver. Empty for e-mail.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "url"}),
     )
-    view = forms.ChoiceField(
-        label="Of which runs", required=False, help_text="A saved view of the history: runs of all people."
-    )
+    view = forms.ChoiceField(label="Runs", required=False, help_text="A saved view of the history: runs of all people.")
     kinds = forms.MultipleChoiceField(
-        label="Which news",
+        label="Notify me when",
         choices=[(kind.value, kind.label) for kind in CHOSEN_KINDS],
         initial=[kind.value for kind in ENDS_OF_RUNS],
         widget=forms.CheckboxSelectMultiple,

@@ -15,13 +15,13 @@ from analysis.news.addresses import RefusedAddressError, Target, checked_address
 from engine.errors import SpecError
 
 _ANSWER_BYTES = 4096
-"""Of a response's body only this much is read: the status decides."""
+"""Bytes of the response that are read; only the status matters."""
 _CONNECT_SHARE = 0.5
-"""Of the time limit, for one address: the next one gets a turn."""
+"""Share of the time limit for one address, so that the next one gets a turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """How an attempt ended. `status` is None where there was no response."""
 
     is_delivered: bool
@@ -30,7 +30,7 @@ class Outcome:
     reason: str = ""
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str], *, is_allowed: bool, seconds: float) -> Outcome:
+def post(url: str, body: bytes, headers: Mapping[str, str], *, is_allowed: bool, seconds: float) -> DeliveryOutcome:
     """Send the body once. Never raises for what a receiver, a network or a name server does."""
     start = monotonic()
     try:
@@ -38,15 +38,15 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, is_allowed: bool,
         addresses = checked_addresses(target, is_allowed=is_allowed)
         status = _send(target, addresses, body, headers, until=start + seconds)
     except (RefusedAddressError, SpecError) as exc:
-        return Outcome(False, monotonic() - start, reason=str(exc))
+        return DeliveryOutcome(False, monotonic() - start, reason=str(exc))
     except (OSError, ValueError, http.client.HTTPException) as exc:  # ValueError: a name that IDNA cannot encode
         late = "" if monotonic() - start < seconds else f"no response within {seconds:g} s: "
-        return Outcome(False, monotonic() - start, reason=f"{late}{type(exc).__name__}: {exc}")
+        return DeliveryOutcome(False, monotonic() - start, reason=f"{late}{type(exc).__name__}: {exc}")
     taken = monotonic() - start
     if 200 <= status < 300:
-        return Outcome(True, taken, status)
+        return DeliveryOutcome(True, taken, status)
     reason = "a redirect, which is not followed" if 300 <= status < 400 else "the receiver refused it"
-    return Outcome(False, taken, status, reason)
+    return DeliveryOutcome(False, taken, status, reason)
 
 
 def _send(target: Target, addresses: list[str], body: bytes, headers: Mapping[str, str], *, until: float) -> int:
@@ -102,5 +102,5 @@ def _end(sock: socket.socket, is_over: threading.Event) -> None:
     """Wake the thread that waits for this socket, with an end of file."""
     is_over.set()
     with suppress(OSError):
-        # of the plain class: an SSLSocket's own shutdown would drop the state that the other thread is using
+        # the plain class's method: an SSLSocket's own shutdown would drop the state that the other thread is using
         socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 LONGEST_SECONDS = 3600.0
 DISABLED_AFTER = timedelta(days=3)
-"""A subscription whose every attempt failed for so long is disabled."""
+"""How long every attempt must have failed before a subscription is disabled."""
 
 
 def delay_seconds(attempts_made: int, *, base_seconds: float, fraction: float) -> float:

@@ -15,7 +15,7 @@ from analysis.models.querysets import SEEN_LATELY
 from analysis.news.decide import note_silent_devices
 from analysis.news.deliver import Parcel, attempt, store_outcome, take_due
 from analysis.news.fan_out import dispatch_waiting
-from analysis.news.post import Outcome
+from analysis.news.post import DeliveryOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -26,12 +26,12 @@ _AWAY_SECONDS = 5.0
 _STOP_SECONDS = 2.0
 
 
-class Sender:
+class NewsSender:
     """Dispatches events, sends deliveries that are due, and stores their outcomes, until it is stopped."""
 
     def __init__(self) -> None:
         self._is_stopping = False
-        self._under_way: dict[Future[Outcome], Parcel] = {}
+        self._under_way: dict[Future[DeliveryOutcome], Parcel] = {}
         # after a start of the whole portal every device is silent until its worker is up
         self._devices_at = time.monotonic() + SEEN_LATELY.total_seconds()
 
@@ -68,7 +68,12 @@ class Sender:
     def _store_done(self) -> None:
         """Store the outcomes of ended attempts. One that cannot be stored now stays, for the next look."""
         for future in [future for future in self._under_way if future.done()]:
-            store_outcome(self._under_way[future], _outcome_of(future))
+            if (error := future.exception()) is None:
+                outcome = future.result()
+            else:  # a fault of ours is an outcome too: it must not end the sender at each repetition
+                logger.error("an attempt failed by a fault of the sender", exc_info=error)
+                outcome = DeliveryOutcome(False, 0.0, reason=f"a fault of the sender: {type(error).__name__}")
+            store_outcome(self._under_way[future], outcome)
             del self._under_way[future]
 
     def _wait(self, seconds: float) -> None:
@@ -76,12 +81,3 @@ class Sender:
             wait(self._under_way, timeout=seconds, return_when=FIRST_COMPLETED)
         elif not self._is_stopping:
             time.sleep(seconds)
-
-
-def _outcome_of(future: Future[Outcome]) -> Outcome:
-    """Return the outcome of an attempt. A fault of ours is one too: it must not end the sender at each repetition."""
-    error = future.exception()
-    if error is None:
-        return future.result()
-    logger.error("an attempt failed by a fault of the sender", exc_info=error)
-    return Outcome(False, 0.0, reason=f"a fault of the sender: {type(error).__name__}")

@@ -28,7 +28,7 @@ from analysis.models import (
 from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS
 from analysis.news import mail
-from analysis.news.addresses import parse_target, why_refused
+from analysis.news.addresses import NOT_PUBLIC, parse_target, why_refused
 from analysis.news.fan_out import deliver_to
 from analysis.news.signing import current_secret
 from engine.errors import SpecError
@@ -144,7 +144,7 @@ def _check_mail(wish: Wish, owner: User) -> None:
 def _check_url(url: str) -> None:
     """Refuse early what no attempt could deliver. The addresses behind a name are checked with each attempt."""
     target = parse_target(url)
-    if AllowedHost.objects.filter(host=target.host).exists():
+    if AllowedHost.objects.filter(host__in=target.allowances).exists():
         return
     if not target.is_tls:
         raise SpecError("url", "must begin with https://; a GPU manager can allow http for a host")
@@ -153,7 +153,7 @@ def _check_url(url: str) -> None:
     except ValueError:  # a name
         return
     if reason:
-        raise SpecError("url", f"{reason}; a GPU manager can allow it")
+        raise SpecError("url", f"{NOT_PUBLIC}; a GPU manager can allow {target.host_header}")
 
 
 def _columns(wish: Wish) -> dict[str, object]:

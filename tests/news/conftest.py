@@ -18,8 +18,8 @@ from tests.news.receiver import Receiver, receiving
 
 @pytest.fixture
 def receiver(db) -> Iterator[Receiver]:
-    AllowedHost.objects.create(host="127.0.0.1")
     with receiving() as started:
+        AllowedHost.objects.create(host=f"127.0.0.1:{started.port}")
         yield started
 
 

@@ -32,8 +32,11 @@ def test_the_owner_of_a_run_receives_its_end_signed_with_figures_and_link(subscr
     assert is_signed(received, secret)
     assert body["event"] == received.headers["X-MemoryMark-Event"] == "run.finished"
     assert (body["run"], body["link"]) == (run.pk, f"https://lab.example/runs/{run.pk}/")
-    assert body["figures"]["largest_batch_size"] == {"value": 8, "kind": "measured"}
-    assert body["figures"]["speedup"] == {"value": 2.0, "low": None, "high": None, "kind": "measured"}
+    assert body["figures"]["largest_batch_size"] == {"value": 8, "kind": "measured", "is_trusted": True}
+    assert body["figures"]["speedup"] == {
+        **{"value": 2.0, "low": None, "high": None},
+        **{"kind": "measured", "is_trusted": True},
+    }
     assert "8 samples" in body["verdict"]
     assert Delivery.objects.get().state == DeliveryState.DELIVERED
 

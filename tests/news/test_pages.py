@@ -45,7 +45,7 @@ def test_the_audit_log_has_the_host_but_neither_path_nor_secret(alice_client: Cl
     ("change", "text"),
     [
         ({"url": "http://ci.example/"}, "must begin with https://"),
-        ({"url": "https://169.254.169.254/"}, "not a public address"),
+        ({"url": "https://169.254.169.254/"}, "the address is not public"),
         ({"kinds": []}, "This field is required"),
         ({"name": ""}, "This field is required"),
         ({"channel": "email", "url": ""}, "Select a valid choice"),

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from analysis.models import Delivery, DeliveryState, NewsKind, Run
 from analysis.news import sender as sender_module
-from analysis.news.sender import Sender
+from analysis.news.sender import NewsSender
 from analysis.news.subscriptions import subscription_test
 from tests.factories import make_device, make_measured_run
 from tests.news.receiver import is_signed
@@ -32,7 +32,7 @@ def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, al
     for _ in range(3):
         make_measured_run(device, requested_by=alice)
     subscription_test(subscription=quick)
-    sender, done = Sender(), []
+    sender, done = NewsSender(), []
 
     class Threads:
         """Runs each attempt at once, and shows which were handed out together."""
@@ -50,7 +50,7 @@ def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, al
 def test_a_fault_of_the_sender_is_an_attempt_in_the_log_and_not_its_end(subscribe, receiver, monkeypatch) -> None:
     subscription_test(subscription=subscribe()[0])
     monkeypatch.setattr(sender_module, "attempt", lambda parcel: 1 / 0)
-    sender = Sender()
+    sender = NewsSender()
     with ThreadPoolExecutor(1) as threads:
         sender.look(threads)
     sender.look(threads)

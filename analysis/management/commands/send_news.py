@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from analysis.database import connections_release, refuse_unmigrated
-from analysis.news.sender import Sender
+from analysis.news.sender import NewsSender
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unmigrated()
-        sender = Sender()
+        sender = NewsSender()
 
         def stop(number: int, frame: FrameType | None) -> None:
             sender.stop()
