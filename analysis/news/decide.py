@@ -1,7 +1,7 @@
 """What is news, decided in one place.
 
-That a run ended is written by `analysis.runs.outbox`, in the transaction that ends it. What follows from a finished
-measurement is decided here when its event is dispatched; that a device is silent, by the sender's regular look.
+That a run ended is written by `analysis.runs.queue.outbox`, in the transaction that ends it. What follows from a
+finished measurement is decided here when its event is dispatched; that a device is silent, by the sender's look.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from analysis.models import Device, NewsEvent, NewsKind, Run, State
+from analysis.lists.trend.load import ids_of_series, samples_of
+from analysis.lists.trend.series import Sample, Series, series_of
+from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, Step
+from analysis.models import Device, NewsEvent, NewsKind, Run, RunKind, State
 from analysis.models.querysets import SEEN_LATELY
-from analysis.pages.trend.load import ids_of_series, samples_of
-from analysis.pages.trend.series import Sample, Series, series_of
-from analysis.pages.trend.step_detection import POINTS_PER_SIDE_MIN, Step
 from analysis.presentation.estimate_error import describe_difference
 from analysis.presentation.formatting import percent
-from analysis.presentation.labels import model_name, run_place, short_device_name
-from analysis.presentation.stored_estimate import read_estimate
-from analysis.runs.series import SeriesKey
-from engine.kinds import DERIVED, ESTIMATED, MEASURED
+from analysis.presentation.kinds import run_place
+from analysis.presentation.labels import model_name, short_device_name
+from analysis.presentation.stored.estimate import read_estimate
+from analysis.runs.columns.series import SeriesKey
+from engine.documents.measured import Measured
+from engine.results.figure_kinds import DERIVED, ESTIMATED, MEASURED
 
 _SILENCE_IS_NEWS = timedelta(days=1)
 """A device that has been silent for longer is known to be away."""
@@ -33,7 +35,7 @@ def news_after(run: Run) -> list[NewsEvent]:
 
     What a sender claims that is not trusted contradicts nothing, and is in no trend.
     """
-    if not run.is_measurement or run.is_command or not run.is_trusted or run.state != State.FINISHED or not run.result:
+    if run.kind != RunKind.MEASUREMENT or not run.is_trusted or run.state != State.FINISHED or not run.result:
         return []
     return [*_contradicted(run), *_stepped(run)]
 
@@ -42,7 +44,12 @@ def note_silent_devices() -> int:
     """Store an event for each device that went silent, once for each silence. Returns how many are silent now."""
     away = Device.objects.taking_runs().select_related("host")
     away = away.filter(last_seen_at__lt=Now() - SEEN_LATELY, last_seen_at__gt=Now() - _SILENCE_IS_NEWS)
-    events = [_silent(device) for device in away]
+    events = []
+    for device in away:
+        assert device.last_seen_at is not None
+        details = {"verdict": f"{device}: no sign of life since {device.last_seen_at:%Y-%m-%d %H:%M:%S} UTC."}
+        key = f"silent:{device.pk}:{device.last_seen_at.timestamp():.0f}"
+        events.append(NewsEvent(kind=NewsKind.SILENT, key=key, device=device, details=details))
     NewsEvent.objects.bulk_create(events, ignore_conflicts=True)
     return len(events)
 
@@ -80,7 +87,7 @@ def new_steps(before: Sequence[Step], after: Sequence[Step]) -> list[Step]:
 
 
 def _contradicted(run: Run) -> list[NewsEvent]:
-    estimate = (run.result or {}).get("estimate")
+    estimate = Measured.from_dict(run.result or {}).estimate
     if not estimate or run.is_shared:  # memory of other processes contradicts nothing
         return []
     # a search that memory did not end is a lower bound
@@ -128,10 +135,3 @@ def _step_event(run: Run, series: Series, step: Step) -> NewsEvent:
     }
     key = f"step:{first.run_id}:{series.key}"
     return NewsEvent(kind=NewsKind.STEP, key=key, run_id=first.run_id, details=details)
-
-
-def _silent(device: Device) -> NewsEvent:
-    assert device.last_seen_at is not None
-    details = {"verdict": f"{device}: no sign of life since {device.last_seen_at:%Y-%m-%d %H:%M:%S} UTC."}
-    key = f"silent:{device.pk}:{device.last_seen_at.timestamp():.0f}"
-    return NewsEvent(kind=NewsKind.SILENT, key=key, device=device, details=details)

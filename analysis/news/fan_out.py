@@ -11,10 +11,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.http import QueryDict
 
+from analysis.lists.runs.query import parse_query
 from analysis.models import Delivery, NewsEvent, NewsKind, Run, Scope, Subscription
 from analysis.news.decide import news_after
 from analysis.news.messages import UNREADABLE, body_of
-from analysis.pages.history.query import parse_query
 from analysis.permissions import may_read
 
 logger = logging.getLogger(__name__)
@@ -45,12 +45,16 @@ def wants(subscription: Subscription, event: NewsEvent, run: Run | None) -> bool
         return False
     if subscription.scope == Scope.MINE:
         return run.requested_by_id == subscription.owner_id
-    return _is_in_view(subscription, run)
+    if subscription.view is None:  # deleted meanwhile
+        return False
+    query = parse_query(QueryDict(subscription.view.query))
+    # a view that the history would refuse shows no runs there either
+    return not query.problems and query.filters.qs.filter(pk=run.pk).exists()
 
 
 def _dispatch(event_id: int) -> bool:
     with transaction.atomic():
-        # of several senders one finds the row unmarked, and the others wait for its transaction
+        # one of several senders finds the row unmarked; the others wait for its transaction
         if not NewsEvent.objects.filter(pk=event_id, dispatched_at=None).update(dispatched_at=Now()):
             return False
         event = NewsEvent.objects.get(pk=event_id)
@@ -73,11 +77,3 @@ def _following(run: Run) -> list[NewsEvent]:
     except UNREADABLE:
         logger.exception("what follows from run %s cannot be decided", run.pk)
         return []
-
-
-def _is_in_view(subscription: Subscription, run: Run) -> bool:
-    if subscription.view is None:  # deleted meanwhile
-        return False
-    query = parse_query(QueryDict(subscription.view.query))
-    # a view that the history would refuse shows no runs there either
-    return not query.problems and query.filters.qs.filter(pk=run.pk).exists()

@@ -14,14 +14,12 @@ from django.urls import reverse
 
 from analysis.models import Channel, NewsEvent, NewsKind, Run, State
 from analysis.models.news import ENDS_OF_RUNS
-from analysis.presentation import estimate_summary
-from analysis.presentation.headline import headline
-from analysis.presentation.labels import model_name, run_place
+from analysis.news.escapes import mail_line, mrkdwn, one_line
+from analysis.presentation.kinds import presentation_of, run_place
+from analysis.presentation.labels import model_name
+from analysis.presentation.origin import NOT_VERIFIED, UNKNOWN, Origin
 from analysis.presentation.run_state import ending
-from analysis.presentation.stored_estimate import read_estimates
-from analysis.presentation.stored_result import read_result
-from analysis.presentation.stored_validation import read_validation
-from engine.kinds import DERIVED, ESTIMATED, MEASURED
+from engine.results.figure_kinds import DERIVED, ESTIMATED, MEASURED
 
 logger = logging.getLogger(__name__)
 
@@ -42,15 +40,23 @@ Figures = dict[str, dict[str, Any]]
 
 
 def body_of(event: NewsEvent, run: Run | None) -> dict[str, Any]:
-    """Return the body: what happened, its run, a link, the verdict in words, the figures with their intervals."""
+    """Return the body: what happened, its run and its origin, a link, the verdict in words, the figures.
+
+    What this lab has not verified says so in the verdict, which every channel shows, and beside each figure.
+    """
     end = State(event.kind.removeprefix("run.")) if run and event.kind in ENDS_OF_RUNS else None
+    origin = Origin.of(run).unnamed if run else None
+    verdict = describe_end(run, end) if run and end else str(event.details.get("verdict", ""))
+    figures = figures_of(run) if run and end == State.FINISHED else event.details.get("figures", {})
+    members = origin.members if origin else UNKNOWN
     return {
         "event": event.kind,
         "at": event.created_at.isoformat(),
         "run": run.pk if run else None,
         "link": link_of(event, run),
-        "verdict": describe_end(run, end) if run and end else str(event.details.get("verdict", "")),
-        "figures": figures_of(run) if run and end == State.FINISHED else event.details.get("figures", {}),
+        **members,
+        "verdict": one_line(f"{origin.opening if origin else ''}{verdict}"),
+        "figures": {name: {**figure, "is_trusted": members["is_trusted"]} for name, figure in figures.items()},
     }
 
 
@@ -68,7 +74,7 @@ def describe_end(run: Run, end: State) -> str:
     """
     try:
         if end == State.FINISHED:
-            return _verdict(run)
+            return presentation_of(run).answer(run)
         title, _ = ending(run, end)
         return f"{title} {f'Cause: {run.error_code}.' if run.error_code else ''}".strip()
     except UNREADABLE:
@@ -95,31 +101,15 @@ def encoded(channel: str, delivery_id: str, body: dict[str, Any]) -> bytes:
 
 def slack_text(body: dict[str, Any]) -> str:
     """Write the verdict with a link, in Slack's markup; Mattermost and others read it too."""
-    text = body["verdict"].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"{text} <{body['link']}|{_page_name(body)}>"
+    page = f"Run {body['run']}" if body["run"] else "MemoryMark"
+    return f"{mrkdwn(body['verdict'])} <{body['link']}|{page}>"
 
 
 def mail_text(body: dict[str, Any]) -> str:
     """Write the text of a mail."""
-    lines = [body["verdict"], "", body["link"], ""]
+    lines = [mail_line(body["verdict"]), "", body["link"], ""]
     for name, figure in body["figures"].items():
         ends = f" ({figure['low']:g} to {figure['high']:g})" if figure.get("low") is not None else ""
-        lines.append(f"{name}: {figure['value']}{ends}, {figure['kind']}")
+        doubt = f", {NOT_VERIFIED}" if figure.get("is_trusted") is False else ""
+        lines.append(f"{name}: {figure['value']}{ends}, {figure['kind']}{doubt}")
     return "\n".join([*lines, "", "You receive this because of your settings under Account, Notifications."])
-
-
-def _page_name(body: dict[str, Any]) -> str:
-    return f"Run {body['run']}" if body["run"] else "MemoryMark"
-
-
-def _verdict(run: Run) -> str:
-    if run.result is None:
-        raise ValueError("a finished run has a result")
-    if run.is_validation:
-        return read_validation(run.result).text
-    if not run.is_estimate:
-        return str(headline(read_result(run.result)))
-    estimates = read_estimates(run.result)
-    if len(estimates) == 1:
-        return estimate_summary.headline(estimates[0], run.spec)
-    return estimate_summary.headline_of_all(estimates, run.spec)

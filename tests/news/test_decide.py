@@ -10,25 +10,19 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from analysis.lists.trend.step_detection import Step
 from analysis.models import Device, NewsEvent, NewsKind, Run, SavedView
 from analysis.news.decide import contradiction, new_steps, news_after, note_silent_devices
-from analysis.pages.trend.step_detection import Step
 from analysis.permissions import VIEWER
 from analysis.runs import services
-from engine.result import Boundary, Reason
+from engine.results.result import Boundary, Reason
 from tests.factories import make_claimed_run, make_device, make_host, make_measured_run, make_result, make_user
+from tests.factories.estimates import estimate_of_card
 
 
 def estimate(safe: int = 8, margin: float = 0.1) -> dict[str, Any]:
-    return {
-        "gpu": {"id": "a10", "name": "NVIDIA A10", "total_bytes": 1, "calibrated": False},
-        "spec": {},
-        "largest_batch_size": safe + 1,
-        "safe_batch_size": safe,
-        "margin_fraction": margin,
-        "limits": "memory",
-        "at": [],
-    }
+    card = {"id": "a10", "name": "NVIDIA A10", "total_bytes": 1}
+    return estimate_of_card(card, safe + 1, safe, margin_fraction=margin)
 
 
 @pytest.mark.parametrize(
