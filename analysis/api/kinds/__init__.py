@@ -1,0 +1,19 @@
+"""What the API takes for each kind of run, and says of it: one module a kind, and the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.api.kinds.command import Command
+from analysis.api.kinds.estimate import Estimate
+from analysis.api.kinds.measurement import Measurement
+from analysis.api.kinds.requests import Requests
+from analysis.api.kinds.validation import Validation
+from analysis.models import RunKind
+
+BY_KIND: Mapping[str, Requests] = {
+    RunKind.MEASUREMENT: Measurement(),
+    RunKind.COMMAND: Command(),
+    RunKind.ESTIMATE: Estimate(),
+    RunKind.VALIDATION: Validation(),
+}

@@ -1,0 +1,35 @@
+"""Requests of registered commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.api.kinds.requests import Requests, placed, settings_in
+from analysis.models import Run
+from analysis.runs.commands import command_spec, registered_commands
+from engine.errors import SpecError
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class Command(Requests):
+    """The address names the command; a body has the settings that its registration offers."""
+
+    elsewhere = "commands have settings of their own: start them at /api/v1/commands/"
+
+    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+        raise SpecError("kind", self.elsewhere)
+
+    def submission_like(self, run: Run, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+        return command_submission(run.spec.get("name"), values, user)
+
+    def body_of(self, run: Run) -> dict[str, Any]:
+        known = registered_commands().get(run.spec.get("name") or "")
+        offered = (*known.settings, "priority") if known else ("priority",)
+        return {name: value for name, value in super().body_of(run).items() if name in offered and value is not None}
+
+
+def command_submission(name: object, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+    """Read the arguments of `run_create` for a registered command. Raises SpecError."""
+    return placed(command_spec(name, settings_in(values)), values, user)

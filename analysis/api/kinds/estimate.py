@@ -1,0 +1,91 @@
+"""Requests of estimates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.api.kinds.measurement import ONLY_ESTIMATES
+from analysis.api.kinds.requests import FIGURES, Requests, checked, requested
+from analysis.models import ALL_GPUS, CPU, Run
+from analysis.presentation.stored.estimate import read_estimates
+from engine.errors import SpecError
+from engine.estimate.frontier import MAX_LENGTHS
+from engine.estimate.gpus import gpus
+from engine.estimate.spec import EstimateSpec
+from engine.estimate.what_to_change import Scope
+from engine.results.result import Outcome
+from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_batch_size", "time_budget_seconds")
+
+
+class Estimate(Requests):
+    """A body has the keys of a RunSpec without those about a device, and those of an EstimateSpec."""
+
+    evidence = "estimated"
+    only_others = NOT_OF_ESTIMATES
+
+    def own_properties(self) -> dict[str, Any]:
+        return {
+            "gpu": {
+                "enum": [ALL_GPUS, CPU, *gpus()],
+                "default": ALL_GPUS,
+                "description": "Of an estimate: a card of /api/v1/gpus/, all of them, or cpu.",
+            },
+            "what_to_change": {
+                "enum": ["", *Scope],
+                "default": "",
+                "description": "Of an estimate for one card: also estimate other settings "
+                "with which the batch would fit.",
+            },
+            "frontier": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1},
+                "uniqueItems": True,
+                "maxItems": MAX_LENGTHS,
+                "default": [],
+                "description": "Of an estimate for one card: 2 or more lengths or image sizes, "
+                "the largest batch at each.",
+            },
+        }
+
+    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+        for name in NOT_OF_ESTIMATES:
+            if name in values:
+                raise SpecError(name, "an estimate uses no device; leave it out, or request kind measurement")
+        own = (*ONLY_ESTIMATES, "priority")
+        training = RunSpec.from_dict({name: value for name, value in values.items() if name not in own})
+        gpu, scope = checked(values, "gpu", str, ALL_GPUS), checked(values, "what_to_change", str, "")
+        return {"spec": EstimateSpec(training, gpu, scope, _sizes(values)), **requested(values, user)}
+
+    def body_of(self, run: Run) -> dict[str, Any]:
+        settings = {name: value for name, value in super().body_of(run).items() if name not in NOT_OF_ESTIMATES}
+        return {**settings, **{name: getattr(run, name) for name in ONLY_ESTIMATES}}
+
+    def curves(self, run: Run) -> list[dict[str, Any]]:
+        return [
+            {
+                "gpu": estimate.gpu.name,
+                "capacity_bytes": estimate.gpu.total_bytes,
+                "limit_bytes": estimate.capacity_bytes,
+                "points": [
+                    {
+                        **{name: getattr(point, name, None) for name in FIGURES},
+                        "outcome": Outcome.FITS if point.fits else Outcome.OUT_OF_MEMORY,
+                    }
+                    for point in estimate.points
+                ],
+            }
+            for estimate in (read_estimates(run.result) if run.result else ())
+        ]
+
+
+def _sizes(values: dict[str, Any]) -> tuple[int, ...]:
+    """Read the sizes of `frontier`; empty where there is none."""
+    sizes = values.get("frontier", [])
+    if not isinstance(sizes, list) or not all(type(size) is int for size in sizes):
+        raise SpecError("frontier", "must be a list of whole numbers, such as [128, 256, 512]")
+    return tuple(sizes)

@@ -1,0 +1,36 @@
+"""Requests of measurements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.api.kinds.requests import Requests, placed, settings_in
+from analysis.models import Run
+from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+ONLY_ESTIMATES = ("gpu", "what_to_change", "frontier")
+"""Fields of a body that a measurement does not have."""
+_FOR_ESTIMATES = "is for estimates: add kind estimate"
+
+
+class Measurement(Requests):
+    """A body has the keys of a RunSpec, and those about its place in the queue."""
+
+    refused = {
+        **dict.fromkeys(ONLY_ESTIMATES, _FOR_ESTIMATES),
+        "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",
+    }
+    only_others = (*ONLY_ESTIMATES, "price_per_hour_usd")
+
+    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+        return placed(RunSpec.from_dict(settings_in(values)), values, user)
+
+    def body_of(self, run: Run) -> dict[str, Any]:
+        values = super().body_of(run)
+        if run.uses_device_price:
+            del values["price_per_hour_usd"]
+        device = run.requested_device.device if run.requested_device else run.requested_kind
+        return {**values, "accepts_shared_device": run.accepts_shared_device, "device": device}
