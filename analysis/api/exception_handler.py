@@ -26,7 +26,10 @@ def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
         exc = _as_problem(exc)
         response = exception_handler(exc, context)
         return response and into_problem(response, exc, request)
-    response = exception_handler(_as_classic(exc), context)
+    classic = BadRequest(str(exc)) if isinstance(exc, SpecError) else exc
+    if isinstance(exc, QuotaExceededError):
+        classic = _QuotaExceededResponse(str(exc))
+    response = exception_handler(classic, context)
     if response is not None:
         response.data = error_body(_text(response.data))
         if isinstance(exc, QuotaExceededError):
@@ -38,12 +41,6 @@ class _QuotaExceededResponse(APIException):
     """A refusal because of a quota, in the classic format."""
 
     status_code = 429
-
-
-def _as_classic(exc: Exception) -> Exception:
-    if isinstance(exc, QuotaExceededError):
-        return _QuotaExceededResponse(str(exc))
-    return BadRequest(str(exc)) if isinstance(exc, SpecError) else exc
 
 
 def _as_problem(exc: Exception) -> Exception:

@@ -21,7 +21,7 @@ from rest_framework.response import Response
 
 from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers the description of the classic endpoints
 from analysis.api.permissions import MayRead
-from analysis.api.v1.result_schema import engine_components
+from analysis.api.v1.run.result_schema import engine_components
 from analysis.http.problem_details import CONTENT_TYPE
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
@@ -77,7 +77,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
         return {
             "type": "http",
             "scheme": "bearer",
-            "description": "An API token: mm_r_... reads, mm_w_... also writes.",
+            "description": "An API token: mm_r_... reads, mm_w_... also writes, mm_p_... only reports runs.",
         }
 
 
@@ -114,7 +114,8 @@ def with_problems(result: Schema, generator: Any, request: Any, public: bool) ->
             operation.setdefault("summary", first_sentence(operation.get("description", "")))
         if path.startswith(VERSIONED):
             for operation in operations.values():
-                for status, description in _problems(path, operation).items():
+                body, row = _WITH_A_BODY if "requestBody" in operation else {}, _OF_A_ROW if "{" in path else {}
+                for status, description in {**_ALWAYS, **body, **row}.items():
                     operation["responses"].setdefault(status, _answer(status, description))
     return result
 
@@ -122,11 +123,6 @@ def with_problems(result: Schema, generator: Any, request: Any, public: bool) ->
 def first_sentence(text: str) -> str:
     """Return what a text says first, on one line and without its full stop."""
     return " ".join(text.split()).partition(". ")[0].removesuffix(".")
-
-
-def _problems(path: str, operation: Schema) -> dict[str, str]:
-    body = _WITH_A_BODY if "requestBody" in operation else {}
-    return {**_ALWAYS, **body, **(_OF_A_ROW if "{" in path else {})}
 
 
 def _answer(status: str, description: str) -> Schema:

@@ -73,17 +73,11 @@ class MayAnalyze(MayUse):
     """Requires the right to start runs; or a program on this machine, if the server serves only this machine."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        return super().has_permission(request, view) or (not _is_known(request) and is_local_program(request))
-
-
-def _is_known(request: Any) -> bool:
-    """Whether the request has credentials: then their rights count, also on this machine."""
-    return bool(request.user and request.user.is_authenticated)
-
-
-def is_local_program(request: HttpRequest) -> bool:
-    """Whether the request comes from this machine, and not from a browser that shows another site's page."""
-    return settings.SERVES_THIS_MACHINE_ONLY and _is_local(request) and not _may_be_cross_site(request)
+        if super().has_permission(request, view):
+            return True
+        if request.user and request.user.is_authenticated:  # credentials count with their rights, on this machine too
+            return False
+        return settings.SERVES_THIS_MACHINE_ONLY and _is_local(request) and not _may_be_cross_site(request)
 
 
 def _is_local(request: HttpRequest) -> bool:

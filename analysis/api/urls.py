@@ -6,7 +6,6 @@ from analysis.api import openapi
 from analysis.api.classic import views as classic
 
 urlpatterns = [
-    path("", classic.index, name="home"),
     path("health", classic.Health.as_view(), name="health"),
     path("models", classic.Models.as_view(), name="models"),
     path("analyze", classic.Analyze.as_view(), name="analyze"),

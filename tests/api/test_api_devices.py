@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.models import Device
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_host, make_run
 
 pytestmark = pytest.mark.django_db

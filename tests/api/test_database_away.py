@@ -60,10 +60,10 @@ def test_a_classic_endpoint_answers_in_its_own_form(quiet_client, monkeypatch):
 
 
 def test_a_page_says_so_too(quiet_client, monkeypatch):
-    refuse(monkeypatch, fleet, "_devices", AWAY[0])
+    refuse(monkeypatch, fleet, "waiting_runs", AWAY[0])
     answer = quiet_client.get("/fleet/", headers={"Accept": "text/html"})
     assert answer.status_code == 503
-    assert "The database cannot be used at the moment" in answer.text
+    assert "The database does not answer at the moment" in answer.text
     assert answer.headers["Retry-After"]
 
 

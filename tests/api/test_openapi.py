@@ -32,7 +32,7 @@ def operations(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def addresses(resolver: URLResolver, prefix: str = "") -> set[str]:
-    """Of all routes, with `{pk}` for what stands in angle brackets."""
+    """Return the addresses of all routes, with `{pk}` for what stands in angle brackets."""
     found: set[str] = set()
     for each in resolver.url_patterns:
         path = prefix + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(each.pattern))

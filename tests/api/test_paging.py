@@ -6,7 +6,7 @@ import pytest
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
-from analysis.api.v1.paging import Keyset, PageForm
+from analysis.api.v1.base.paging import Keyset, PageForm
 from analysis.http.query_string import BadQuery
 from analysis.models import SavedView
 from tests.factories import make_user

@@ -66,7 +66,7 @@ def test_a_session_without_its_token_changes_nothing(alice):
 
 @pytest.mark.django_db
 def test_a_bug_is_a_500_that_shows_nothing_of_it(alice, monkeypatch):
-    monkeypatch.setattr("analysis.api.v1.runs.requested_runs", lambda query, filters: 1 / 0)
+    monkeypatch.setattr("analysis.api.v1.run.runs.requested_runs", lambda query, filters: 1 / 0)
     client = Client(raise_request_exception=False)
     client.force_login(alice)
     answer = client.get("/api/v1/runs/")

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from analysis.accounts import rate_limit
-from analysis.api.v1 import throttles
+from analysis.api.v1.base import throttles
 from analysis.models import Run, Throttle
 from memorymark_site.env import Rate, env_rate
 from tests.factories import make_device, make_estimate, make_run, make_user

@@ -10,8 +10,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.spec_schema import input_schema, run_schema, settings_of
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.spec_schema import input_schema, run_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload
 from engine.estimate.gpus import Gpu, gpus

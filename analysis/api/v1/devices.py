@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -12,14 +11,15 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, RetrieveAPIView
 
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.paging import Keyset, PageForm
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
+from analysis.presentation.device_hold import holder_text
 from analysis.runs.gpu_catalog import gpu_of
 from engine.training_spec import DEVICE_KINDS
 
@@ -51,6 +51,10 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     running_run = serializers.IntegerField(
         source="running_id", allow_null=True, help_text="Id of the run that it executes now."
     )
+    held_by = serializers.SerializerMethodField(
+        help_text="Work and process of a program that holds it and is no run of this portal, as its lock names them, "
+        "read with `last_seen_at`; any program of that machine may have written it. null: none."
+    )
     waiting_count = serializers.SerializerMethodField(
         help_text="Number of queued runs that request this device by name."
     )
@@ -62,7 +66,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
             *("price_per_hour_usd", "enabled", "drained", "takes_runs", "is_alive", "last_seen_at"),
             *("maintenance_from", "maintenance_until", "maintenance_note", "memory_used_bytes", "memory_read_at"),
             *("memory_age_seconds", "foreign_used_bytes", "is_calibrated", "calibrated_at"),
-            *("running_run", "waiting_count"),
+            *("running_run", "held_by", "held_since", "waiting_count"),
         )
 
     def get_gpu(self, device: Device) -> str | None:
@@ -80,11 +84,15 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
         return seen_at is not None and timezone.now() - seen_at <= SEEN_LATELY
 
     def get_memory_age_seconds(self, device: Device) -> float | None:
-        return _age_seconds(device.memory_read_at)
+        read_at = device.memory_read_at
+        return None if read_at is None else (timezone.now() - read_at).total_seconds()
 
     def get_takes_runs(self, device: Any) -> bool:  # a DeviceWithActivity; drf-spectacular evaluates this annotation
         # one field for programs: a device whose worker is silent takes no runs, whatever its settings
         return bool(device.takes_runs and device.is_up)
+
+    def get_held_by(self, device: Device) -> str | None:
+        return holder_text(device) or None
 
     def get_is_calibrated(self, device: Device) -> bool:
         return device.calibrated_at is not None
@@ -120,10 +128,9 @@ class _Devices(StrictView, GenericAPIView[Device]):
 @extend_schema_view(
     get=extend_schema(tags=["fleet"], operation_id="devices_list", parameters=parameters_of(DeviceForm))
 )
-class DeviceList(_Devices, ListAPIView[Device]):
+class DeviceList(_Devices, PagedList[Device]):
     """All devices that were ever registered, oldest first."""
 
-    pagination_class = Keyset
     ordering = ("id",)
     query_form = DeviceForm
 
@@ -142,7 +149,3 @@ def _waiting(devices: Iterable[Device]) -> Counter[int]:
     """Count waiting runs by device, in Python: to group them, SQLite would read the whole history."""
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_device__in=list(devices))
     return Counter(queue.order_by().values_list("requested_device", flat=True))
-
-
-def _age_seconds(at: datetime | None) -> float | None:
-    return None if at is None else (timezone.now() - at).total_seconds()

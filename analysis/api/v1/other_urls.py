@@ -2,24 +2,10 @@
 
 from django.urls import path
 
-from analysis.api.v1 import (
-    audit,
-    catalog,
-    commands,
-    compare,
-    devices,
-    estimates,
-    fits,
-    matrix,
-    recommendation,
-    reports,
-    saved_views,
-    share_links,
-    subscriptions,
-    tokens,
-    trends,
-    validations,
-)
+from analysis.api.v1 import catalog, devices
+from analysis.api.v1.lists import compare, fits, matrix, recommendation, saved_views, trends
+from analysis.api.v1.people import audit, subscriptions, tokens
+from analysis.api.v1.run import commands, estimates, reports, share_links, validations
 
 _ONE = "subscriptions/<int:pk>/"
 _subscriptions = [

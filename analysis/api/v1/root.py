@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.strict_view import StrictView
 from engine import __version__
 
 VERSION = "1"

@@ -2,7 +2,9 @@
 
 from django.urls import path
 
-from analysis.api.v1 import advice, changes, other_urls, root, run_actions, run_parts, run_wait, runs
+from analysis.api.v1 import other_urls, root
+from analysis.api.v1.lists import advice
+from analysis.api.v1.run import changes, run_actions, run_parts, run_wait, runs
 
 _runs = [
     path("runs/", runs.RunList.as_view(), name="api-runs"),

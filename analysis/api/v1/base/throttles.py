@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.throttling import BaseThrottle
 
-from analysis.accounts.rate_limit import Allowance, allowance_of, counted_as, seconds_to_wait
+from analysis.accounts.rate_limit import allowance_of, counted_as, seconds_to_wait
 from analysis.http.client_ip import counted_address
 
 
@@ -25,24 +25,15 @@ class ScopeThrottle(BaseThrottle):
         else:
             scope = getattr(view, "throttle_scope", None) or "change"
         if scope is not None:
-            who = self._who(request)
+            is_person = request.user and request.user.is_authenticated  # who counts with all their tokens
+            who = counted_as(request.user) if is_person else f"address {counted_address(request)}"
             self.wait_seconds = seconds_to_wait(scope, who)
-            # DRF copies the view's headers onto whatever it answers, a refusal as well
-            getattr(view, "headers", {}).update(_headers(scope, allowance_of(scope, who)))
+            allowed = allowance_of(scope, who)
+            # as the IETF's draft of RateLimit header fields; DRF copies them onto whatever it answers, also a refusal
+            headers = getattr(view, "headers", {})
+            headers["RateLimit-Policy"] = f'"{scope}";q={allowed.number};w={allowed.period_seconds:.0f}'
+            headers["RateLimit"] = f'"{scope}";r={allowed.left};t={allowed.free_in_seconds}'
         return self.wait_seconds == 0
 
     def wait(self) -> float:
         return self.wait_seconds
-
-    def _who(self, request: Any) -> str:
-        """Return the key of a person, for all their tokens; or of an address."""
-        if request.user and request.user.is_authenticated:
-            return counted_as(request.user)
-        return f"address {counted_address(request)}"
-
-
-def _headers(scope: str, allowance: Allowance) -> dict[str, str]:
-    """Write them as the IETF's draft of RateLimit header fields has them."""
-    policy = f'"{scope}";q={allowance.number};w={allowance.period_seconds:.0f}'
-    left = f'"{scope}";r={allowance.left};t={allowance.free_in_seconds}'
-    return {"RateLimit-Policy": policy, "RateLimit": left}

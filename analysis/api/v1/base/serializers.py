@@ -9,38 +9,73 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.api.v1.result_schema import RESULT, ref
-from analysis.models import Attempt, Measurement, Run, State, Tag
-from analysis.presentation.origin import describe_origin
-from analysis.runs.queue_forecast import POSITIONS_MAX, QueuePosition
-from engine.result import MemoryByKind
+from analysis.api.v1.run.result_schema import RESULT, ref
+from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
+from analysis.presentation.device_hold import holder_text
+from analysis.presentation.origin import Origin, describe_origin
+from analysis.runs.queue.forecast import POSITIONS_MAX, QueuePosition
+from analysis.runs.queue.remaining_time import seconds_left_of
+from engine.results.result import MemoryByKind
 
 _POSITION = (
     f"1 starts next. null: the run does not wait, or more than {POSITIONS_MAX:,} runs wait. Not part of the ETag."
+)
+_HELD_BY = (
+    "What holds the device that the run waits for: the work and the process of a program that is no run of this "
+    "portal, as the device's lock names them; any program of that machine may have written it. null: nothing does."
 )
 _FORECAST = "Forecast from earlier runs of these models; null if unknown. Not part of the ETag."
 
 
 _SPEED_HELP = {
+    "recommended_batch_size": (
+        "The smallest size within 3 % of the fastest that leaves the reserve free, from speeds timed side by side; the "
+        "current size where no other is shown to be faster. null: speeds were not compared, or do not tell."
+    ),
     "speedup": (
-        "Speed of the recommended batch size divided by that of the current one, timed side by side. It is null where "
-        "the speeds were not measurable, or where one of the two was not measured."
+        "Speed of the recommended batch size divided by that of the current one, timed side by side. null: only its "
+        "lower bound is known, which is `speedup_low`, or nothing is claimed, and then `speedup_low` is null too."
     ),
     "speedup_low": (
-        "Lower end of the 95 % confidence interval of the speed-up. It is null where "
-        "the speed-up is null, and in runs of versions before 0.5, whose interval is not known."
+        "Lower end of the 95 % confidence interval of the speed-up. Without `speedup` it is what is claimed: the "
+        "recommended size is at least so many times as fast. null in runs of versions before 0.5."
     ),
     "speedup_high": "Upper end of the 95 % confidence interval of the speed-up.",
     "is_speed_measurable": (
-        "Whether the speeds could be distinguished. If false, the recommended size is the largest that leaves "
-        "the reserve free, and there is neither a speed-up nor money. It is null in runs of versions before 0.5."
+        "Whether speeds are known well enough for figures. If false, a size is recommended only by a lower bound of "
+        "its speed-up, or kept because the other is at most 3 % faster. null in runs of versions before 0.5."
     ),
     "saving_per_year_usd": (
-        "Derived from the speed-up and the assumptions of the spec. It is null where the speed-up is null."
+        "Derived from the speed-up and the assumptions of the spec. Where only the lower bound of the speed-up is "
+        "known it is null, and the saving is at least `saving_per_year_usd_low`."
     ),
     "saving_per_year_usd_low": "The saving at the lower end of the speed-up's interval.",
     "saving_per_year_usd_high": "The saving at the upper end of the speed-up's interval.",
 }
+
+
+ORIGIN_HELP = {
+    "origin": "Who reported the run, and from where. null: it ran on a device of this portal.",
+    "reported_from": "Host that reported the run. Empty: it ran on a device of this portal.",
+    "is_trusted": "false: reported, and neither its token nor its host is trusted: not verified by this lab.",
+}
+
+
+class OriginSerializer(serializers.Serializer[Any]):
+    """Where the figures of a run come from, and whether this lab stands for them."""
+
+    # the base of whatever shows figures of one run; a dict has these members already, out of `origin_members`
+
+    origin = serializers.CharField(read_only=True, allow_null=True, help_text=ORIGIN_HELP["origin"])
+    reported_from = serializers.CharField(read_only=True, help_text=ORIGIN_HELP["reported_from"])
+    is_trusted = serializers.BooleanField(read_only=True, help_text=ORIGIN_HELP["is_trusted"])
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        shown = super().to_representation(instance)
+        origin, run = getattr(instance, "origin", None), getattr(instance, "run", None)
+        if isinstance(run, Run):
+            origin = Origin.of(run)
+        return {**shown, **origin.members} if isinstance(origin, Origin) else shown
 
 
 class NameOf(serializers.CharField):
@@ -53,17 +88,21 @@ class NameOf(serializers.CharField):
 class RunSerializer(serializers.ModelSerializer[Run]):
     """A run in a list."""
 
+    kind = serializers.ChoiceField(PUBLISHED_KINDS, source="published_kind", read_only=True)
     device = NameOf("device.device")
     host = NameOf("device.host.name")
     requested_device = NameOf("requested_device.device")
     requested_host = NameOf("requested_device.host.name")
     requested_by = NameOf("requested_by.username")
-    origin = serializers.SerializerMethodField(
-        help_text="Who reported the run, and from where. null: it ran on a device of this portal."
-    )
+    origin = serializers.SerializerMethodField(help_text=ORIGIN_HELP["origin"])
     tags: serializers.SlugRelatedField[Tag] = serializers.SlugRelatedField("name", many=True, read_only=True)
     queue_position = serializers.SerializerMethodField(help_text=_POSITION)
     expected_start_at = serializers.SerializerMethodField(help_text=_FORECAST)
+    after_run = serializers.SerializerMethodField(
+        help_text="Id of the run that has to end before this one, where no other starts between. Not part of the ETag."
+    )
+    held_by = serializers.SerializerMethodField(help_text=f"{_HELD_BY} Not part of the ETag.")
+    held_since = serializers.SerializerMethodField(help_text="Since when, as the lock says. Not part of the ETag.")
 
     class Meta:
         model = Run
@@ -72,6 +111,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             *("model", "gpu", "precision", "optimizer"),
             *("device", "host", "requested_device", "requested_host", "requested_kind", "requested_device_class"),
             *("accepts_shared_device", "priority", "queue_position", "expected_start_at"),
+            *("after_run", "held_by", "held_since"),
             *("origin", "reported_from", "is_trusted"),
             *("state", "phase", "attempt", "cancel_requested", "error_code", "exit_status"),
             *("created_at", "started_at", "finished_at"),
@@ -86,7 +126,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             *("estimate_peak_error", "estimate_boundary_error"),
         )
         read_only_fields = fields
-        extra_kwargs = {name: {"help_text": text} for name, text in _SPEED_HELP.items()}
+        extra_kwargs = {name: {"help_text": text} for name, text in (_SPEED_HELP | ORIGIN_HELP).items()}
 
     def get_origin(self, run: Run) -> str | None:
         return describe_origin(run)
@@ -98,6 +138,18 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     def get_expected_start_at(self, run: Run) -> datetime | None:
         turn = self._turn(run)
         return turn.start_at if turn else None
+
+    def get_after_run(self, run: Run) -> int | None:
+        turn = self._turn(run)
+        return turn.after_run if turn else None
+
+    def get_held_by(self, run: Run) -> str | None:
+        turn = self._turn(run)
+        return holder_text(turn.held) if turn and turn.held else None
+
+    def get_held_since(self, run: Run) -> datetime | None:
+        turn = self._turn(run)
+        return turn.held.held_since if turn and turn.held else None
 
     def _turn(self, run: Run) -> QueuePosition | None:
         """Look up the position: the view reads those of all its runs at once."""
@@ -168,13 +220,21 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
 
     spec = StoredSpec(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
     result = StoredResult(help_text="The engine's result; null until the run has finished.")
+    seconds_left = serializers.SerializerMethodField(
+        help_text="Expected time to the end of a running run; null: not known. Not part of the ETag."
+    )
     attempts = serializers.SerializerMethodField()
     measurements = serializers.SerializerMethodField()
 
     class Meta:
         model = Run
-        fields: tuple[str, ...] = ("note", "error_message", "spec", "result", "attempts", "measurements")
+        fields: tuple[str, ...] = (
+            *("note", "error_message", "spec", "result", "seconds_left", "attempts", "measurements"),
+        )
         read_only_fields = fields
+
+    def get_seconds_left(self, run: Run) -> float | None:
+        return seconds_left_of(run)
 
     @extend_schema_field(AttemptSerializer(many=True))
     def get_attempts(self, run: Run) -> list[dict[str, object]]:

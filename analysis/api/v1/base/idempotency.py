@@ -29,7 +29,7 @@ def run_once(request: Request, body: dict[str, Any], make: Callable[[], Run]) ->
     key = _key(request)
     if key is None:
         return make(), False
-    digest = _digest(request.path, body)
+    digest = hashlib.sha256(json.dumps([request.path, body], sort_keys=True).encode()).hexdigest()
     if (run := _earlier(request.user, key, digest)) is not None:
         return run, True
     try:
@@ -51,10 +51,6 @@ def _key(request: Request) -> str | None:
     if not (0 < len(key) <= KEY_LENGTH and key.isascii() and key.isprintable()):
         raise Problem(400, detail=f"{HEADER} must be 1 to {KEY_LENGTH} printable ASCII characters.", code="bad_key")
     return key
-
-
-def _digest(path: str, body: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([path, body], sort_keys=True).encode()).hexdigest()
 
 
 def _earlier(owner: Any, key: str, digest: str) -> Run | None:

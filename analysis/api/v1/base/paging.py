@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
+from rest_framework.generics import ListAPIView
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.models.keyset import Numbers, Page, Part, page_of
+from analysis.models.keyset import ListPart, Numbers, Page, page_of
 
 LIMIT = 50
 LIMIT_MAX = 500
+
+Row = TypeVar("Row", bound=Model)
 
 
 class PageForm(StrictQueryForm):
@@ -47,7 +51,7 @@ class Keyset(BasePagination):
         if not isinstance(queryset, QuerySet):
             raise TypeError("pages begin after a row of a table: a list has none")
         self.request = request
-        self.page = page_of([Part(queryset, view.ordering)], queryset, **place_of(view.parameters))
+        self.page = page_of([ListPart(queryset, view.ordering)], queryset, **place_of(view.parameters))
         return self.page.rows
 
     def get_paginated_response(self, data: Any) -> Response:
@@ -57,6 +61,14 @@ class Keyset(BasePagination):
         link = {"type": ["string", "null"], "format": "uri"}
         properties = {"next": link, "previous": link, "results": schema}
         return {"type": "object", "required": list(properties), "properties": properties}
+
+
+class PagedList(StrictView, ListAPIView[Row]):
+    """A list in pages, the newest rows first."""
+
+    pagination_class = Keyset
+    query_form = PageForm
+    ordering: tuple[str, ...] = ("-id",)
 
 
 def _link(request: Request, name: str, row: int | None) -> str | None:

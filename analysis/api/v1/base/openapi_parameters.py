@@ -9,11 +9,12 @@ from django import forms
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field, inline_serializer
 from rest_framework import serializers
 
-from analysis.api.run_request import ONLY_ESTIMATES, REQUESTED_KINDS
+from analysis.api.kinds.measurement import ONLY_ESTIMATES
+from analysis.api.run_request import REQUESTED_KINDS
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
+from analysis.lists.runs.filters import RunFilter
 from analysis.models import Run
-from analysis.pages.history.filters import RunFilter
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.what_to_change import Scope
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -63,8 +64,6 @@ _SAID = {
     422: "This Idempotency-Key was used for another request.",
     429: "A rate limit or quota is exceeded; `Retry-After` is the number of seconds to wait.",
 }
-READING = (400, 401, 403, 406)
-CHANGING = (*READING, 413, 415, 429)
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
@@ -103,8 +102,7 @@ IF_NONE_MATCH = OpenApiParameter(
 ACCEPTED = [KEY, LOCATION, RETRY_AFTER, REPLAYED]
 
 
-ANY_OBJECT = {"type": "object", "additionalProperties": True}
-ANY_OBJECTS = {"type": "array", "items": ANY_OBJECT}
+ANY_OBJECTS = {"type": "array", "items": {"type": "object", "additionalProperties": True}}
 
 
 def parameters_of(form: type[StrictQueryForm]) -> list[OpenApiParameter]:
@@ -151,9 +149,10 @@ def page_of(name: str, row: Any) -> Any:
     return inline_serializer(name, {**links, "results": row(many=True)})
 
 
-def all_of(name: str, row: Any) -> Any:
-    """Everything of one kind that a run has."""
-    return inline_serializer(name, {"run": serializers.IntegerField(), "results": row(many=True)})
+def all_of(name: str, row: Any, base: Any) -> Any:
+    """Everything of one kind that a run has, with the members of `base`, which says where it comes from."""
+    described = {"__doc__": "All of one kind that a run has, and where the run comes from."}
+    return type(name, (base,), {**described, "run": serializers.IntegerField(), "results": row(many=True)})
 
 
 def run_parameters(filters: type[RunFilter]) -> list[OpenApiParameter]:
@@ -236,11 +235,8 @@ def command_setting(name: str) -> AnyField:
     return serializers.BooleanField(required=False) if field is None else _setting(field, needs_model=False)
 
 
-OPEN_MODEL: dict[str, Any] = {"type": "string", "examples": list(CHOICES["model"])}
-"""No enum: a client generated today may request a model that is added later."""
-
-
-@extend_schema_field(OPEN_MODEL)
+# no enum: a client generated today may request a model that is added later
+@extend_schema_field({"type": "string", "examples": list(CHOICES["model"])})
 class _ModelName(serializers.CharField):
     """The id of a model."""
 
