@@ -10,8 +10,8 @@ from django.test import Client
 from analysis.models import Run
 from analysis.workers.supervisor import supervise
 from tests.factories import make_claimed_validation, make_device, make_run
+from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
-from tests.workers.test_supervisor import QUICK
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/v1/validations/"
@@ -61,7 +61,8 @@ def test_the_list_of_validations_holds_no_other_run_and_a_finished_one_its_verdi
     assert (row["id"], row["kind"], row["verdict"]) == (run.pk, "validation", "passed")
     detail = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
     assert detail["result"]["verdict_text"].endswith("2 of 2 checks passed.")
-    assert alice_client.get(f"/api/v1/runs/{run.pk}/result/").json() == detail["result"]
+    origin = {name: detail[name] for name in ("origin", "reported_from", "is_trusted")}
+    assert alice_client.get(f"/api/v1/runs/{run.pk}/result/").json() == {**detail["result"], **origin}
     assert alice_client.get(f"/api/v1/runs/{run.pk}/certificate/").status_code == 404
     assert alice_client.get(f"/api/v1/runs/{run.pk}/points/").json()["curves"][0]["points"] == []
 

@@ -7,7 +7,7 @@ import pytest
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.services import LogLine
-from engine.result import Purpose
+from engine.results.result import Purpose
 from tests.factories import (
     make_claimed_run,
     make_device,
@@ -18,8 +18,12 @@ from tests.factories import (
     make_result,
     make_run,
 )
+from tests.factories.estimates import estimate_of_card, estimated_at
+from tests.factories.reports import HOST, make_reported_run
 
 pytestmark = pytest.mark.django_db
+HERE = {"origin": None, "reported_from": "", "is_trusted": True}
+"""The members of a run that this portal measured."""
 
 
 @pytest.fixture
@@ -122,16 +126,21 @@ def test_points_have_one_for_each_size_with_the_refused_one_and_not_the_soaks(pa
 
 def test_an_estimates_points_are_called_estimated_and_have_a_curve_for_each_card(part):
     run = make_estimate()
-    assert part(run, "points/") == {"run": run.pk, "evidence": "estimated", "curves": []}
-    at = [
-        {"batch_size": size, "fits": fits, "peak_allocated_bytes": size * 100} for size, fits in ((8, True), (9, False))
-    ]
-    gpu = {"id": "a10", "name": "NVIDIA A10", "total_bytes": 24 * 1024**3}
-    card = {"gpu": gpu, "spec": {}, "largest_batch_size": 8, "safe_batch_size": 7, "limits": "memory", "at": at}
+    assert part(run, "points/") == {"run": run.pk, **HERE, "evidence": "estimated", "curves": []}
+    at = [estimated_at(size, fits=size == 8, allocated_bytes=size * 100) for size in (8, 9)]
+    card = estimate_of_card({"id": "a10", "name": "NVIDIA A10", "total_bytes": 24 * 1024**3}, 8, 7, at=at)
     Run.objects.filter(pk=run.pk).update(state="finished", result={"estimates": [card, card]})
     first, _ = part(run, "points/")["curves"]
     assert [(point["batch_size"], point["outcome"]) for point in first["points"]] == [(8, "fits"), (9, "out_of_memory")]
     assert (first["gpu"], first["points"][0]["step_seconds"]) == ("NVIDIA A10", None)
+
+
+def test_the_result_has_the_origin_of_its_run_whatever_it_claims_itself(part, alice):
+    run = make_reported_run(alice, is_trusted=True, reported_from="", origin=None)
+    found = {"origin": f"reported by alice from {HOST}", "reported_from": HOST, "is_trusted": False}
+    answer = part(run, "result/")
+    assert {name: answer[name] for name in found} == found
+    assert not found.keys() & run.result.keys()
 
 
 def test_the_result_is_the_engines_and_a_run_without_one_says_how_it_stands(part):

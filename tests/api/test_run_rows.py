@@ -10,11 +10,12 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.renderers import JSONRenderer
 
-from analysis.api.v1.run_rows import measurement_rows, run_row, run_rows
-from analysis.api.v1.serializers import MeasurementSerializer, RunDetailSerializer, RunSerializer
+from analysis.api.v1.base.serializers import MeasurementSerializer, RunDetailSerializer, RunSerializer
+from analysis.api.v1.run.run_rows import measurement_rows, run_row, run_rows
 from analysis.models import Measurement, Run
-from analysis.runs import queue_forecast, services
-from analysis.runs.queue_forecast import queue_positions
+from analysis.runs import services
+from analysis.runs.queue import forecast as queue_forecast
+from analysis.runs.queue.forecast import queue_positions
 from tests.factories import (
     make_card,
     make_claimed_run,
@@ -71,7 +72,7 @@ def test_a_run_has_every_member_that_is_described_in_its_order(runs, alice_clien
         answer = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
         expected = as_json(RunDetailSerializer(run, context={"queue_positions": {}}).data)
         assert list(answer) == list(expected)
-        for name in ("queue_position", "expected_start_at"):
+        for name in ("queue_position", "expected_start_at", "after_run", "held_by", "held_since"):
             expected[name] = answer[name]
         assert answer == expected
 

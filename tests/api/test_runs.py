@@ -11,7 +11,7 @@ from django.utils import timezone
 from analysis.models import Run, State
 from analysis.permissions import MANAGER, VIEWER
 from analysis.runs import services
-from analysis.runs.queue_forecast import QueuePosition
+from analysis.runs.queue.forecast import QueuePosition
 from tests.factories import (
     make_card,
     make_claimed_run,
@@ -23,7 +23,7 @@ from tests.factories import (
     make_run,
     make_user,
 )
-from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+from tests.factories.speeds import make_bound_result, make_timed_result, make_unmeasurable_result
 
 pytestmark = pytest.mark.django_db
 
@@ -136,7 +136,12 @@ def test_a_run_carries_the_interval_of_its_speed_up(alice_client):
     services.run_finish(run_id=run.pk, token=run.token, result=make_unmeasurable_result().to_dict())
     told = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
     assert (told["is_speed_measurable"], told["speedup"], told["speedup_low"]) == (False, None, None)
-    assert told["result"]["speed"]["recommended_by"] == "memory_reserve"
+    assert (told["recommended_batch_size"], told["result"]["speed"]["recommended_by"]) == (None, "nothing")
+    run = make_claimed_run(make_device("third"))
+    services.run_finish(run_id=run.pk, token=run.token, result=make_bound_result().to_dict())
+    told = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
+    assert (told["is_speed_measurable"], told["speedup"], told["speedup_low"]) == (False, None, 2.0)
+    assert (told["saving_per_year_usd"], told["saving_per_year_usd_low"]) == (None, pytest.approx(60.0))
     run = make_claimed_run(make_device("other"))
     services.run_finish(run_id=run.pk, token=run.token, result=make_timed_result().to_dict())
     told = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
@@ -257,7 +262,7 @@ def test_what_the_queue_forecasts_is_no_part_of_the_etag(alice_client, mine, mon
     path = f"/api/v1/runs/{mine.pk}/"
     etag = alice_client.get(path).headers["ETag"]
     monkeypatch.setattr(
-        "analysis.api.v1.runs.queue_positions", lambda runs: {mine.pk: QueuePosition(7, timezone.now())}
+        "analysis.api.v1.run.runs.queue_positions", lambda runs: {mine.pk: QueuePosition(7, timezone.now())}
     )
     changed = alice_client.get(path)
     assert (changed.json()["queue_position"], changed.headers["ETag"]) == (7, etag)

@@ -9,17 +9,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.run_rows import run_row
-from analysis.api.v1.runs import run_or_404
-from analysis.api.v1.serializers import RunSerializer
-from analysis.api.v1.strict_input import body_object
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import RunSerializer
+from analysis.api.v1.base.strict_input import body_object
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.run_rows import run_row
+from analysis.api.v1.run.runs import run_or_404
 from analysis.http.problem_details import bad_field
 from analysis.permissions import signed_in_user
 from analysis.runs import services
-from analysis.runs.placement import placement_find
-from analysis.runs.what_to_change import MEASURED_MAX
+from analysis.runs.earlier.what_to_change import MEASURED_MAX
+from analysis.runs.queue.placement import placement_find
 
 _KEYS = ("variants", "device", "device_class")
 _BODY: Any = inline_serializer(

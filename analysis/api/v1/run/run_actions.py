@@ -9,16 +9,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.run_request import run_cloned
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.idempotency import run_once
-from analysis.api.v1.runs import accepted, not_yours, refuse_unless_done, run_or_404
-from analysis.api.v1.serializers import RunDetailSerializer
-from analysis.api.v1.strict_input import body_object
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import RunDetailSerializer
+from analysis.api.v1.base.strict_input import body_object
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.runs import accepted, not_yours, refuse_unless_done, run_or_404, started
 from analysis.http.problem_details import Problem
 from analysis.models import Run
 from analysis.permissions import signed_in_user
 from analysis.runs import services
+from analysis.runs.kinds import rules_of
 
 _WITH_A_BODY = (413, 415)
 """Further problems that a request with a body may get, although these actions take none."""
@@ -65,9 +65,9 @@ class RunRetry(StrictView):
         _refuse_a_body(request)
         if not run.is_over:
             raise Problem(409, detail=f"Run {pk} is not over yet.", code="state")
+        _refuse_again(run)
         user = signed_in_user(request)
-        again, is_replay = run_once(request, {}, lambda: services.run_again(run=run, requested_by=user))
-        return accepted(again, request, is_replay=is_replay)
+        return started(request, {}, lambda: services.run_again(run=run, requested_by=user))
 
 
 class RunClone(StrictView):
@@ -88,8 +88,8 @@ class RunClone(StrictView):
         This can turn an estimate into a measurement: `{"kind": "measurement"}`.
         """
         run, body = run_or_404(pk), body_object(request)
-        clone, is_replay = run_once(request, body, lambda: run_cloned(run, body, signed_in_user(request)))
-        return accepted(clone, request, is_replay=is_replay)
+        _refuse_again(run)
+        return started(request, body, lambda: run_cloned(run, body, signed_in_user(request)))
 
 
 class RunRestore(StrictView):
@@ -108,6 +108,12 @@ class RunRestore(StrictView):
         _refuse_a_body(request)
         refuse_unless_done(services.runs_restore(run_ids={pk}, by=signed_in_user(request)))
         return accepted(run_or_404(pk), request, status=200)
+
+
+def _refuse_again(run: Run) -> None:
+    """Refuse to start here what somebody reported."""
+    if reason := rules_of(run).not_again(run):
+        raise Problem(409, detail=f"run: {reason}", code="state")
 
 
 def _refuse_a_body(request: Request) -> None:

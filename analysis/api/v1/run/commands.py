@@ -10,18 +10,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.run_request import command_submission
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.idempotency import run_once
-from analysis.api.v1.runs import accepted
-from analysis.api.v1.serializers import RunDetailSerializer
-from analysis.api.v1.strict_input import body_object
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.kinds.command import command_submission
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import RunDetailSerializer
+from analysis.api.v1.base.strict_input import body_object
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.runs import started
 from analysis.models import Run
 from analysis.permissions import signed_in_user
 from analysis.runs.commands import SETTABLE, RegisteredCommand, registered_commands
 from analysis.runs.services import run_create
-from engine.tune.spec import masked
+from engine.text.masking import masked
 
 _BODY = inline_serializer(
     "CommandRunRequest",
@@ -83,5 +82,4 @@ class CommandRuns(StrictView):
         if name not in registered_commands():
             raise Http404
         body, user = body_object(request), signed_in_user(request)
-        run, is_replay = run_once(request, body, lambda: run_create(**command_submission(name, body, user)))
-        return accepted(run, request, is_replay=is_replay)
+        return started(request, body, lambda: run_create(**command_submission(name, body, user)))

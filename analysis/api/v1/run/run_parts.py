@@ -10,15 +10,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.evidence import certificate_of, curves_of
-from analysis.api.v1.result_schema import RESULT
-from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
-from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.kinds import BY_KIND
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, OriginSerializer
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.evidence import certificate_of
+from analysis.api.v1.run.result_schema import RESULT
+from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import Attempt, Measurement, Run, RunLog, State
+from analysis.presentation.origin import origin_members
 
 EVENTS, EVENTS_MAX = 200, 1_000
 ATTEMPT_MAX = 2**31 - 1
@@ -41,7 +43,7 @@ class RunMeasurements(StrictView):
         tags=["runs"],
         operation_id="runs_measurements",
         parameters=openapi_parameters.parameters_of(AttemptForm),
-        responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer),
+        responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
         """List the probes of one attempt, in their order; of a running run, those so far."""
@@ -57,7 +59,7 @@ class RunAttempts(StrictView):
     @extend_schema(
         tags=["runs"],
         operation_id="runs_attempts",
-        responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer),
+        responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer),
     )
     def get(self, request: Request, pk: int) -> Response:
         """List the executions of the run by workers, with their outcome, oldest first."""
@@ -79,14 +81,19 @@ class EventSerializer(serializers.ModelSerializer[RunLog]):
         read_only_fields = fields
 
 
-class EventsSerializer(serializers.Serializer[Any]):
-    """Log lines since a sequence number, with the state of the run."""
+class StateMembers(OriginSerializer):
+    """The state of a run, as far as every answer about it has it."""
 
     run = serializers.IntegerField()
     state = serializers.ChoiceField(State.choices)
     phase = serializers.CharField()
     attempt = serializers.IntegerField()
     is_over = serializers.BooleanField()
+
+
+class EventsSerializer(StateMembers):
+    """Log lines since a sequence number, with the state of the run."""
+
     events = EventSerializer(many=True)
     last_sequence = serializers.IntegerField(help_text="Value of `after` for the next request.")
 
@@ -122,12 +129,11 @@ class RunEvents(StrictView):
         # the state is read first: if the run is over by then, the lines read after it are complete
         run = run_or_404(pk)
         lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
-        payload = {
-            **{name: getattr(run, name) for name in ("state", "phase", "attempt", "is_over")},
-            "run": run.pk,
-            "events": lines,
-            "last_sequence": lines[-1].pk if lines else _last_before(run, after),
-        }
+        if lines:
+            last_sequence = lines[-1].pk
+        else:  # the requested one, if it is one of this run's
+            last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
+        payload = {**state_members(run), "events": lines, "last_sequence": last_sequence}
         return Response(EventsSerializer(payload).data, headers=_poll(run))
 
 
@@ -152,7 +158,7 @@ class CurveSerializer(serializers.Serializer[Any]):
     points = CurvePointSerializer(many=True)
 
 
-class PointsSerializer(serializers.Serializer[Any]):
+class PointsSerializer(OriginSerializer):
     """The curves of a run."""
 
     run = serializers.IntegerField()
@@ -170,7 +176,8 @@ class RunPoints(StrictView):
         Of a size with several probes the latest counts, but not a long run under other conditions.
         """
         run = run_or_404(pk)
-        payload = {"run": run.pk, "evidence": "estimated" if run.is_estimate else "measured", "curves": curves_of(run)}
+        kind = BY_KIND[run.kind]
+        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
         return Response(PointsSerializer(payload).data, headers=_poll(run))
 
 
@@ -179,11 +186,15 @@ class RunResult(StrictView):
 
     @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: RESULT})
     def get(self, request: Request, pk: int) -> Response:
-        """Return the engine's result, as `python -m engine --json` prints it. 404 if there is none or none yet."""
-        return Response(_result(run_or_404(pk)))
+        """Return the engine's result, as `python -m engine --json` prints it, with the origin of the run.
+
+        404 if there is none or none yet.
+        """
+        run = run_or_404(pk)
+        return Response({**_result(run), **origin_members(run)})
 
 
-class CertificateSerializer(serializers.Serializer[Any]):
+class CertificateSerializer(OriginSerializer):
     """The proof of a boundary: N trained, and N+1 did not."""
 
     run = serializers.IntegerField()
@@ -207,9 +218,10 @@ class RunCertificate(StrictView):
     def get(self, request: Request, pk: int) -> Response:
         """Return the probes of N and N+1. 404 without a result, and for estimates and validations."""
         run = run_or_404(pk)
-        if not run.is_measurement:
-            kind = f"Run {pk} is {'an' if run.is_estimate else 'a'} {run.kind}"
-            raise Problem(404, detail=f"{kind}: it proves no batch size.", code="no_certificate")
+        if not run.is_search:
+            article = "an" if run.kind[0] in "aeiou" else "a"
+            refusal = f"Run {pk} is {article} {run.kind}: it proves no batch size."
+            raise Problem(404, detail=refusal, code="no_certificate")
         return Response(CertificateSerializer(certificate_of(run, _result(run)["boundary"])).data)
 
 
@@ -222,7 +234,7 @@ def _result(run: Run) -> dict[str, Any]:
 
 
 def _all(run: Run, results: Any) -> Response:
-    return Response({"run": run.pk, "results": results}, headers=_poll(run))
+    return Response({"run": run.pk, **origin_members(run), "results": results}, headers=_poll(run))
 
 
 def _poll(run: Run) -> dict[str, str]:
@@ -230,6 +242,7 @@ def _poll(run: Run) -> dict[str, str]:
     return {} if run.is_over else {"Retry-After": str(ASK_AGAIN_SECONDS)}
 
 
-def _last_before(run: Run, after: int) -> int:
-    """Return the last sequence number when there are no new lines: the requested one, if it is one of this run's."""
-    return min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
+def state_members(run: Run) -> dict[str, Any]:
+    """Return the data of StateMembers."""
+    names = ("state", "phase", "attempt", "is_over")
+    return {"run": run.pk, **origin_members(run), **{name: getattr(run, name) for name in names}}

@@ -17,32 +17,46 @@ from django.db.models import QuerySet
 from rest_framework.fields import DateTimeField
 from rest_framework.serializers import Serializer
 
-from analysis.api.v1.serializers import AttemptSerializer, MeasurementSerializer, RunSerializer
+from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, RunSerializer
 from analysis.models import ON_DEVICES, Attempt, Measurement, Run, State
+from analysis.presentation.device_hold import holder_text
 from analysis.presentation.origin import describe_origin, origin_text
-from analysis.runs.queue_forecast import positions_of
+from analysis.runs.queue.forecast import QueuePosition, positions_of
 
 Row = dict[str, Any]
-_FORECAST = ("queue_position", "expected_start_at")
+_FORECAST = ("queue_position", "expected_start_at", "after_run", "held_by", "held_since")
 _NOT_COLUMNS = ("tags", "origin", *_FORECAST)
+_PUBLISHED = {"published_kind": "kind__published"}
+"""What a run has as a property, and the database as a column."""
 
 
 def run_rows(numbers: Sequence[int], *, forecast: bool = True) -> list[Row]:
     """Read these runs as `RunSerializer` answers them, in this order; those that are gone are left out.
 
-    Without `forecast` its two members are null.
+    Without `forecast` its members are null.
     """
     layout = _layout()
-    read = Run.all_runs.filter(pk__in=numbers).order_by().values_list(*layout.paths)
+    paths = (_PUBLISHED.get(path, path) for path in layout.paths)
+    read = Run.all_runs.filter(pk__in=numbers).order_by().values_list(*paths)
     rows = {row["id"]: row for row in map(layout.row, read)}
     tags = _tags(rows)
-    positions = positions_of({pk for pk, row in rows.items() if _waits(row)}) if forecast else {}
+    waiting = {pk for pk, row in rows.items() if row["state"] == State.QUEUED and row["kind"] in ON_DEVICES}
+    positions = positions_of(waiting) if forecast else {}
     for pk, row in rows.items():
         row["tags"] = tags.get(pk, [])
         row["origin"] = origin_text(row["reported_from"], row["requested_by"])
         if (turn := positions.get(pk)) is not None:
-            row["queue_position"], row["expected_start_at"] = turn.position, cell(turn.start_at)
+            row |= forecast_row(turn)
     return [rows[number] for number in numbers if number in rows]
+
+
+def forecast_row(turn: QueuePosition | None) -> Row:
+    """Write what the queue forecasts for a run; null where it forecasts nothing."""
+    if turn is None:
+        return dict.fromkeys(_FORECAST)
+    held = turn.held
+    told = (turn.after_run, holder_text(held) if held else None, cell(held.held_since) if held else None)
+    return dict(zip(_FORECAST, (turn.position, cell(turn.start_at), *told), strict=True))
 
 
 def run_row(run: Run) -> Row:
@@ -119,10 +133,6 @@ def cell(value: Any) -> Any:
     if not isinstance(value, datetime):
         return value
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _waits(row: Row) -> bool:
-    return bool(row["state"] == State.QUEUED and row["kind"] in ON_DEVICES)
 
 
 def _tags(numbers: Iterable[int]) -> dict[int, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,27 +17,28 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis.api.run_request import run_stored
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.etags import etag_of, is_known, refuse_if_changed
-from analysis.api.v1.idempotency import REPLAYED, run_once
-from analysis.api.v1.paging import PageForm, page_response, place_of
-from analysis.api.v1.run_rows import attempt_rows, cell, measurement_rows, run_row, run_rows
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.serializers import RunDetailSerializer, RunSerializer
-from analysis.api.v1.strict_input import StrictFlag, StrictText, body_object
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.etags import etag_of, is_known, refuse_if_changed
+from analysis.api.v1.base.idempotency import REPLAYED, run_once
+from analysis.api.v1.base.paging import PageForm, page_response, place_of
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
+from analysis.api.v1.base.strict_input import StrictFlag, StrictText, body_object, validated
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.run_rows import attempt_rows, forecast_row, measurement_rows, run_row, run_rows
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery
-from analysis.models import Measurement, Run, State
+from analysis.lists.runs.export import run_file
+from analysis.lists.runs.filters import RunFilter, RunOrderForm, only_given
+from analysis.lists.runs.query import HistoryQuery, parse_query
+from analysis.models import Measurement, Run, RunKind, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
-from analysis.pages.history.export import csv_chunks, json_chunks
-from analysis.pages.history.filters import RunFilter, RunOrderForm, only_given
-from analysis.pages.history.query import HistoryQuery, parse_query
 from analysis.permissions import signed_in_user
 from analysis.runs import services
-from analysis.runs.annotate import NOTE_LENGTH, TAGS_PER_RUN
-from analysis.runs.queue_forecast import queue_positions
+from analysis.runs.marks.annotate import NOTE_LENGTH, TAGS_PER_RUN
+from analysis.runs.queue.forecast import queue_positions
+from analysis.runs.queue.remaining_time import seconds_left_of
 from analysis.runs.services import BulkResult
 
 ASK_AGAIN_SECONDS = 2
@@ -52,6 +53,40 @@ class RunListFilter(RunFilter):
 
     class Meta(RunFilter.Meta):
         form = RunListForm
+
+
+class OfKindFilter(RunListFilter):
+    """The filters of a list of runs of one kind."""
+
+    kind = None  # type: ignore[assignment]  # so a filter set leaves one of its base out
+
+
+class OfKindList(StrictView):
+    """Runs of one kind: the same resource as runs, filtered and sorted like them."""
+
+    kind: RunKind
+    throttle_scope = "create"
+
+    def read_query(self, query: QueryDict) -> HistoryQuery:
+        requested_runs(query, OfKindFilter)
+        of_kind = query.copy()
+        of_kind["kind"] = self.kind.value
+        return requested_runs(of_kind, RunListFilter)
+
+    def get(self, request: Request) -> Response:
+        return page_answered(self.query, request)
+
+
+def list_described(kind: RunKind) -> Any:
+    """Describe the list of the runs of this kind: a decorator for its view."""
+    listing = extend_schema(
+        tags=[f"{kind}s"],
+        operation_id=f"{kind}s_list",
+        parameters=openapi_parameters.run_parameters(OfKindFilter),
+        responses=openapi_parameters.page_of(f"{kind.capitalize()}Page", RunSerializer),
+        description=f"List runs of kind {kind}, filtered and sorted like runs.",
+    )
+    return extend_schema_view(get=listing)
 
 
 class RunList(StrictView):
@@ -83,8 +118,7 @@ class RunList(StrictView):
     def post(self, request: Request) -> Response:
         """Store and queue a run: a measurement or an estimate. Poll its Location until it is over."""
         body = body_object(request)
-        run, is_replay = run_once(request, body, lambda: run_stored(body, signed_in_user(request)))
-        return accepted(run, request, is_replay=is_replay)
+        return started(request, body, lambda: run_stored(body, signed_in_user(request)))
 
 
 class RunExport(StrictView):
@@ -92,10 +126,6 @@ class RunExport(StrictView):
 
     form = ""
     read_throttle_scope = "export"
-    _forms: dict[str, tuple[str, Callable[..., Iterable[str]]]] = {
-        "csv": ("text/csv; charset=utf-8", csv_chunks),
-        "json": ("application/json", json_chunks),
-    }
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
         """Choose the format by the address and ignore Accept."""
@@ -106,10 +136,7 @@ class RunExport(StrictView):
 
     def get(self, request: Request) -> StreamingHttpResponse:
         record("run.export", target=("run", ""), after={"form": self.form, "query": self.query.filter_query})
-        content_type, chunks = self._forms[self.form]
-        file = StreamingHttpResponse(chunks(part.rows for part in self.query.parts), content_type=content_type)
-        file.headers["Content-Disposition"] = f'attachment; filename="memorymark-runs.{self.form}"'
-        return file
+        return run_file(self.form, (part.rows for part in self.query.parts))
 
 
 @extend_schema_view(
@@ -182,11 +209,10 @@ class RunDetail(StrictView):
     )
     def patch(self, request: Request, pk: int) -> Response:
         """Change name, note, tags or baseline flag of one's own run; GPU managers, of any run."""
-        body = RunChangeSerializer(data=body_object(request))
-        body.is_valid(raise_exception=True)
+        changes = validated(RunChangeSerializer, body_object(request))
         with transaction.atomic():
             _lock(request, pk)
-            _change(run_or_404(pk), body.validated_data, request.user)
+            _change(run_or_404(pk), changes, request.user)
         return RunAnswer(run_or_404(pk)).response()
 
     @extend_schema(
@@ -222,6 +248,12 @@ def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
     """Read the row without its result, which is large."""
     run: Run = get_object_or_404(runs.with_places().defer("result"), pk=pk)
     return run
+
+
+def started(request: Request, body: dict[str, Any], make: Callable[[], Run]) -> Response:
+    """Store the run that `make` creates, once, and return the response for it."""
+    run, is_replay = run_once(request, body, make)
+    return accepted(run, request, is_replay=is_replay)
 
 
 def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
@@ -262,23 +294,21 @@ class RunAnswer:
         return etag_of(self.summary, run.note, run.error_message, probes)
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        return Response(self._body(), status=status, headers={**_headers(self.run, self.etag), **(headers or {})})
-
-    def _body(self) -> dict[str, Any]:
-        """Return the data of RunDetailSerializer."""
+        """Answer the data of RunDetailSerializer."""
         run, turn = self.run, queue_positions([self.run]).get(self.run.pk)
-        return {
+        body = {
             **self.summary,
-            "queue_position": turn and turn.position,
-            "expected_start_at": turn and cell(turn.start_at),
+            **forecast_row(turn),
             "note": run.note,
             "error_message": run.error_message,
             "spec": run.spec,
             # a run in another state has none: it is not read
             "result": run.result if run.state == State.FINISHED else None,
+            "seconds_left": seconds_left_of(run),
             "attempts": attempt_rows(run.attempts.order_by("number")) if run.attempt else [],
             "measurements": measurement_rows(Measurement.objects.of(run)) if run.attempt else [],
         }
+        return Response(body, status=status, headers={**_headers(run, self.etag), **(headers or {})})
 
 
 def _headers(run: Run, etag: str) -> dict[str, str]:

@@ -8,20 +8,21 @@ from django.db.models import QuerySet
 from django.urls import reverse as path_of
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.paging import Keyset, PageForm
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.strict_input import validated
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, WholeNumberField
 from analysis.models import ShareLink
 from analysis.permissions import signed_in_user
-from analysis.runs.share_links import DAYS_OFFERED, share_link_create, share_link_withdraw, share_links_of
+from analysis.runs.marks.share_links import DAYS_OFFERED, share_link_create, share_link_withdraw, share_links_of
 
 
 class ShareLinkSerializer(serializers.ModelSerializer[ShareLink]):
@@ -86,11 +87,9 @@ class _ShareLinks(StrictView, GenericAPIView[ShareLink]):
         tags=["share links"], operation_id="share_links_list", parameters=parameters_of(ShareLinkListForm)
     )
 )
-class ShareLinkList(_ShareLinks, ListAPIView[ShareLink]):
+class ShareLinkList(_ShareLinks, PagedList[ShareLink]):
     """The links of the person's own runs, newest first, also ended ones; for GPU managers, of all runs."""
 
-    pagination_class = Keyset
-    ordering = ("-id",)
     query_form = ShareLinkListForm
     throttle_scope = "create"
 
@@ -107,9 +106,7 @@ class ShareLinkList(_ShareLinks, ListAPIView[ShareLink]):
     )
     def post(self, request: Request) -> Response:
         """Create a link that shows a run's result without a login. Only this response contains its addresses."""
-        body = ShareLinkBodySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        values: dict[str, Any] = body.validated_data
+        values: dict[str, Any] = validated(ShareLinkBodySerializer, request.data)
         link, secret = share_link_create(run_id=values["run"], by=signed_in_user(request), days=values["days"])
         answer = NewShareLinkSerializer(link, context={"request": request, "secret": secret}).data
         headers = {"Location": reverse("api-share-link", args=[link.pk], request=request), "Cache-Control": "no-store"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
@@ -12,14 +10,19 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from analysis.api.v1.serializers import RunDetailSerializer
+from analysis.api.v1.base.serializers import RunDetailSerializer
+from analysis.http.csv_file import csv_text
 from analysis.models import Measurement, Run
-from engine.result import MemoryByKind, Probe
+from analysis.presentation.origin import Origin, origin_members
+from analysis.presentation.stored.unreadable import read_or_none
+from engine.documents.measured import Measured
+from engine.documents.read import read_result
+from engine.results.result import MemoryByKind, Probe
 
-_KINDS = tuple(field.name for field in fields(MemoryByKind))
+_MEMORY_KINDS = tuple(field.name for field in fields(MemoryByKind))
 _PLAIN = tuple(f.name for f in fields(Probe) if f.name not in ("memory_by_kind", "timed_step_seconds"))
-COLUMNS = (*_PLAIN, *_KINDS, "timed_step_seconds")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_ORIGIN = tuple(field.name for field in fields(Origin))
+COLUMNS = (*_PLAIN, *_MEMORY_KINDS, "timed_step_seconds", *_ORIGIN)
 
 
 @require_safe
@@ -42,18 +45,19 @@ def run_json(run: Run) -> dict[str, Any]:
 
 
 def run_csv(run: Run) -> str:
-    """Write a line for each probe of the last attempt, in their order. A figure that was not measured is empty."""
-    written = io.StringIO()
-    writer = csv.writer(written)
-    writer.writerow(COLUMNS)
-    writer.writerows(map(_cells, stored_probes(run)))
-    return written.getvalue()
+    """Write a line for each probe of the last attempt, in their order, and the origin of the run in each.
+
+    A figure that was not measured is empty.
+    """
+    origin = origin_members(run).values()
+    return csv_text([COLUMNS, *([*_cells(probe), *origin] for probe in stored_probes(run))])
 
 
 def stored_probes(run: Run) -> Iterable[Probe]:
     """Return the probes of the result; without a result, those stored so far."""
-    if run.result and "probes" in run.result:
-        return [Probe.from_dict(probe) for probe in run.result["probes"]]
+    result = read_or_none("result", read_result, run.result)
+    if isinstance(result, Measured):
+        return result.probes
     return [row.probe for row in Measurement.objects.of(run)]
 
 
@@ -69,12 +73,7 @@ def _as_file(response: HttpResponse, name: str) -> HttpResponse:
 def _cells(probe: Probe) -> list[Any]:
     kinds = probe.memory_by_kind
     return [
-        *(_text(getattr(probe, name)) for name in _PLAIN),
-        *(getattr(kinds, name) if kinds else None for name in _KINDS),
+        *(getattr(probe, name) for name in _PLAIN),
+        *(getattr(kinds, name) if kinds else None for name in _MEMORY_KINDS),
         " ".join(map(str, probe.timed_step_seconds)),
     ]
-
-
-def _text(value: object) -> object:
-    """Escape text that a spreadsheet would read as a formula: an error message may begin with any character."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

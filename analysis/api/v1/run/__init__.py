@@ -1,0 +1,1 @@
+"""Runs: their requests, parts, actions, files and streams, and those that other machines report."""
