@@ -226,13 +226,26 @@ def test_a_result_of_another_model_than_the_announced_one_is_a_conflict(sender):
     assert Run.objects.get().state == State.RUNNING
 
 
-def test_a_run_of_another_person_is_not_found_by_its_key(sender, run_key):
+def test_events_for_a_key_of_another_person_are_answered_as_for_an_unknown_one(sender, run_key):
     other = SendingClient(make_user("bob"))
     unknown = other.send_events(make_run_key(), 0)
     theirs = other.send_events(run_key, 0)
     assert (theirs.status_code, unknown.status_code) == (404, 404)
     assert theirs.json()["detail"] == unknown.json()["detail"]
-    assert other.begin(run_key).status_code == 404
+
+
+def test_a_key_that_another_person_announced_first_is_a_run_of_one_s_own(sender, alice):
+    """Who finds a key in an artifact of CI and announces it takes nothing from its owner."""
+    thief, key = SendingClient(make_user("bob")), make_run_key()
+    taken = thief.begin(key).json()
+    thief.send_events(key, 0, *make_events(make_probes()[:2]))
+    own = sender.begin(key)
+    assert (own.status_code, own.json()["next"]) == (201, 0)
+    assert own.json()["id"] != taken["id"]
+    assert received(sender.send_events(key, 0, {"event": "log", "message": "mine"})) == (1, False)
+    assert sender.send_result(make_document(key)).json()["id"] == own.json()["id"]
+    assert Run.objects.get(pk=taken["id"]).state == State.RUNNING
+    assert Run.objects.get(pk=own.json()["id"]).requested_by == alice
 
 
 def test_several_runs_of_one_device_may_be_live_at_once(sender):

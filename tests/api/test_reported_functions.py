@@ -16,7 +16,7 @@ from django.test import Client
 from analysis.accounts.tokens import token_create
 from analysis.models import Measurement, Run
 from analysis.runs import services
-from analysis.runs.share_links import share_link_create
+from analysis.runs.marks.share_links import share_link_create
 from engine.cli.main import main
 from engine.recompute import FIRST_VERSION
 from tests.factories import make_user
@@ -39,14 +39,14 @@ def stored(sender: SendingClient, **spec: Any) -> Run:
 
 def test_its_document_becomes_a_finished_run_of_the_function(sender):
     run = stored(sender)
-    assert (run.state, run.kind, run.model, run.is_command) == ("finished", "measurement", "make_step", True)
-    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (1_322, 1_254, True)
+    assert (run.state, run.kind, run.model) == ("finished", "command", "make_step")
+    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (1_236, 512, True)
     assert (run.spec["function"], run.spec["starting"], run.precision) == ("make_step", "fork", "")
 
 
 def test_one_that_claims_more_than_its_starts_show_is_refused(sender):
     document = json.loads(make_function_document())
-    document["result"]["boundary"] |= {"largest_batch_size": 1_323, "refused_batch_size": 1_324}
+    document["result"]["boundary"] |= {"largest_batch_size": 1_237, "refused_batch_size": 1_238}
     answer = sender.send_result(json.dumps(document).encode())
     assert answer.status_code == 422
     assert "boundary.largest_batch_size" in [error["field"] for error in answer.json()["errors"]]
@@ -58,7 +58,7 @@ def test_every_page_that_shows_a_run_shows_it(sender, alice_client: Client, root
     both = f"ids={run.pk},{other.pk}"
     lists = ("/", "/runs/", "/trend/", "/matrix/", "/runs/export.csv", "/runs/export.json", f"/compare/?{both}")
     parts = ("", "advice/", "export.json", "export.csv")
-    programs = ("", "advice/", "result/", "measurements/", "points/", "certificate/", "attempts/", "events/")
+    programs = ("", "result/", "measurements/", "points/", "certificate/", "attempts/", "events/")
     for address in (
         *lists,
         *(f"/runs/{run.pk}/{part}" for part in parts),
@@ -70,8 +70,8 @@ def test_every_page_that_shows_a_run_shows_it(sender, alice_client: Client, root
     assert alice_client.post("/api/v1/compare/", body, "application/json").status_code == 200
     assert root_client.get(f"/admin/analysis/run/{run.pk}/change/").status_code == 200
     text = words(alice_client.get(f"/runs/{run.pk}/").content.decode())
-    assert "make_step trains with up to 1,322 samples" in text
-    assert "step = make_step(1254)" in text
+    assert "make_step trains with up to 1,236 samples" in text
+    assert "step = make_step(512)" in text
     assert "function make_step" in text
 
 
@@ -116,17 +116,17 @@ def test_a_spec_that_is_none_is_refused_by_its_field(sender, spec, field):
 def test_nothing_here_runs_it_again(sender, alice_client: Client, action: str, body: Any):
     run = stored(sender)
     answer = alice_client.post(f"/api/v1/runs/{run.pk}/{action}/", body or {}, "application/json")
-    assert answer.status_code == 400
-    assert "not registered" in answer.json()["detail"]
+    assert answer.status_code == 409
+    assert "it was reported from workstation" in answer.json()["detail"]
     assert Run.objects.count() == 1
 
 
 @pytest.mark.parametrize(
     ("function", "paste"),
     [
-        ("package.train:make_step", "from package.train import make_step step = make_step(1254)"),
-        ("build.<locals>.make_step", "step = make_step(1254)"),
-        ("<lambda>", "step = make_step(1254)"),
+        ("package.train:make_step", "from package.train import make_step step = make_step(512)"),
+        ("build.<locals>.make_step", "step = make_step(512)"),
+        ("<lambda>", "step = make_step(512)"),
     ],
 )
 def test_what_to_paste_is_the_call_of_the_function(sender, alice_client: Client, function: str, paste: str):
@@ -140,7 +140,7 @@ def test_a_function_that_is_called_as_a_model_is_never_taken_for_it(sender, alic
     services.trust_give(by=root, host=run.reported_from)
     assert run.model == "bert (own)"
     page = words(alice_client.get(f"/runs/{run.pk}/").content.decode())
-    assert "bert (own) trains with up to 1,322" in page
+    assert "bert (own) trains with up to 1,236" in page
     assert "BERT base" not in page
     refused = sender.send_result(make_function_document(function="bert", model="bert"))
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, "/spec.model")
@@ -153,7 +153,7 @@ def test_a_link_that_shares_it_shows_neither_its_name_nor_its_file(sender, alice
     assert page.status_code == 200
     assert "secret_step" not in page.content.decode()
     assert "secret.py" not in page.content.decode()
-    assert "1,322" in page.content.decode()
+    assert "1,236" in page.content.decode()
 
 
 def test_a_name_that_no_database_stores_is_marked(sender):

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from analysis.models import AuditEntry, Device, Measurement, Run
 from engine.recompute import FIRST_VERSION
-from tests.factories import make_device, make_user
+from tests.factories import make_device, make_spec, make_user
 from tests.factories.reports import HOST, STARTED_AT, SendingClient, digest_of, make_document, make_run_key
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def test_a_document_becomes_a_finished_run_with_its_figures_probes_and_origin(se
     run = Run.objects.get()
     assert answer.json() == {"id": run.pk, "url": f"http://testserver/runs/{run.pk}/", "sha256": digest_of(document)}
     assert (run.state, run.kind, run.model, run.exit_status) == ("finished", "measurement", "bert-tiny", 0)
-    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (8, 8, True)
+    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (8, None, True)
     assert (run.reported_from, run.requested_by, run.is_trusted) == (HOST, alice, False)
     assert (run.report.run_key, run.report.token) == (run_key, sender.token)
     assert run.report.started_at.isoformat() == STARTED_AT
@@ -99,7 +99,7 @@ def test_a_body_that_changed_on_its_way_is_refused(sender):
             {"environment": {"run_key": "0" * 32, "host": "a", "started_at": "2026-11-20T10:00:00"}},
             "environment.started_at",
         ),
-        ({"spec": {"model": "no-such-model"}}, "model"),
+        ({"spec": {**make_spec().to_dict(), "model": "no-such-model"}}, "model"),
         ({"device": None}, "device"),
         ({"probes": [{"batch_size": "8"}]}, "probes[0]"),
         ({"timings": {"total_seconds": -1.0}}, "timings.total_seconds"),
@@ -151,12 +151,26 @@ def test_a_reported_device_is_no_device_of_this_portal_even_where_it_has_the_sam
     assert (run.device.is_reported, run.device.host.name, run.device.enabled) == (True, HOST, False)
 
 
-def test_a_run_key_of_another_person_is_not_found(sender):
+def test_another_document_of_a_run_key_of_another_person_is_a_run_of_one_s_own(sender):
     sender.send_result(make_document(run_key := make_run_key()))
     other = SendingClient(make_user("bob"))
     answer = other.send_result(changed(make_document(run_key), timings={"total_seconds": 130.0}))
-    assert answer.status_code == 404
+    assert answer.status_code == 201
     assert "alice" not in answer.content.decode()
+    assert set(Run.objects.values_list("requested_by__username", flat=True)) == {"alice", "bob"}
+
+
+def test_a_document_that_another_person_sent_first_is_stored_for_its_owner_as_well(sender, alice):
+    """Else who finds it in an artifact, sends it and deletes their run keeps it from its owner."""
+    document, thief = make_document(), SendingClient(make_user("bob"))
+    taken = thief.send_result(document).json()
+    assert sender.query_known([taken["sha256"]]).json() == {"known": {}}
+    own = sender.send_result(document)
+    assert (own.status_code, own.json()["sha256"]) == (201, taken["sha256"])
+    assert Run.objects.get(pk=own.json()["id"]).requested_by == alice
+    assert sender.send_result(document).json() == own.json()
+    known = sender.query_known([taken["sha256"]]).json()["known"]
+    assert known[taken["sha256"]]["id"] == own.json()["id"] != taken["id"]
 
 
 def test_a_body_above_the_limit_is_refused_before_it_is_read(sender, settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
+import secrets
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -13,27 +13,27 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.result_schema import RESULT
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_input import StrictJSONParser, StrictText, body_object
-from analysis.api.v1.strict_view import StrictView
-from analysis.audit.record import record
-from analysis.http.problem_details import Problem, bad_field, part, pointer_to
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.strict_input import StrictJSONParser, StrictText, body_object, validated
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.contradicted import contradicted
+from analysis.api.v1.run.result_schema import RESULT
+from analysis.api.waiting import document_place
+from analysis.http.problem_details import Problem, bad_field, part
 from analysis.models import ApiToken, Run
 from analysis.models.report import ENGINE_VERSION_LENGTH
 from analysis.models.text import storable_json
 from analysis.permissions import signed_in_user
-from analysis.runs.reported_document import (
+from analysis.runs.reported.document import (
     HOST_LENGTH,
-    KINDS,
-    ReportedDocument,
+    REPORTED_KINDS,
     checked_host,
     checked_run_key,
     read_document,
     read_spec,
 )
-from analysis.runs.reports import (
+from analysis.runs.reported.reports import (
     ContradictedError,
     NotYourReportError,
     ReportConflictError,
@@ -44,17 +44,17 @@ from analysis.runs.reports import (
 )
 from analysis.workers.engine_events import EVENTS
 from analysis.workers.reported_events import EventsMissingError, events_store
-from engine.report.protocol import DIGESTS_MOST, EVENTS_MOST, HEARTBEAT_SECONDS
+from engine.report.protocol import DIGESTS_MOST, EVENTS_MOST, HEARTBEAT_SECONDS, PROBES_MOST
 
+BUSY_SECONDS = (1, 2, 3, 4)
 _KEY_HEADER = "Idempotency-Key"
-_NOT_YOURS = "There is no run with this run_key that you reported."
 
 
 class ReportSerializer(StrictBody):
     """A run that begins on another machine."""
 
     run_key = StrictText(help_text="32 small hexadecimal digits, drawn by the sender when the run starts.")
-    kind = serializers.ChoiceField(KINDS, help_text="A command is a tuned training command.")
+    kind = serializers.ChoiceField(REPORTED_KINDS, help_text="A command is a tuned training command.")
     host = StrictText(max_length=HOST_LENGTH)
     spec = serializers.DictField(help_text="As in the `started` event.")
     engine_version = StrictText(max_length=ENGINE_VERSION_LENGTH, required=False, allow_blank=True, default="")
@@ -65,7 +65,9 @@ class EventsSerializer(StrictBody):
 
     first = serializers.IntegerField(min_value=0, max_value=2**31 - 1, help_text="Number of the first of these events.")
     events = serializers.ListField(
-        child=serializers.DictField(), max_length=EVENTS_MOST, help_text="Empty: a heartbeat alone."
+        child=serializers.DictField(),
+        max_length=EVENTS_MOST,
+        help_text=f"Empty: a heartbeat alone. More than {PROBES_MOST} probes are refused with 413.",
     )
 
 
@@ -132,28 +134,27 @@ _DOCUMENT: dict[str, Any] = {
 class Reports(StrictView):
     """Reported runs."""
 
+    takes_reports = True
     throttle_scope = "report"
 
     @extend_schema(
         tags=["reports"],
         operation_id="reports_create",
         request=ReportSerializer,
-        responses={201: _REPORTED, 200: _REPORTED, **openapi_parameters.problems(404)},
+        responses={201: _REPORTED, 200: _REPORTED},
     )
     def post(self, request: Request) -> Response:
-        """Announce a run that this sender executes: its page is live from now on. The same run_key is the same run."""
-        body = ReportSerializer(data=body_object(request))
-        body.is_valid(raise_exception=True)
-        given = body.validated_data
+        """Announce a run that this sender executes: its page is live from now on. The same run_key is the same run.
+
+        Under a run_key of another person it is a run of your own.
+        """
+        given = validated(ReportSerializer, body_object(request))
         run_key, spec = checked_run_key(given["run_key"]), read_spec(given["kind"], given["spec"])
         sender = _sender(request, checked_host(given["host"]))
-        try:
-            run, is_new = report_begin(
-                sender=sender, run_key=run_key, spec=spec, engine_version=given["engine_version"]
-            )
-        except NotYourReportError as exc:
-            raise _not_yours() from exc
-        content = {"next": run.report.events_received, "heartbeat_seconds": _heartbeat_seconds()}
+        run, is_new = report_begin(sender=sender, run_key=run_key, spec=spec, engine_version=given["engine_version"])
+        # several heartbeats fit into a lease, so that one that is lost does not end a run
+        seconds = min(HEARTBEAT_SECONDS, float(settings.RUN_LEASE_SECONDS) / 4)
+        content = {"next": run.report.events_received, "heartbeat_seconds": seconds}
         return Response({**_place(run, request), **content}, status=201 if is_new else 200)
 
 
@@ -172,6 +173,7 @@ class EventsParser(StrictJSONParser):
 class ReportEvents(StrictView):
     """The events of a reported run."""
 
+    takes_reports = True
     throttle_scope = "events"
     parser_classes = (EventsParser,)
 
@@ -187,17 +189,21 @@ class ReportEvents(StrictView):
         The `result` event is left out: its document goes to /api/v1/results/. An `error` event ends the run as failed,
         one with the code `stopped` as interrupted.
         """
-        body = EventsSerializer(data=body_object(request))
-        body.is_valid(raise_exception=True)
-        events = body.validated_data["events"]
+        values = validated(EventsSerializer, body_object(request))
+        events = values["events"]
         for number, event in enumerate(events):
-            _check_event(number, event)
+            if event.get("event") == "result":
+                raise bad_field(f"events/{number}", "a result goes to /api/v1/results/, as the document of its file")
+            if event.get("event") not in EVENTS:
+                raise bad_field(f"events/{number}", f"event must be one of {', '.join(EVENTS)}")
+        _check_probes(sum(event["event"] == "probe" for event in events))
         try:
             received = events_store(
-                run_key=run_key, person=signed_in_user(request), first=body.validated_data["first"], events=events
+                run_key=run_key, person=signed_in_user(request), first=values["first"], events=events
             )
         except NotYourReportError as exc:
-            raise _not_yours() from exc
+            detail = "There is no run with this run_key that you reported."
+            raise Problem(404, detail=detail, code="not_found") from exc
         except EventsMissingError as exc:
             detail = f"Events before these have not arrived: {exc}."
             raise Problem(409, detail=detail, code="events_missing", members={"next": exc.expected}) from exc
@@ -226,6 +232,7 @@ class ResultParser(StrictJSONParser):
 class Results(StrictView):
     """Result documents."""
 
+    takes_reports = True
     throttle_scope = "report"
     parser_classes = (ResultParser,)
 
@@ -234,44 +241,48 @@ class Results(StrictView):
         operation_id="results_create",
         parameters=[openapi_parameters.DOCUMENT_KEY],
         request={"application/json": _DOCUMENT},
-        responses={201: _STORED, 200: _STORED, **openapi_parameters.problems(404, 409, 422)},
+        responses={201: _STORED, 200: _STORED, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Store a result file, byte for byte. It finishes the run of its run_key, or becomes a finished run.
 
         Every derived figure is computed again from the probes. A document that claims more is refused with 422, whose
-        `errors` have `field`, `claimed` and `recomputed`.
+        `errors` have `field`, `claimed` and `recomputed` of the first ten; `contradicted_fields` is their number.
+        503 with Retry-After while several others are being read.
         """
-        body = request.data
-        if not isinstance(body, Body):
-            raise Problem(400, detail="The body must be a result document.")
-        _check_key(request, body.sha256)
-        if known := results_known([body.sha256]):
-            return _stored(known[body.sha256], request, body.sha256, status=200)
-        document = read_document(body.content)
+        with document_place(signed_in_user(request)) as has_place:
+            if not has_place:
+                detail = "Several result documents are read at this moment: send this one again."
+                # not the same for all: many that were turned away at once would come again at once
+                seconds = secrets.choice(BUSY_SECONDS)
+                raise Problem(503, detail=detail, code="busy", headers={"Retry-After": str(seconds)})
+            body = request.data
+            if not isinstance(body, Body):
+                raise Problem(400, detail="The body must be a result document.")
+            _check_key(request, body.sha256)
+            if known := results_known(signed_in_user(request), [body.sha256]):
+                return _stored(known[body.sha256], request, body.sha256, status=200)
+            document = read_document(body.content)
         sender = _sender(request, document.host)
         try:
             run, is_new = result_store(sender=sender, document=document, sha256=body.sha256)
         except ContradictedError as exc:
-            raise _contradicted(exc, document, body.sha256) from exc
-        except NotYourReportError as exc:
-            raise _not_yours() from exc
+            raise contradicted(document, body.sha256) from exc
         except ReportConflictError as exc:
             raise Problem(409, detail=str(exc), code="other_result") from exc
         return _stored(run, request, body.sha256, status=201 if is_new else 200)
 
 
 class KnownResults(StrictView):
-    """Which result documents are here already."""
+    """Which result documents a person sent already."""
 
+    takes_reports = True
     throttle_scope = "report"
 
     @extend_schema(tags=["reports"], operation_id="results_known", request=DigestsSerializer, responses={200: _KNOWN})
     def post(self, request: Request) -> Response:
-        """Say which of these documents are stored, so that a sender of many begins with what is missing."""
-        body = DigestsSerializer(data=body_object(request))
-        body.is_valid(raise_exception=True)
-        runs = results_known(body.validated_data["sha256"])
+        """Say which of these documents you sent already, so that a sender of many begins with what is missing."""
+        runs = results_known(signed_in_user(request), validated(DigestsSerializer, body_object(request))["sha256"])
         places = {sha256: {**_place(run, request), "next": run.report.events_received} for sha256, run in runs.items()}
         return Response({"known": places})
 
@@ -289,17 +300,11 @@ def _place(run: Run, request: Request) -> dict[str, Any]:
     return {"id": run.pk, "url": request.build_absolute_uri(run.get_absolute_url())}
 
 
-def _heartbeat_seconds() -> float:
-    """Several heartbeats fit into a lease, so that one that is lost does not end a run."""
-    return min(HEARTBEAT_SECONDS, float(settings.RUN_LEASE_SECONDS) / 4)
-
-
-def _check_event(number: int, event: dict[str, Any]) -> None:
-    name = event.get("event")
-    if name == "result":
-        raise bad_field(f"events/{number}", "a result goes to /api/v1/results/, as the document of its file")
-    if name not in EVENTS:
-        raise bad_field(f"events/{number}", f"event must be one of {', '.join(EVENTS)}")
+def _check_probes(count: int) -> None:
+    """Raise a 413, on which a sender of any version sends fewer: each probe is a row, written under a lock."""
+    if count > PROBES_MOST:
+        detail = f"events: at most {PROBES_MOST} of them may be probes, these have {count}. Send them in more calls."
+        raise Problem(413, detail=detail, code="too_many_probes", errors=[part("/events", detail, "too_many_probes")])
 
 
 def _check_key(request: Request, sha256: str) -> None:
@@ -307,28 +312,3 @@ def _check_key(request: Request, sha256: str) -> None:
     if key is not None and not hmac.compare_digest(key.lower().encode(), sha256.encode()):
         detail = f"{_KEY_HEADER} must be the SHA-256 of the body, which is {sha256}: the document changed on its way."
         raise Problem(400, detail=detail, code="bad_key")
-
-
-def _contradicted(exc: ContradictedError, document: ReportedDocument, sha256: str) -> Problem:
-    found = [
-        {
-            **part(_pointer(each.field), f"claims {each.claimed!r}, its probes show {each.recomputed!r}"),
-            "field": each.field,
-            "claimed": each.claimed,
-            "recomputed": each.recomputed,
-        }
-        for each in exc.contradictions
-    ]
-    facts = {"host": document.host, "sha256": sha256, "fields": [each.field for each in exc.contradictions]}
-    record("run.report_refuse", target=("report", document.run_key), after=facts)
-    detail = f"The document claims what its own measurements do not show: {exc}. Nothing was stored."
-    return Problem(422, detail=detail, code="contradicted", errors=found)
-
-
-def _pointer(field: str) -> str:
-    """Turn `probes[3].steps` into a JSON pointer."""
-    return pointer_to(*filter(None, re.split(r"[.\[\]]+", field)))
-
-
-def _not_yours() -> Problem:
-    return Problem(404, detail=_NOT_YOURS, code="not_found")

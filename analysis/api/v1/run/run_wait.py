@@ -16,16 +16,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.run_parts import EventSerializer
-from analysis.api.v1.runs import ASK_AGAIN_SECONDS, run_or_404
-from analysis.api.v1.serializers import MeasurementSerializer
-from analysis.api.v1.strict_view import StrictView
-from analysis.api.waiting import streams, wait_until_over
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import MeasurementSerializer
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.run_parts import EventSerializer, StateMembers, state_members
+from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
+from analysis.api.waiting import Person, streams, wait_until_over
 from analysis.database import DATABASE_AWAY, connections_release
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, StrictQueryForm, WholeNumberField
-from analysis.models import Measurement, Run, RunLog, State
+from analysis.models import Measurement, Run, RunLog
 
 TIMEOUT_SECONDS, TIMEOUT_MAX_SECONDS = 30, 90
 BUSY_SECONDS = 10
@@ -73,14 +73,9 @@ class WaitForm(StrictQueryForm):
     )
 
 
-class RunStateSerializer(serializers.Serializer[Any]):
+class RunStateSerializer(StateMembers):
     """The state of a run."""
 
-    run = serializers.IntegerField()
-    state = serializers.ChoiceField(State.choices)
-    phase = serializers.CharField()
-    attempt = serializers.IntegerField()
-    is_over = serializers.BooleanField()
     exit_status = serializers.IntegerField(allow_null=True, help_text="Exit status of the engine.")
 
 
@@ -101,7 +96,7 @@ class RunWait(StrictView):
         When too many requests wait already, the response is a 202 at once, with a longer `Retry-After`.
         """
         run = run_or_404(pk)
-        has_waited = run.is_over or wait_until_over(run, self.parameters["timeout"])
+        has_waited = run.is_over or wait_until_over(run, self.parameters["timeout"], request.user)
         run = run_or_404(pk)
         payload = RunStateSerializer(_state_of(run)).data
         if run.is_over:
@@ -137,23 +132,25 @@ class RunStream(StrictView):
 
         The data of each is JSON: of `log` and `probe` as in the lists of events and measurements. Comments show that
         the connection is alive. A stream ends after ten minutes at the latest; clients of Server-Sent Events continue
-        by themselves with Last-Event-ID. 503 with Retry-After when too many streams are open.
+        by themselves with Last-Event-ID. 503 with Retry-After when too many streams are open;
+        half of the places are for others.
         """
         run = run_or_404(pk)
         place = Place.read(request.headers.get("Last-Event-ID", ""))
         if place.is_end and run.is_over:
             return HttpResponse(status=204)
-        if not streams.take():
-            detail = "Too many streams are open; poll /events/ meanwhile, or try again later."
+        if not streams.take(request.user):
+            detail = "Too many streams are open, of all or of yours; poll /events/ meanwhile, or try again later."
             raise Problem(503, detail=detail, code="too_many_streams", headers={"Retry-After": str(BUSY_SECONDS)})
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would hold events back
-        return StreamingHttpResponse(_Stream(run.pk, place), content_type=EVENT_STREAM, headers=headers)
+        return StreamingHttpResponse(_Stream(run.pk, place, request.user), content_type=EVENT_STREAM, headers=headers)
 
 
 class _Stream:
     """The chunks of one stream. Its place among the open streams is free again when the response is closed."""
 
-    def __init__(self, run_id: int, place: Place) -> None:
+    def __init__(self, run_id: int, place: Place, person: Person) -> None:
+        self._person = person
         self._chunks = _chunks(run_id, place)
         self._is_open = True
 
@@ -172,7 +169,7 @@ class _Stream:
         self._chunks.close()
         if self._is_open:
             self._is_open = False
-            streams.release()
+            streams.release(self._person)
 
 
 def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
@@ -182,7 +179,7 @@ def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
     yield f"retry: {ASK_AGAIN_SECONDS * 1000}\n\n".encode()
     while now < until:
         # the state is read first: if the run is over by then, what is read after it is complete
-        run = Run.objects.filter(pk=run_id).defer("result", "spec").first()
+        run = Run.objects.filter(pk=run_id).select_related("requested_by").defer("result", "spec").first()
         if run is None:  # deleted meanwhile
             return
         if (state := _state_of(run)) != shown:
@@ -220,5 +217,4 @@ def _event(name: str, place: Place, data: Any) -> bytes:
 
 
 def _state_of(run: Run) -> dict[str, Any]:
-    names = ("state", "phase", "attempt", "is_over", "exit_status")
-    return {"run": run.pk, **{name: getattr(run, name) for name in names}}
+    return {**state_members(run), "exit_status": run.exit_status}
