@@ -13,9 +13,10 @@ from typing import Any
 from analysis.models import Device
 from engine import __version__
 from engine.catalog import WORKLOADS
-from engine.result import Probe
-from engine.stats import decisive_probes
-from engine.units import GIB, MIB
+from engine.documents.measured import Measured
+from engine.results.result import Probe
+from engine.results.stats import decisive_probes
+from engine.text.units import GIB, MIB
 
 
 def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
@@ -51,50 +52,53 @@ def models_data() -> list[dict[str, str | None]]:
 def analysis_data(result: Mapping[str, Any], *, run_id: int) -> dict[str, Any]:
     """Convert `RunResult.to_dict()` to the `data` of `POST /analyze`. A figure that was not measured is null.
 
+    Where only the least speed-up is claimed, `speedup` and money are null and their lower ends stand under `exact`.
     The contract's waste is the memory left unused at the optimal batch size; `current_waste_*`, which we
     add, is the memory left unused at the current one.
     """
-    device, waste, savings = result["device"], result["waste"], result["savings"]
-    optimal, current = result["recommended"] or {}, result["current"] or {}
-    probes = decisive_probes(map(Probe.from_dict, result["probes"]))
+    found = Measured.from_dict(result)
+    waste, savings, optimal, current = found.waste, found.savings, found.recommended, found.current
     return {
         "run_id": run_id,
-        "model_name": result["spec"]["model"],
-        "device": device["kind"],
-        "gpu_total_gb": _gib(waste["capacity_bytes"]),
-        "results": [_size(probe) for probe in probes.values()],
-        "optimal_batch_size": optimal.get("batch_size"),
-        "optimal_memory_gb": _gib(optimal.get("memory_bytes")),
-        "current_batch_size": result["spec"]["current_batch_size"],
-        "current_memory_gb": _gib(current.get("memory_bytes")),
-        "waste_gb": _gib(waste["at_recommended_bytes"]),
-        "waste_percent": _percent(waste["at_recommended_fraction"]),
-        "current_waste_gb": _gib(waste["at_current_bytes"]),
-        "current_waste_percent": _percent(waste["at_current_fraction"]),
-        "speedup": _rounded(result["speedup"]),
-        "batch_size_ratio": _rounded(result["batch_size_ratio"]),
-        "cost_savings_per_run": _rounded(savings["per_run_usd"], 2),
-        "cost_savings_annual": _rounded(savings["per_year_usd"], 2),
-        "certified": result["boundary"]["certified"],
-        "exact": _exact(result),
+        "model_name": found.spec.model,
+        "device": found.device.kind,
+        "gpu_total_gb": _gib(waste.capacity_bytes),
+        "results": [_size(probe) for probe in decisive_probes(found.probes).values()],
+        "optimal_batch_size": optimal.batch_size if optimal else None,
+        "optimal_memory_gb": _gib(optimal.memory_bytes if optimal else None),
+        "current_batch_size": found.current_batch_size,
+        "current_memory_gb": _gib(current.memory_bytes if current else None),
+        "waste_gb": _gib(waste.at_recommended_bytes),
+        "waste_percent": _percent(waste.at_recommended_fraction),
+        "current_waste_gb": _gib(waste.at_current_bytes),
+        "current_waste_percent": _percent(waste.at_current_fraction),
+        "speedup": _rounded(found.speedup),
+        "batch_size_ratio": _rounded(found.batch_size_ratio),
+        "cost_savings_per_run": _rounded(savings.per_run_usd, 2),
+        "cost_savings_annual": _rounded(savings.per_year_usd, 2),
+        "certified": found.boundary.certified,
+        "exact": _exact(found),
     }
 
 
-def _exact(result: Mapping[str, Any]) -> dict[str, Any]:
-    waste, savings = result["waste"], result["savings"]
-    optimal, current = result["recommended"] or {}, result["current"] or {}
+def _exact(found: Measured) -> dict[str, Any]:
+    waste, savings, optimal, current = found.waste, found.savings, found.recommended, found.current
     return {
-        "capacity_bytes": waste["capacity_bytes"],
-        "recommended_memory_bytes": optimal.get("memory_bytes"),
-        "current_memory_bytes": current.get("memory_bytes"),
-        "waste_bytes": waste["at_recommended_bytes"],
-        "waste_fraction": waste["at_recommended_fraction"],
-        "current_waste_bytes": waste["at_current_bytes"],
-        "current_waste_fraction": waste["at_current_fraction"],
-        # results of before 0.5 have no interval
-        **{name: result.get(name) for name in ("speedup", "speedup_low", "speedup_high", "batch_size_ratio")},
-        "saving_per_run_usd": savings["per_run_usd"],
-        "saving_per_year_usd": savings["per_year_usd"],
+        "capacity_bytes": waste.capacity_bytes,
+        "recommended_memory_bytes": optimal.memory_bytes if optimal else None,
+        "current_memory_bytes": current.memory_bytes if current else None,
+        "waste_bytes": waste.at_recommended_bytes,
+        "waste_fraction": waste.at_recommended_fraction,
+        "current_waste_bytes": waste.at_current_bytes,
+        "current_waste_fraction": waste.at_current_fraction,
+        "speedup": found.speedup,
+        "speedup_low": found.speedup_low,
+        "speedup_high": found.speedup_high,
+        "batch_size_ratio": found.batch_size_ratio,
+        "saving_per_run_usd": savings.per_run_usd,
+        "saving_per_year_usd": savings.per_year_usd,
+        "saving_per_run_usd_low": savings.per_run_usd_low,
+        "saving_per_year_usd_low": savings.per_year_usd_low,
     }
 
 

@@ -81,6 +81,8 @@ class ExactFiguresSerializer(serializers.Serializer[Any]):
     batch_size_ratio = serializers.FloatField(allow_null=True)
     saving_per_run_usd = serializers.FloatField(allow_null=True)
     saving_per_year_usd = serializers.FloatField(allow_null=True)
+    saving_per_run_usd_low = serializers.FloatField(allow_null=True)
+    saving_per_year_usd_low = serializers.FloatField(allow_null=True)
 
 
 class AnalyzedSerializer(serializers.Serializer[Any]):

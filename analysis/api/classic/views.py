@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -17,18 +18,17 @@ from rest_framework.views import APIView
 
 from analysis.accounts.middleware import require_role
 from analysis.api.classic.data import analysis_data, health_data, models_data
+from analysis.api.kinds.measurement import Measurement
 from analysis.api.permissions import MayAnalyze
-from analysis.api.run_request import json_object, submission
+from analysis.api.run_request import json_object
 from analysis.api.waiting import waited_for
 from analysis.http.errors import BadRequest, error_body, wants_json
-from analysis.models import Device, Run, State
-from analysis.pages.home import views as home
+from analysis.models import Device, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
 from engine.spec import RunSpec
 
 JSON = "application/json"
-_SEND_JSON = "The body must be JSON, not {}: send it with the header Content-Type: application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
 _INDEX = {
     "name": "MemoryMark",
@@ -43,15 +43,19 @@ _INDEX = {
 }
 
 
-@csrf_exempt  # a POST changes nothing here, and is refused in our own form
-@login_not_required
-@vary_on_headers("Accept")
-def index(request: HttpRequest) -> HttpResponse:
-    """Answer `/`: the home page for a browser, which accepts HTML; the API's index for any other client."""
-    if request.method not in ("GET", "HEAD"):
-        body = error_body(f'Method "{request.method}" not allowed.')
-        return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
-    return JsonResponse(_INDEX) if wants_json(request) else require_role(home.home)(request)
+def index_or(page: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Answer `/`: the page for a browser, which accepts HTML; the API's index for any other client."""
+
+    @csrf_exempt  # a POST changes nothing here, and is refused in our own form
+    @login_not_required
+    @vary_on_headers("Accept")
+    def index(request: HttpRequest) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            body = error_body(f'Method "{request.method}" not allowed.')
+            return JsonResponse(body, status=405, headers={"Allow": "GET, HEAD"})
+        return JsonResponse(_INDEX) if wants_json(request) else require_role(page)(request)
+
+    return index
 
 
 class Open(APIView):
@@ -89,12 +93,20 @@ class Analyze(APIView):
         """Check the type of the body first, to name it as the reason: a program on this machine needs no login."""
         content_type = request.content_type.partition(";")[0].strip().lower()
         if request.method == "POST" and content_type not in ("", JSON):
-            raise UnsupportedMediaType(content_type, _SEND_JSON.format(content_type[:80]))
+            detail = f"The body must be JSON, not {content_type[:80]}: send it with the header Content-Type: {JSON}"
+            raise UnsupportedMediaType(content_type, detail)
         super().initial(request, *args, **kwargs)
 
     def post(self, request: Request) -> Response:
-        run = services.run_create(**submission(_spec_keys(json_object(request)), request.user))
-        return _answer(waited_for(run, request), request)
+        run = services.run_create(**Measurement().submission(_spec_keys(json_object(request)), request.user))
+        run = waited_for(run, request)
+        if run.state == State.FINISHED and run.result is not None:
+            return Response({"status": "success", "data": analysis_data(run.result, run_id=run.pk)})
+        if run.is_over:
+            message = run.error_message or f"The run was {run.get_state_display().lower()}"
+            return Response(error_body(f"Analysis failed: {message}"), status=500)
+        url = request.build_absolute_uri(run.get_absolute_url())
+        return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
@@ -108,13 +120,3 @@ def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
         if key not in _KEYS:
             raise BadRequest(f"{key[:80]}: unknown key; allowed are {', '.join(_KEYS)}")
     return {"model": name, **{key: value for key, value in body.items() if key != "model_name"}}
-
-
-def _answer(run: Run, request: Request) -> Response:
-    if run.state == State.FINISHED and run.result is not None:
-        return Response({"status": "success", "data": analysis_data(run.result, run_id=run.pk)})
-    if run.is_over:
-        message = run.error_message or f"The run was {run.get_state_display().lower()}"
-        return Response(error_body(f"Analysis failed: {message}"), status=500)
-    url = request.build_absolute_uri(run.get_absolute_url())
-    return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})

@@ -129,9 +129,9 @@ def test_when_the_wait_runs_out_the_runs_address_is_the_answer(alice_client, dev
     assert (answer.status_code, answer.json()["run_id"]) == (202, Run.objects.get().pk)
 
 
-def test_when_enough_requests_wait_a_further_one_does_not(alice_client, device, settings):
+def test_when_enough_requests_wait_a_further_one_does_not(alice, alice_client, device, settings):
     settings.ANALYZE_WAITING_REQUESTS = 1
-    with waiting.slots.place() as has_place:
+    with waiting.slots.place(alice) as has_place:
         assert has_place
         assert analyze(alice_client, {"model_name": "bert"}).status_code == 202
 

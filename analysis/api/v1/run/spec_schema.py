@@ -9,16 +9,15 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from analysis.api.run_request import NOT_OF_ESTIMATES, ONLY_ESTIMATES, REQUESTED_KINDS
-from analysis.models import ALL_GPUS, CPU, Run
+from analysis.api.kinds import BY_KIND
+from analysis.api.kinds.estimate import NOT_OF_ESTIMATES
+from analysis.api.kinds.measurement import ONLY_ESTIMATES
+from analysis.api.run_request import REQUESTED_KINDS
+from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
-from engine.estimate.frontier import MAX_LENGTHS
-from engine.estimate.gpus import gpus
-from engine.estimate.what_to_change import Scope
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 from engine.training_spec import DEVICE_NAMES, FULL
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
@@ -26,21 +25,28 @@ _UNITS = {"_bytes": "bytes", "_seconds": "seconds", "_usd": "US dollars", "_batc
 
 
 def run_schema() -> Schema:
-    """Of the body of `POST /api/v1/runs/`."""
+    """Return the schema of the body of `POST /api/v1/runs/`."""
     return {
-        "$schema": DIALECT,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Run",
         "description": "The request of a run; only the model is required. Sizes are bytes, times seconds.",
         "type": "object",
         "required": [field.name for field in fields(RunSpec) if field.default is MISSING],
         "properties": {**spec_properties(), **_queue_properties()},
         "additionalProperties": False,
-        "allOf": [*map(_of_model, WORKLOADS.values()), *_of_kinds()],
+        "allOf": [
+            *map(_of_model, WORKLOADS.values()),
+            {
+                "if": {"properties": {"kind": {"const": Run.Kind.ESTIMATE.value}}, "required": ["kind"]},
+                "then": {"properties": dict.fromkeys(NOT_OF_ESTIMATES, False)},
+                "else": {"properties": dict.fromkeys(ONLY_ESTIMATES, False)},
+            },
+        ],
     }
 
 
 def spec_properties() -> Schema:
-    """Of the fields of a spec alone: needs no catalogue of cards, which a lab's own file may have broken."""
+    """Return the schema of the spec's fields. Works even if the lab's catalogue of cards is invalid."""
     return {field.name: _property(field) for field in fields(RunSpec)}
 
 
@@ -51,7 +57,7 @@ def settings_of(workload: Workload) -> list[str]:
 
 
 def input_schema(workload: Workload) -> Schema:
-    """Of the one setting that changes the size of its input."""
+    """Return the values of the setting that sets the size of the input."""
     low, high = workload.input_sizes
     schema = {"minimum": low, "maximum": high, "default": workload.default_input_size}
     return schema | ({"multipleOf": workload.input_multiple_of} if workload.input_multiple_of > 1 else {})
@@ -72,11 +78,8 @@ def _property(field: Field[Any]) -> Schema:
         schema["type"] = ["integer", "string", "null"]
     if field.default is not MISSING:
         schema["default"] = field.default
-    return schema | {"description": SETTINGS[field.name].description} | _unit(field.name)
-
-
-def _unit(name: str) -> Schema:
-    return next(({"x-unit": unit} for ending, unit in _UNITS.items() if name.endswith(ending)), {})
+    unit = next(({"x-unit": unit} for ending, unit in _UNITS.items() if field.name.endswith(ending)), {})
+    return schema | {"description": SETTINGS[field.name].description} | unit
 
 
 def _queue_properties() -> Schema:
@@ -88,24 +91,7 @@ def _queue_properties() -> Schema:
             "default": Run.Kind.MEASUREMENT.value,
             "description": "Measured, or predicted.",
         },
-        "gpu": {
-            "enum": [ALL_GPUS, CPU, *gpus()],
-            "default": ALL_GPUS,
-            "description": "Of an estimate: a card of /api/v1/gpus/, all of them, or cpu.",
-        },
-        "what_to_change": {
-            "enum": ["", *Scope],
-            "default": "",
-            "description": "Of an estimate for one card: also estimate other settings with which the batch would fit.",
-        },
-        "frontier": {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "uniqueItems": True,
-            "maxItems": MAX_LENGTHS,
-            "default": [],
-            "description": "Of an estimate for one card: 2 or more lengths or image sizes, the largest batch at each.",
-        },
+        **{name: schema for kind in REQUESTED_KINDS for name, schema in BY_KIND[kind].own_properties().items()},
         "device_class": {
             "type": "string",
             "maxLength": class_length,
@@ -128,16 +114,14 @@ def _queue_properties() -> Schema:
 def _of_model(workload: Workload) -> Schema:
     """Describe what holds for this model alone."""
     narrowed: Schema = {name: {"const": default} for name, default in _refused_by(workload).items()}
+    narrowed[workload.input_field] = input_schema(workload)
+    if workload.block_count:
+        narrowed["frozen_blocks"] = {"maximum": workload.block_count}
+    narrowed["attention"] = {"enum": ["auto", *workload.attentions]}
     return {
         "if": {"properties": {"model": {"const": workload.id}}, "required": ["model"]},
-        "then": {"properties": narrowed | {workload.input_field: input_schema(workload)} | _chosen_of(workload)},
+        "then": {"properties": narrowed},
     }
-
-
-def _chosen_of(workload: Workload) -> Schema:
-    """Describe the values of settings that are the model's own."""
-    frozen: Schema = {"frozen_blocks": {"maximum": workload.block_count}} if workload.block_count else {}
-    return frozen | {"attention": {"enum": ["auto", *workload.attentions]}}
 
 
 def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
@@ -149,6 +133,8 @@ def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
         refused["frozen_blocks"] = None
     if workload.architecture != "cnn":
         refused["channels_last"] = False
+    if workload.library != "transformers":
+        refused["lora_rank"] = None
     if workload.architecture == "cnn" or workload.library != "transformers":
         refused["load_in_4bit"] = False
     if workload.task != "text-generation":
@@ -158,15 +144,3 @@ def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
     if workload.huggingface_id is None:
         refused["pretrained"] = False
     return refused
-
-
-def _of_kinds() -> list[Schema]:
-    is_estimate = {"properties": {"kind": {"const": Run.Kind.ESTIMATE.value}}, "required": ["kind"]}
-    of_measurements: Schema = dict.fromkeys(NOT_OF_ESTIMATES, False)
-    return [
-        {
-            "if": is_estimate,
-            "then": {"properties": of_measurements},
-            "else": {"properties": dict.fromkeys(ONLY_ESTIMATES, False)},
-        }
-    ]

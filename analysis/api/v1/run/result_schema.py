@@ -9,9 +9,9 @@ from inspect import cleandoc
 
 import msgspec
 
-from analysis.api.v1.spec_schema import Schema, spec_properties
+from analysis.api.v1.run.spec_schema import Schema, spec_properties
 from engine.estimate.types import Estimate
-from engine.result import RunResult
+from engine.results.result import RunResult
 from engine.spec import RunSpec, SearchSpec
 from engine.validation.verdict import ValidationResult, Verdict
 
@@ -23,6 +23,12 @@ def ref(name: str) -> Schema:
     return {"$ref": _REF.format(name=name)}
 
 
+ORIGIN: Schema = {
+    "origin": {"type": ["string", "null"], "description": "In result/: who reported it, from where."},
+    "reported_from": {"type": "string", "description": "In result/: the host. Empty: it ran on this portal."},
+    "is_trusted": {"type": "boolean", "description": "In result/: false is not verified by this lab."},
+}
+"""Members of a result where it is answered alone. In a run they are members of the run."""
 RESULT: Schema = {"oneOf": [ref(RunResult.__name__), ref("Estimates"), ref(ValidationResult.__name__)]}
 """The result of a measurement, of an estimate, or of a validation."""
 
@@ -51,7 +57,10 @@ def engine_components() -> dict[str, Schema]:
         "type": "boolean",
         "description": "Whether other processes held memory of the device.",
     }
-    found["RunSpec"]["properties"] = _stored_spec()
+    # a stored spec has sizes in bytes, and its model may no longer be on offer
+    stored_spec = found["RunSpec"]["properties"] = spec_properties()
+    stored_spec["memory_limit_bytes"]["type"] = ["integer", "null"]
+    del stored_spec["model"]["enum"]
     found["Estimates"] = {
         "title": "Estimates",
         "type": "object",
@@ -59,6 +68,8 @@ def engine_components() -> dict[str, Schema]:
         "required": ["estimates"],
         "properties": {"estimates": {"type": "array", "items": ref(Estimate.__name__)}},
     }
+    for name in ("RunResult", "Estimates", "ValidationResult"):
+        found[name]["properties"] |= ORIGIN
     for schema in found.values():
         schema["description"] = cleandoc(schema["description"])
         del schema["title"]  # generated clients name their classes by it, and other components have the same
@@ -66,14 +77,6 @@ def engine_components() -> dict[str, Schema]:
 
 
 def _of_protocol(kind: type) -> Schema:
-    if kind is SearchSpec:  # of a run it is this one
+    if kind is SearchSpec:  # a run's is this one
         return ref(RunSpec.__name__)
     raise NotImplementedError
-
-
-def _stored_spec() -> Schema:
-    """Describe a spec as it is stored: sizes are bytes, and its model may no longer be on offer."""
-    described = spec_properties()
-    described["memory_limit_bytes"]["type"] = ["integer", "null"]
-    del described["model"]["enum"]
-    return described
