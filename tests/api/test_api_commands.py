@@ -42,6 +42,13 @@ def test_a_command_is_queued_by_its_name(alice_client: Client) -> None:
     assert (run.model, run.needs_bytes) == ("tagger", 512 * 2**20)
 
 
+def test_speeds_are_compared_unless_that_is_turned_off(alice_client: Client) -> None:
+    for body in ({}, {"compare_speed": False}):
+        assert start(alice_client, **body).status_code == 202
+    assert [run.spec["compare_speed"] for run in Run.objects.order_by("pk")] == [True, False]
+    assert start(alice_client, compare_speed="no").status_code == 400
+
+
 def test_a_command_that_is_not_registered_is_not_found(alice_client: Client) -> None:
     response = start(alice_client, "other")
     assert (response.status_code, response.json()["code"]) == (404, "not_found")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from analysis.models import AuditEntry, Run, TrendAcknowledgement
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_run, make_user
 from tests.factories.matrix import estimated, measured
 from tests.factories.results import CARD, finished, finished_estimate, finished_on_day, result
@@ -33,9 +34,9 @@ def test_every_figure_stands_against_the_baseline(alice_client: Client) -> None:
     answer = compare(alice_client, first, second)
     assert (answer["baseline"], answer["common_batch_size"]) == (first.pk, 16)
     cells = named(answer["figures"], "largest_batch_size")["cells"]
-    unknown = {"low": None, "high": None}
-    assert cells[0] == {"value": 20.0, **unknown, "difference": None, "difference_fraction": None, "verdict": ""}
-    assert cells[1] == {"value": 25.0, **unknown, "difference": 5.0, "difference_fraction": 0.25, "verdict": "better"}
+    exact = {"low": None, "high": None, "is_lower_bound": False, "difference_is_bound": False}
+    assert cells[0] == {"value": 20.0, **exact, "difference": None, "difference_fraction": None, "verdict": ""}
+    assert cells[1] == {"value": 25.0, **exact, "difference": 5.0, "difference_fraction": 0.25, "verdict": "better"}
     assert [cell["value"] for cell in named(answer["figures"], "common_peak_bytes")["cells"]] == [16.0 * GIB, 8.0 * GIB]
 
 
@@ -144,6 +145,17 @@ def test_a_trend_has_its_points_and_steps_with_what_changed(alice_client: Client
     assert (step["run"], step["previous_run"], step["is_worse"]) == (runs[4].pk, runs[3].pk, True)
     assert step["fraction"] == pytest.approx(0.1, abs=0.001)
     assert step["changes"] == [{"name": "torch", "before": "2.13.0", "after": "2.14.0"}]
+
+
+def test_a_speed_has_its_unit_its_size_and_its_interval(alice_client: Client) -> None:
+    plain = result(8)
+    timed = replace(plain.largest, samples_per_second=100.0, samples_per_second_low=98.0, samples_per_second_high=103.0)
+    finished_on_day(0, replace(plain, largest=timed, fastest=timed, recommended=timed))
+    *_, speed = trend(alice_client)["series"]
+    assert (speed["metric"], speed["unit"], speed["better"]) == ("speed", "samples_per_second", "higher")
+    assert speed["batch_size"] == 8
+    [point] = speed["points"]
+    assert (point["low"], point["value"], point["high"]) == (98.0, 100.0, 103.0)
 
 
 def test_a_step_is_acknowledged(alice_client: Client) -> None:

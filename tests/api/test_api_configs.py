@@ -13,8 +13,8 @@ from analysis.runs import services
 from analysis.workers.supervisor import supervise
 from tests.engine.catalog.hostile_configs import LLAMA, REFUSED
 from tests.factories import make_claimed_run, make_device, make_result
+from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
-from tests.workers.test_supervisor import QUICK
 
 pytestmark = pytest.mark.django_db
 GIVEN = {"config": LLAMA, "task": "text-generation"}

@@ -12,7 +12,7 @@ from django.test import Client
 from analysis.api import waiting
 from analysis.models import Device, Run
 from analysis.runs import services
-from engine.result import Boundary, DeviceFacts, Reason
+from engine.results.result import Boundary, DeviceFacts, Reason
 from tests.factories import STACK, make_card, make_device, make_measured_run, make_result, make_run
 
 pytestmark = pytest.mark.django_db
@@ -141,7 +141,7 @@ def test_the_page_and_the_lists_show_a_check(alice_client, alice: User, device, 
     run = claimed(device)
     finish_check(run, fits=fits)
     page = alice_client.get(f"/runs/{run.pk}/", headers={"accept": "text/html"}).content.decode()
-    assert ("trains with at least 8 samples" if fits else "does not fit with batch 6.") in page
+    assert ("Batch 6 fits: it trained" if fits else "Batch 6 does not fit: it ran out of memory") in page
     assert "Time again" not in page
     for path in ("/runs/", "/matrix/", f"/compare/?ids={run.pk},{run.pk}", "/"):
         assert alice_client.get(path, headers={"accept": "text/html"}).status_code < 500

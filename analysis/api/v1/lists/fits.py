@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.run_request import submission
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.recommendation import devices_of_placement
-from analysis.api.v1.runs import ASK_AGAIN_SECONDS
-from analysis.api.v1.strict_input import body_object
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.kinds.measurement import Measurement
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import OriginSerializer
+from analysis.api.v1.base.strict_input import body_object
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.lists.recommendation import devices_of_placement
+from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS
 from analysis.api.waiting import waited_for
 from analysis.http.problem_details import bad_field
 from analysis.models import Run, State
 from analysis.permissions import signed_in_user
-from analysis.runs.fits import DERIVED, MEASURED, FitAnswer, fit_known, fit_of, fit_under_way
+from analysis.presentation.origin import origin_members
+from analysis.runs.earlier.fits import DERIVED, MEASURED, FitAnswer, fit_known, fit_of, fit_under_way
 from analysis.runs.services import run_create
 from engine.errors import SpecError
 
@@ -30,7 +30,7 @@ _PREFER = OpenApiParameter(
 )
 
 
-class FitSerializer(serializers.Serializer[Any]):
+class FitSerializer(OriginSerializer):
     """Whether this batch size trains with these settings, and the run that shows it."""
 
     batch_size = serializers.IntegerField()
@@ -77,7 +77,7 @@ class Fits(StrictView):
                 raise bad_field(name, f"is not allowed here; use {_GIVEN}", "unknown")
         user = signed_in_user(request)
         try:
-            arguments = submission({**values, _CHECKED: size}, user)
+            arguments = Measurement().submission({**values, _CHECKED: size}, user)
         except SpecError as error:
             if error.field != _CHECKED:
                 raise
@@ -96,6 +96,7 @@ def _answer(run: Run, size: int, known: FitAnswer | None, request: Request) -> R
         "fits": None if known is None else known.fits,
         "basis": None if known is None else known.basis,
         "run": run.pk,
+        **origin_members(run),
         "state": run.state,
         "url": url,
         "device_name": run.device_name,

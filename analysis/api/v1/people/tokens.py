@@ -12,7 +12,7 @@ from django import forms
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,11 +20,11 @@ from rest_framework.reverse import reverse
 
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.paging import Keyset, PageForm
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_input import StrictFlag, StrictText
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH
@@ -95,11 +95,9 @@ class _Tokens(StrictView, GenericAPIView[ApiToken]):
 @extend_schema_view(
     get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=parameters_of(TokenListForm))
 )
-class TokenList(_Tokens, ListAPIView[ApiToken]):
+class TokenList(_Tokens, PagedList[ApiToken]):
     """The person's own tokens, newest first, including revoked ones."""
 
-    pagination_class = Keyset
-    ordering = ("-id",)
     query_form = TokenListForm
     throttle_scope = "token"
 
@@ -119,9 +117,7 @@ class TokenList(_Tokens, ListAPIView[ApiToken]):
     )
     def post(self, request: Request) -> Response:
         """Create a token for oneself. Requires a login, or name and password with HTTP Basic; a token is refused."""
-        body = TokenBodySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        values = body.validated_data
+        values = validated(TokenBodySerializer, request.data)
         if values["may_write"] and not may_start(request.user):
             raise bad_field("may_write", "a viewer's token can only read", "role")
         token, secret = token_create(owner=signed_in_user(request), **values)

@@ -9,16 +9,18 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.serializers import ORIGIN_HELP, OriginSerializer
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.catalog import PriceSerializer
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.strict_view import StrictView
-from analysis.models import Device, MatrixCell
-from analysis.pages.matrix.context import Card, Row, ShownCell, matrix_context
-from analysis.pages.matrix.prices import card_prices
-from analysis.pages.matrix.query import MatrixForm
+from analysis.lists.matrix.load import stored_cells
+from analysis.lists.matrix.prices import card_prices
+from analysis.lists.matrix.query import MatrixForm
+from analysis.lists.matrix.table import CardColumn, WorkloadRow, matrix_table
+from analysis.models import Device
 
 
-class CardSerializer(serializers.Serializer[Card]):
+class CardSerializer(serializers.Serializer[CardColumn]):
     """A column: one card. `is_here`: a device of this portal is such a card."""
 
     id = serializers.CharField(source="key")
@@ -29,9 +31,15 @@ class CardSerializer(serializers.Serializer[Card]):
     price = PriceSerializer(allow_null=True)
 
 
-class MatrixCellSerializer(serializers.Serializer[ShownCell]):
-    """One model on one card. `kind` is null where there is neither a measurement nor an estimate."""
+class MatrixCellSerializer(OriginSerializer):
+    """One model on one card. `kind` and `origin` are null where there is neither a measurement nor an estimate."""
 
+    reported_from = serializers.CharField(
+        source="origin.reported_from", allow_null=True, default=None, help_text=ORIGIN_HELP["reported_from"]
+    )
+    is_trusted = serializers.BooleanField(
+        source="origin.is_trusted", allow_null=True, default=None, help_text=ORIGIN_HELP["is_trusted"]
+    )
     card = serializers.CharField(source="card.key")
     kind = serializers.ChoiceField(["measured", "estimated"], source="cell.kind", allow_null=True, default=None)
     run = serializers.IntegerField(source="cell.run_id", allow_null=True, default=None)
@@ -44,19 +52,28 @@ class MatrixCellSerializer(serializers.Serializer[ShownCell]):
         help_text="Estimates only: the largest size within the margin of error.",
     )
     recommended_batch_size = serializers.IntegerField(
-        source="cell.used_batch_size",
+        source="cell.recommended_batch_size",
         allow_null=True,
         default=None,
         help_text=(
-            "Recommended batch size, which leaves the reserve free. A measurement gives its speed; an estimate's "
-            "follows from the predicted memory, and is never above the safe size."
+            "Measurements only: the size that compared speeds recommend, at which `samples_per_second` was measured. "
+            "null where they recommend none."
+        ),
+    )
+    batch_size_with_reserve = serializers.IntegerField(
+        source="cell.with_reserve_batch_size",
+        allow_null=True,
+        default=None,
+        help_text=(
+            "Largest size that leaves the reserve free: measured, or predicted and never above the safe size. null: "
+            "not known."
         ),
     )
     reserve_fraction = serializers.FloatField(
         source="cell.reserve_fraction",
         allow_null=True,
         default=None,
-        help_text="Least share of memory that the recommended size leaves free. null in runs before version 0.5.",
+        help_text="Share of memory that the reserve is. null in runs before version 0.5.",
     )
     samples_per_second = serializers.FloatField(source="cell.samples_per_second", allow_null=True, default=None)
     headroom_bytes = serializers.IntegerField(source="cell.headroom_bytes", allow_null=True, default=None)
@@ -68,7 +85,7 @@ class MatrixCellSerializer(serializers.Serializer[ShownCell]):
     refusal = serializers.CharField(help_text="Why this card cannot run these settings. Empty: it can.")
 
 
-class MatrixRowSerializer(serializers.Serializer[Row]):
+class MatrixRowSerializer(serializers.Serializer[WorkloadRow]):
     """A model at one input size; one cell for each card, in the order of the cards."""
 
     model = serializers.CharField()
@@ -76,7 +93,7 @@ class MatrixRowSerializer(serializers.Serializer[Row]):
     parameter_count = serializers.IntegerField()
     cells = MatrixCellSerializer(many=True)
 
-    def get_input_size(self, row: Row) -> int:
+    def get_input_size(self, row: WorkloadRow) -> int:
         return next(shown.cell.input_size for shown in row.cells if shown.cell)
 
 
@@ -102,8 +119,8 @@ class Matrix(StrictView):
     def get(self, request: Request) -> Response:
         """Return all models and cards. A measurement takes precedence over an estimate."""
         form = self.query
-        cells = MatrixCell.objects.filter(**form.cell_columns)
+        cells = stored_cells(form)
         devices = Device.objects.enabled().exclude(kind="cpu").defer("calibration")
-        shown = matrix_context(form, cells, devices, card_prices())
+        shown = matrix_table(form, cells, devices, card_prices())
         answer = {"settings": form.settings, "cards": shown["cards"], "rows": shown["rows"]}
         return Response(MatrixSerializer(answer).data)

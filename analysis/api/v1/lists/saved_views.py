@@ -6,24 +6,24 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.paging import Keyset, PageForm
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_input import StrictFlag, StrictText
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import without_empty
+from analysis.lists.runs.query import parse_query
 from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
-from analysis.pages.history.query import parse_query
 from analysis.permissions import may_manage, signed_in_user
 from analysis.runs import services
-from analysis.runs.saved_views import VIEWS_PER_PERSON
+from analysis.runs.marks.saved_views import VIEWS_PER_PERSON
 
 
 class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
@@ -66,12 +66,8 @@ class _SavedViews(StrictView, GenericAPIView[SavedView]):
 @extend_schema_view(
     get=extend_schema(tags=["saved views"], operation_id="saved_views_list", parameters=parameters_of(PageForm))
 )
-class SavedViewList(_SavedViews, ListAPIView[SavedView]):
+class SavedViewList(_SavedViews, PagedList[SavedView]):
     """The person's own views and those that others share, newest first."""
-
-    pagination_class = Keyset
-    query_form = PageForm
-    ordering = ("-id",)
 
     @extend_schema(
         tags=["saved views"],
@@ -81,13 +77,12 @@ class SavedViewList(_SavedViews, ListAPIView[SavedView]):
     )
     def post(self, request: Request) -> Response:
         """Save a view, replacing one of the same name."""
-        body = SavedViewBodySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        values = body.validated_data
-        query = _checked_query(values["query"])
-        view = services.saved_view_set(
-            owner=signed_in_user(request), name=values["name"], query=query, is_shared=values["is_shared"]
-        )
+        values = validated(SavedViewBodySerializer, request.data)
+        wanted = parse_query(without_empty(QueryDict(values["query"].removeprefix("?"))))
+        if wanted.problems:
+            raise bad_field("query", "; ".join(map(str, wanted.problems)))
+        values["query"] = wanted.query()
+        view = services.saved_view_set(owner=signed_in_user(request), **values)
         if view is None:
             raise bad_field("name", f"must not be empty, and a person can have at most {VIEWS_PER_PERSON} views")
         location = reverse("api-saved-view", args=[view.pk], request=request)
@@ -110,11 +105,3 @@ class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
         if self.get_queryset().filter(pk=pk).exists():
             raise Problem(403, detail="This view is another person's: only its owner and GPU managers may delete it.")
         raise Problem(404, detail="There is no such view.")
-
-
-def _checked_query(text: str) -> str:
-    """Normalise the query as the history does, and refuse what the page would refuse."""
-    wanted = parse_query(without_empty(QueryDict(text.removeprefix("?"))))
-    if wanted.problems:
-        raise bad_field("query", "; ".join(map(str, wanted.problems)))
-    return wanted.query()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -11,18 +11,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.serializers import OriginSerializer
+from analysis.api.v1.base.strict_input import validated
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery
-from analysis.models import Run
-from analysis.pages.compare.compared_run import ComparedRun, compared_run_of
-from analysis.pages.compare.context import baseline_of
-from analysis.pages.compare.environment import COMPARABILITY_FACTS, environment_title
-from analysis.pages.compare.load import carried_probe_counts, stored_runs
-from analysis.pages.compare.metrics import MetricRow, common_batch_size, metric_rows
-from analysis.pages.compare.query import COMPARED_MAX, CompareQuery
+from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of
+from analysis.lists.comparison.load import carried_probe_counts, stored_runs
+from analysis.lists.comparison.metrics import MetricRow, common_batch_size, metric_rows
+from analysis.lists.comparison.query import COMPARED_MAX, CompareQuery
+from analysis.lists.environment import COMPARABILITY_FACTS, environment_title
+from analysis.models import PUBLISHED_KINDS, Run
 from engine.catalog.stored_workload import stored_workload
+from engine.documents.estimated import Estimated
+from engine.documents.measured import Measured
+from engine.documents.read import read_result
 from engine.provenance.parse import OF_ONE_RUN
 
 _TITLES = {
@@ -38,8 +42,9 @@ _TITLES = {
 
 
 _VERDICT = (
-    "`same` where the two intervals overlap, or where speeds are within 3 %. Empty where neither is better, "
-    "as between an estimate and a measurement, and where there is no comparison, as between different models."
+    "`same` where the two intervals overlap, where speeds are within 3 %, or where they differ by less than 0.05 %. "
+    "Empty where neither is better, as between an estimate and a measurement or two memory limits of one card, and "
+    "where there is no comparison, as between different models or two lower bounds."
 )
 
 
@@ -60,11 +65,11 @@ class CompareBodySerializer(StrictBody):
     )
 
 
-class ComparedRunSerializer(serializers.Serializer[ComparedRun]):
+class ComparedRunSerializer(OriginSerializer):
     """A run of the comparison. A run without a result is listed without figures."""
 
     id = serializers.IntegerField(source="run_id")
-    kind = serializers.ChoiceField(Run.Kind.choices, source="run.kind")
+    kind = serializers.ChoiceField(PUBLISHED_KINDS, source="run.published_kind")
     state = serializers.CharField(source="run.state")
     model = serializers.CharField(source="run.model")
     has_figures = serializers.SerializerMethodField()
@@ -109,6 +114,12 @@ class FigureCellSerializer(serializers.Serializer[Any]):
     high = FigureField(allow_null=True, help_text="Upper end of the figure's 95 % confidence interval.")
     difference = FigureField(allow_null=True)
     difference_fraction = FigureField(allow_null=True)
+    is_lower_bound = serializers.BooleanField(
+        help_text="Whether the value is a lower bound: the search ended there before its limit was known."
+    )
+    difference_is_bound = serializers.BooleanField(
+        help_text="Whether the difference is at least so much, because one of the two figures is a lower bound."
+    )
     verdict = serializers.ChoiceField(["better", "worse", "same", ""], help_text=_VERDICT)
 
 
@@ -117,7 +128,7 @@ class FigureSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     kind = serializers.ChoiceField(
-        ["measured", "derived"],
+        ["measured", "estimated", "derived"],
         help_text="How a measurement's figure was obtained. Figures of estimates are estimated.",
     )
     cells = FigureCellSerializer(many=True)
@@ -153,10 +164,9 @@ class Compare(StrictView):
     )
     def post(self, request: Request) -> Response:
         """Compare two to fifty runs in one table. Estimates can be compared with measurements."""
-        body = CompareBodySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        values = validated(CompareBodySerializer, request.data)
         try:
-            query = CompareQuery(tuple(dict.fromkeys(body.validated_data["ids"])), body.validated_data.get("baseline"))
+            query = CompareQuery(tuple(dict.fromkeys(values["ids"])), values.get("baseline"))
             runs = stored_runs(query.ids)
         except BadQuery as error:
             [problem] = error.problems
@@ -168,7 +178,11 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
     carried = carried_probe_counts(query.ids)
     subjects = [compared_run_of(run, carried.get(run.pk, 0)) for run in runs]
     baseline = baseline_of(subjects, query)
-    environment = _environment(subjects, carried)
+    facts = [_facts(subject, carried.get(subject.run_id, 0)) for subject in subjects]
+    environment = [
+        {**row, "may_move_figures": _TITLES.get(row["name"], environment_title(row["name"])) in COMPARABILITY_FACTS}
+        for row in _aligned(facts)
+    ]
     return {
         "baseline": baseline and baseline.run_id,
         "runs": subjects,
@@ -189,49 +203,28 @@ def _settings(run: Run) -> dict[str, Any]:
     return spec
 
 
-def _environment(subjects: Sequence[ComparedRun], carried: Mapping[int, int]) -> list[dict[str, Any]]:
-    """Align the facts. Missing facts, of an estimate or a run without a result, do not count as differences."""
-    facts = [_facts(subject, carried.get(subject.run_id, 0)) for subject in subjects]
-    return [{**row, "may_move_figures": _may_move_figures(row["name"])} for row in _aligned(facts)]
-
-
-def _may_move_figures(name: str) -> bool:
-    return (_TITLES[name] if name in _TITLES else environment_title(name)) in COMPARABILITY_FACTS
-
-
 def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
     """Return the recorded facts of a run, unchanged."""
     if subject.outcome is None:
         return {}
-    result = subject.run.result or {}
-    if subject.is_estimate:
-        [estimate] = result["estimates"]
-        gpu = estimate["gpu"]
-        return {"device_name": gpu["name"], "capacity_bytes": gpu["total_bytes"], **(estimate.get("versions") or {})}
-    device = {**result["device"], "device_name": result["device"]["name"], "carried_probes": carried}
-    lasting = {name: value for name, value in result["environment"].items() if name not in OF_ONE_RUN}
+    result = read_result(subject.run.result or {})
+    if isinstance(result, Estimated):
+        gpu, versions = result.estimates[0].gpu, result.estimates[0].versions
+        return {"device_name": gpu.name, "capacity_bytes": gpu.total_bytes, **versions}
+    assert isinstance(result, Measured)  # no other kind can be compared
+    device = {**result.device.to_dict(), "device_name": result.device.name, "carried_probes": carried}
+    lasting = {name: value for name, value in result.environment.items() if name not in OF_ONE_RUN}
     return {**{name: device.get(name) for name in _TITLES}, **lasting}
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [
-        {
-            "name": name,
-            "differs": len(_different(row[name] for row in rows if name in row)) > 1,
-            "values": [row.get(name) for row in rows],
-        }
-        for name in names
-    ]
-
-
-def _different(values: Iterable[Any]) -> list[Any]:
-    """Return the distinct values; JSON values need not be hashable."""
-    found: list[Any] = []
-    for value in values:
-        if value not in found:
-            found.append(value)
-    return found
+    """Align what the runs have. What is missing, as of an estimate or a run without a result, is no difference."""
+    aligned = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        known = [row[name] for row in rows if name in row]
+        differs = any(value != known[0] for value in known)
+        aligned.append({"name": name, "differs": differs, "values": [row.get(name) for row in rows]})
+    return aligned
 
 
 def _figure(row: MetricRow) -> dict[str, Any]:
@@ -245,6 +238,8 @@ def _figure(row: MetricRow) -> dict[str, Any]:
                 "high": cell.interval[1] if cell.interval else None,
                 "difference": cell.delta and cell.delta.difference,
                 "difference_fraction": cell.delta and cell.delta.fraction,
+                "is_lower_bound": cell.is_lower_bound,
+                "difference_is_bound": bool(cell.delta and cell.delta.is_bound),
                 "verdict": cell.delta.verdict if cell.delta else "",
             }
             for cell in row.cells

@@ -9,11 +9,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1 import openapi_parameters
-from analysis.api.v1.runs import run_or_404
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base import openapi_parameters
+from analysis.api.v1.base.serializers import OriginSerializer
+from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.runs import run_or_404
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.presentation.advice_query import AdviceForm, advice_of
+from analysis.presentation.origin import origin_members
 from engine.errors import SpecError
 
 _PARAMETERS = {"global_batch_size": "global_batch", "devices": "devices", "gpu": "gpu"}
@@ -75,7 +77,7 @@ class LibraryLeftOutSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
-class AdviceSerializer(serializers.Serializer[Any]):
+class AdviceSerializer(OriginSerializer):
     """What to do with the result of a run."""
 
     kind = serializers.CharField(help_text="measured or estimated.")
@@ -117,4 +119,4 @@ class RunAdvice(StrictView):
             if error.field in _PARAMETERS:
                 raise bad_parameter(_PARAMETERS[error.field], str(error).partition(": ")[2]) from error
             raise Problem(404, detail=f"Run {pk} is {run.state}: {error}.", code="no_advice") from error
-        return Response(AdviceSerializer(advice.to_dict()).data)
+        return Response(AdviceSerializer({**advice.to_dict(), **origin_members(run)}).data)

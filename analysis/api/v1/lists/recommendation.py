@@ -11,15 +11,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.openapi_parameters import parameters_of, problems
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of, problems
+from analysis.api.v1.base.serializers import OriginSerializer
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
+from analysis.http.setting_fields import setting_field
 from analysis.models import Device
-from analysis.pages.setting_fields import setting_field
+from analysis.runs.earlier.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from analysis.runs.gpu_catalog import gpu_of
-from analysis.runs.placement import Placement, placement_find
-from analysis.runs.reuse import NOT_MEASURED, EarlierResult, earlier_result
+from analysis.runs.queue.placement import Placement, placement_find
 from engine.errors import SpecError
 from engine.estimate.gpus import find
 from engine.spec import DEFAULTS, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -31,7 +32,7 @@ _NONE_YET = (
 )
 
 
-class RecommendationSerializer(serializers.Serializer[EarlierResult]):
+class RecommendationSerializer(OriginSerializer):
     """The newest certified measurement of the requested spec. All its figures were measured."""
 
     run = serializers.IntegerField(source="run.pk")
@@ -39,7 +40,14 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
     age_seconds = serializers.SerializerMethodField()
     device_name = serializers.CharField(source="run.device_name")
     certified = serializers.BooleanField(source="run.certified")
-    recommended_batch_size = serializers.IntegerField(source="run.recommended_batch_size", allow_null=True)
+    recommended_batch_size = serializers.IntegerField(
+        source="run.recommended_batch_size",
+        allow_null=True,
+        help_text=(
+            "The smallest size within 3 % of the fastest that leaves the reserve free, from compared speeds. null: "
+            "they were not compared, or do not say which is better."
+        ),
+    )
     recommended_samples_per_second = serializers.FloatField(
         source="run.recommended_samples_per_second", allow_null=True
     )
@@ -47,7 +55,7 @@ class RecommendationSerializer(serializers.Serializer[EarlierResult]):
     is_speed_measurable = serializers.BooleanField(
         source="run.is_speed_measurable",
         allow_null=True,
-        help_text="If false, the recommended size was chosen by memory alone. null in runs before version 0.5.",
+        help_text="Whether speeds are known well enough for figures. null in runs before version 0.5.",
     )
     largest_batch_size = serializers.IntegerField(
         source="run.largest_batch_size", help_text="0: not even batch size 1 fits."
@@ -109,7 +117,8 @@ class Recommendation(StrictView):
             spec = form.spec
             found = earlier_result(spec, _devices(spec, form.cleaned_data["gpu"], request.user))
         except SpecError as error:
-            raise _refusal(error) from error
+            name = error.field or "model"  # a parameter of the address, as every field of the spec is one
+            raise bad_parameter(name, str(error).removeprefix(f"{name}: "), error.code) from error
         if found is None:
             raise Problem(404, detail=f"{spec.model}: {_NONE_YET}", code="not_measured")
         return Response(RecommendationSerializer(found).data)
@@ -120,7 +129,7 @@ def _devices(spec: RunSpec, gpu_id: str, user: Any) -> list[Device]:
     if gpu_id:
         card = find(gpu_id).id
         offered = Device.objects.enabled().allowing(user).defer("calibration")
-        return [device for device in offered if _is_of(device, card)]
+        return [device for device in offered if (gpu := gpu_of(device)) is not None and gpu.id == card]
     return devices_of_placement(placement_find(spec.device, user=user), user)
 
 
@@ -130,14 +139,3 @@ def devices_of_placement(place: Placement, user: Any) -> list[Device]:
         return [place.device]
     offered = Device.objects.enabled().allowing(user).defer("calibration").filter(kind=place.kind)
     return [device for device in offered if place.device_class.lower() in device.name.lower()]
-
-
-def _is_of(device: Device, gpu_id: str) -> bool:
-    gpu = gpu_of(device)
-    return gpu is not None and gpu.id == gpu_id
-
-
-def _refusal(error: SpecError) -> Problem:
-    """Refuse a field of the spec as a parameter of the address."""
-    name = error.field or "model"
-    return bad_parameter(name, str(error).removeprefix(f"{name}: "), error.code)

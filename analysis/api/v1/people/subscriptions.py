@@ -9,18 +9,18 @@ from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
+from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis.api.permissions import MayRead
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.paging import Keyset, PageForm
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_input import StrictText
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.strict_input import StrictText, validated
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID
 from analysis.models import ApiToken, Channel, Delivery, DeliveryAttempt, SavedView, Scope, Subscription
@@ -30,7 +30,7 @@ from analysis.news import subscriptions as services
 from analysis.news.subscriptions import Wish
 from analysis.permissions import signed_in_user
 
-_KINDS = [(kind.value, kind.label) for kind in CHOSEN_KINDS]
+_CHOSEN = [(kind.value, kind.label) for kind in CHOSEN_KINDS]
 
 
 class MayReadAndChangeOwn(MayRead):
@@ -47,7 +47,7 @@ class MayReadAndChangeOwn(MayRead):
 class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
     """A subscription, without the secret of a webhook, which is not stored."""
 
-    kinds = serializers.ListField(child=serializers.ChoiceField(_KINDS))
+    kinds = serializers.ListField(child=serializers.ChoiceField(_CHOSEN))
     view = serializers.IntegerField(source="view_id", allow_null=True, help_text="Saved view; null: one's own runs.")
 
     class Meta:
@@ -75,7 +75,7 @@ class SubscriptionBodySerializer(StrictBody):
 
     name = StrictText(max_length=NAME_LENGTH)
     channel = serializers.ChoiceField(Channel.choices)
-    kinds = serializers.ListField(child=serializers.ChoiceField(_KINDS), allow_empty=False, max_length=len(_KINDS))
+    kinds = serializers.ListField(child=serializers.ChoiceField(_CHOSEN), allow_empty=False, max_length=len(_CHOSEN))
     url = StrictText(max_length=URL_LENGTH, default="", allow_blank=True, help_text="Empty for email.")
     view = serializers.IntegerField(
         default=None, allow_null=True, min_value=1, max_value=LARGEST_ID, help_text="Saved view; null: one's own runs."
@@ -132,12 +132,8 @@ class _Subscriptions(StrictView, GenericAPIView[Any]):
 @extend_schema_view(
     get=extend_schema(tags=["notifications"], operation_id="subscriptions_list", parameters=parameters_of(PageForm))
 )
-class SubscriptionList(_Subscriptions, ListAPIView[Subscription]):
+class SubscriptionList(_Subscriptions, PagedList[Subscription]):
     """The person's own subscriptions, newest first."""
-
-    pagination_class = Keyset
-    query_form = PageForm
-    ordering = ("-id",)
 
     @extend_schema(
         tags=["notifications"],
@@ -147,9 +143,7 @@ class SubscriptionList(_Subscriptions, ListAPIView[Subscription]):
     )
     def post(self, request: Request) -> Response:
         """Create a subscription. The response alone shows the secret of a webhook."""
-        body = SubscriptionBodySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        user, values = signed_in_user(request), body.validated_data
+        user, values = signed_in_user(request), validated(SubscriptionBodySerializer, request.data)
         wish = Wish(**{**values, "view": _view_of(values["view"], request)})
         subscription, secret = services.subscription_create(owner=user, wish=wish)
         location = reverse("api-subscription", args=[subscription.pk], request=request)
@@ -170,9 +164,7 @@ class SubscriptionDetail(_Subscriptions, RetrieveAPIView[Subscription]):
     def patch(self, request: Request, pk: int) -> Response:
         """Change a subscription, and enable it again if it was disabled. Its channel and secret stay."""
         row = self.own(pk)
-        body = SubscriptionChangeSerializer(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
-        changes = dict(body.validated_data)
+        changes = dict(validated(SubscriptionChangeSerializer, request.data, partial=True))
         if "view" in changes:
             changes["view"] = _view_of(changes["view"], request)
         elif row.scope == Scope.VIEW and row.view is None:  # must not widen to all runs of the person by itself
@@ -216,14 +208,11 @@ class SubscriptionSecret(_Subscriptions):
         tags=["notifications"], operation_id="subscriptions_deliveries", parameters=parameters_of(PageForm)
     )
 )
-class SubscriptionDeliveries(_Subscriptions, ListAPIView[Delivery]):
+class SubscriptionDeliveries(_Subscriptions, PagedList[Delivery]):
     """The deliveries of one subscription with all their attempts, newest first."""
 
     serializer_class = DeliverySerializer
     queryset = Delivery.objects.none()
-    pagination_class = Keyset
-    query_form = PageForm
-    ordering = ("-id",)
 
     def get_queryset(self) -> QuerySet[Delivery]:
         deliveries = Delivery.objects.filter(subscription=self.own(self.kwargs["pk"]))

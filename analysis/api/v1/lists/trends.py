@@ -10,20 +10,23 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.serializer_bases import StrictBody
-from analysis.api.v1.strict_input import StrictText
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.serializer_bases import StrictBody
+from analysis.api.v1.base.serializers import OriginSerializer
+from analysis.api.v1.base.strict_input import StrictText, validated
+from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import LARGEST_ID
+from analysis.lists.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
+from analysis.lists.trend.query import TrendForm
+from analysis.lists.trend.series import BOUNDARY, METRICS, PEAK, SPEED, Sample, Series, series_of
+from analysis.lists.trend.steps import Acknowledgements, StepFound, steps_found
 from analysis.models import TrendAcknowledgement
 from analysis.models.trend import NOTE_LENGTH
-from analysis.pages.trend.context import Acknowledgements, StepFound
-from analysis.pages.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
-from analysis.pages.trend.query import TrendForm
-from analysis.pages.trend.series import METRICS, PEAK, Sample, Series, followed_batch_size, series_of
 from analysis.permissions import signed_in_user
 from analysis.runs import services
+
+_UNITS = {BOUNDARY: "samples", PEAK: "bytes", SPEED: "samples_per_second"}
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[TrendAcknowledgement]):
@@ -44,8 +47,8 @@ class ChangeSerializer(serializers.Serializer[Any]):
     after = serializers.CharField()
 
 
-class StepSerializer(serializers.Serializer[StepFound]):
-    """A lasting change of the figure. `fraction` 0.06 is 6 % up."""
+class StepSerializer(OriginSerializer):
+    """A lasting change of the figure, with the origin of its first run. `fraction` 0.06 is 6 % up."""
 
     run = serializers.IntegerField(source="after.run_id", help_text="Id of the first run after the step.")
     previous_run = serializers.IntegerField(source="before.run_id")
@@ -61,21 +64,23 @@ class StepSerializer(serializers.Serializer[StepFound]):
         return [dict(zip(("name", "before", "after"), change, strict=True)) for change in found.changes]
 
 
-class PointSerializer(serializers.Serializer[Any]):
+class PointSerializer(OriginSerializer):
     """One run's figure."""
 
     run = serializers.IntegerField()
     finished_at = serializers.DateTimeField()
     value = serializers.FloatField()
+    low = serializers.FloatField(allow_null=True, help_text="Lower end of the 95 % interval of a speed.")
+    high = serializers.FloatField(allow_null=True)
 
 
 class SeriesSerializer(serializers.Serializer[Any]):
     """A figure over time, oldest first."""
 
     metric = serializers.ChoiceField(METRICS)
-    unit = serializers.ChoiceField(["samples", "bytes"])
+    unit = serializers.ChoiceField(list(_UNITS.values()))
     better = serializers.ChoiceField(["higher", "lower"])
-    batch_size = serializers.IntegerField(allow_null=True, help_text="Batch size of a series of peak memory.")
+    batch_size = serializers.IntegerField(allow_null=True, help_text="Batch size of a series of peak memory or speed.")
     points = PointSerializer(many=True)
     steps = StepSerializer(many=True)
 
@@ -143,9 +148,7 @@ class TrendNotes(StrictView):
     )
     def post(self, request: Request) -> Response:
         """Add a note to the step that begins with a run, replacing one's own earlier note; GPU managers, any note."""
-        body = AcknowledgeBodySerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        values = body.validated_data
+        values = validated(AcknowledgeBodySerializer, request.data)
         run = measured_runs().filter(pk=values["run"]).first()
         if run is None:
             raise bad_field("run", f"no finished measurement has the id {values['run']}", "does_not_exist")
@@ -160,21 +163,30 @@ class TrendNotes(StrictView):
 
 
 def _series(samples: Sequence[Sample], acknowledgements: Acknowledgements) -> list[dict[str, Any]]:
-    size = followed_batch_size([sample for sample in samples if not sample.left_out])
-    return [_one(series, size, acknowledgements) for series in series_of(samples)]
+    return [
+        {
+            "metric": series.key,
+            "unit": _UNITS[series.key],
+            "better": series.better,
+            "batch_size": series.batch_size,
+            "points": _points(series),
+            "steps": steps_found(series, acknowledgements),
+        }
+        for series in series_of(samples)
+    ]
 
 
-def _one(series: Series, size: int | None, acknowledgements: Acknowledgements) -> dict[str, Any]:
-    points = zip(series.samples, series.values, strict=True)
-    first = (series.samples[step.index].run_id for step in series.steps)
-    return {
-        "metric": series.key,
-        "unit": "bytes" if series.key == PEAK else "samples",
-        "better": series.better,
-        "batch_size": size if series.key == PEAK else None,
-        "points": [{"run": sample.run_id, "finished_at": sample.at, "value": value} for sample, value in points],
-        "steps": [
-            StepFound(series, step, acknowledgements.get((run_id, series.key)))
-            for step, run_id in zip(series.steps, first, strict=True)
-        ],
-    }
+def _points(series: Series) -> list[dict[str, Any]]:
+    ends: list[tuple[float | None, float | None]] = [(each.low, each.high) for each in series.intervals]
+    ends = ends or [(None, None)] * len(series.values)
+    return [
+        {
+            "run": sample.run_id,
+            **sample.origin.members,
+            "finished_at": sample.at,
+            "value": value,
+            "low": low,
+            "high": high,
+        }
+        for sample, value, (low, high) in zip(series.samples, series.values, ends, strict=True)
+    ]

@@ -6,12 +6,10 @@ from django import forms
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import ListAPIView
 
 from analysis.api.permissions import MayManage
-from analysis.api.v1.openapi_parameters import parameters_of
-from analysis.api.v1.paging import Keyset, PageForm
-from analysis.api.v1.strict_view import StrictView
+from analysis.api.v1.base.openapi_parameters import parameters_of
+from analysis.api.v1.base.paging import PagedList, PageForm
 from analysis.http.query_string import MomentField
 from analysis.models import AuditEntry
 
@@ -53,13 +51,11 @@ _LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__g
 
 
 @extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=parameters_of(AuditForm)))
-class AuditList(StrictView, ListAPIView[AuditEntry]):
+class AuditList(PagedList[AuditEntry]):
     """Entries of the audit log, newest first."""
 
     permission_classes = (MayManage,)
     serializer_class = AuditEntrySerializer
-    pagination_class = Keyset
-    ordering = ("-id",)
     queryset = AuditEntry.objects.none()
     query_form = AuditForm
 

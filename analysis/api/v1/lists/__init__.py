@@ -1,0 +1,1 @@
+"""What is asked about many runs: comparison, trends, matrix, fits, recommendations, advice, saved views."""

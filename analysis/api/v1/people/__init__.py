@@ -1,0 +1,1 @@
+"""What belongs to a person: tokens, subscriptions; and the audit log."""
