@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.api.v1 import run_wait
+from analysis.api.v1.run import run_wait
 from analysis.api.waiting import WaitingSlots
 
 

@@ -79,6 +79,7 @@ GET    /api/v1/audit/                             401       403    403      403 
 GET    /api/schema/                               401       200    200      200   200
 GET    /api/docs/                                 login     200    200      200   200
 GET    /estimates/                                login     200    200      200   200
+POST   /estimates/                                login     403    302+     302+  302+
 GET    /devices/                                  login     200    200      200   200
 GET    /runs/                                     login     200    200      200   200
 POST   /runs/change/                              login     403    302+     302   302+
@@ -96,6 +97,7 @@ POST   /what-to-change/                           login     403    302+     302+
 POST   /runs/<int:run_id>/what-to-change/         login     403    302+     302+  302+
 POST   /runs/<int:run_id>/measure-changes/        login     403    302+     302+  302+
 GET    /runs/new/                                 login     302    302      302   302
+POST   /runs/outlook/                             login     403    200      200   200
 POST   /runs/new/                                 login     403    302+     302+  302+
 GET    /runs/<int:run_id>/                        login     200    200      200   200
 GET    /runs/<int:run_id>/advice/                 login     200    200      200   200
@@ -130,6 +132,7 @@ GET    /account/password/                         login     200    200      200 
 POST   /account/password/                         login     302+   302+     302+  302+
 PUT    /account/password/                         login     200    200      200   200
 POST   /account/tokens/                           login     200+   200+     200+  200+
+POST   /account/tokens/report/                    login     403    200+     200+  200+
 POST   /account/tokens/<int:token_id>/revoke/     login     302    302+     302   302+
 GET    /account/notifications/                    login     200    200      200   200
 POST   /account/notifications/new/                login     200+   200+     200+  200+

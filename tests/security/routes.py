@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from analysis.accounts.tokens import token_create
 from analysis.audit.record import record
+from analysis.lists.trend.series import METRICS
 from analysis.models import (
     AllowedHost,
     ApiToken,
@@ -35,12 +36,11 @@ from analysis.models import (
     Trust,
 )
 from analysis.news.subscriptions import Wish, subscription_create, subscription_test
-from analysis.pages.trend.series import METRICS
 from analysis.permissions import MANAGER, OPERATOR, VIEWER
 from analysis.runs import services
-from analysis.runs.reports import Sender, report_begin
+from analysis.runs.marks.share_links import share_link_create
+from analysis.runs.reported.reports import Sender, report_begin
 from analysis.runs.services import LogLine
-from analysis.runs.share_links import share_link_create
 from tests.factories import make_claimed_run, make_measured_run, make_probe, make_spec, make_user
 from tests.factories.reports import HOST, make_document
 from tests.runs.test_what_to_change import BF16, answered
@@ -67,6 +67,7 @@ BODIES: dict[str, Any] = {
     "POST api/v1/runs/": {"model": "bert-tiny", "device": "cpu"},
     "PATCH api/v1/runs/<int:pk>/": {"note": "changed"},
     "POST api/v1/estimates/": {"model": "bert-tiny", "gpu": "a10"},
+    "POST estimates/": {"model": "bert-tiny", "gpu": "a10", "current_batch_size": 16},
     "POST api/v1/commands/<str:name>/runs/": {"device": "cpu"},
     "POST api/v1/validations/": {"model": "bert-tiny", "device": "cpu"},
     "POST validations/new/": {
@@ -180,7 +181,7 @@ class Portal:
         return getattr(client, method.lower())(self.address(method, route)).content.decode()
 
     def address(self, method: str, route: str, number: str = "") -> str:
-        """Of the operator's things, where the route has a place for something; or of what has this number."""
+        """Fill the places of a route with the operator's things, or with this number."""
         place = route.replace("^", "").replace("$", "")
         address = "/" + _PARAMETER.sub(lambda match: number or self._value(place, match[1] or match[2]), place)
         query = QUERIES.get(route, "").format_map(self.rows) if method == "GET" else ""

@@ -14,7 +14,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
 
-from analysis.api.v1 import run_wait
+from analysis.api.v1.run import run_wait
 from tests.security.fuzzed import Fuzz, one_connection
 
 ASKED = os.environ.get("MEMORYMARK_FUZZ_CASES")

@@ -16,11 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.accounts.forms import TokenForm
+from analysis.lists.matrix.query import MatrixForm
+from analysis.lists.runs.filters import RunFilter
+from analysis.lists.trend.query import TrendForm
 from analysis.models import Run
-from analysis.pages.history.filters import RunFilter
+from analysis.pages.estimates.forms import QuestionForm
 from analysis.pages.home.forms import RunForm
-from analysis.pages.matrix.query import MatrixForm
-from analysis.pages.trend.query import TrendForm
+from analysis.pages.kinds.estimate_cards import CardsForm
 from tests.security.permission_table import PAGES_AND_API
 from tests.security.routes import FINISHED, Portal
 
@@ -80,6 +82,7 @@ NASTY = [
     "Test CPU",
 ]
 _HISTORY = [*RunFilter.base_filters, "sort", "columns", "after", "before", "view", "nonsense"]
+_QUESTION = [*QuestionForm.base_fields, *CardsForm.base_fields]
 _RUN_FORM = [*RunForm.base_fields, "from", "clone"]
 FIELDS = {
     "GET /": _RUN_FORM,
@@ -91,6 +94,8 @@ FIELDS = {
     "GET /compare/": ["ids", "baseline", "x", "y", "all"],
     "GET /matrix/": list(MatrixForm.base_fields),
     "GET /trend/": list(TrendForm.base_fields),
+    "GET /estimates/": _QUESTION,
+    "POST /estimates/": _QUESTION,
     "GET /fleet/": ["host"],
     "GET /fleet/now/": ["host"],
     "GET /login/": ["next"],

@@ -13,9 +13,9 @@ from django.conf import settings as real
 from django.core.handlers.wsgi import WSGIRequest
 from django.test import Client, RequestFactory
 
-from analysis.api.v1.run_document import run_csv
+from analysis.api.v1.run.run_document import run_csv
+from analysis.lists.runs.export import FIELDS, csv_chunks
 from analysis.models import Run
-from analysis.pages.history.export import FIELDS, csv_chunks
 from analysis.runs import services
 from memorymark_site import wsgi
 from memorymark_site.env import stored_secret

@@ -1,0 +1,170 @@
+"""Forgeries and malformed reports, sent as an attacker would: refused by name, or skipped; no page breaks or lies."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from analysis.models import Device, Run, RunLog
+from benchmarks.forged_documents import originals
+from engine.tune import run as tune_run
+from engine.tune.spec import TuneSpec
+from tests.engine.honest_worker import HonestWorker, document_of
+from tests.engine.recompute.test_commands import made, made_up_start
+from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_events, make_run_key
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sender(alice: User) -> SendingClient:
+    return SendingClient(alice)
+
+
+def body_of(document: dict[str, Any]) -> bytes:
+    """The bytes of a document with an origin of its own."""
+    origin = {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
+    environment = {**document["environment"], **origin}
+    return json.dumps({"exit_status": 0, "result": {**document, "environment": environment}}).encode()
+
+
+@pytest.fixture
+def tuned(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A tuned command of six equal pairs: the larger size is no faster, and today's one stays."""
+    monkeypatch.setattr(tune_run, "start", made_up_start)
+    settings = {"memory_limit_bytes": 4_000, "compare_speed": True, "start_batch_size": 32}
+    return made(TuneSpec(("python", "train.py", "{batch_size}"), **settings))
+
+
+def refused_fields(answer: Any) -> set[str]:
+    assert answer.status_code in (400, 422), answer.content
+    assert not Run.all_runs.exists()
+    return {error["pointer"].strip("/").replace("/", ".") for error in answer.json()["errors"]}
+
+
+@pytest.mark.parametrize("ratio", [{"low": 1, "value": 50.0, "high": 99}, None, "50x"])
+def test_turns_that_say_again_what_the_rounds_show_are_refused(sender, tuned, ratio):
+    """A page said "Batch 3,660 is 50x as fast as your 300": pages now read the rounds, which are recomputed."""
+    assert sender.send_result(body_of(tuned)).status_code == 201
+    Run.all_runs.all().delete()
+    tuned["training"]["turns"] = {"batch_sizes": [1, 999_999], "pairs": [], "ratio": ratio}
+    assert refused_fields(sender.send_result(body_of(tuned))) == {"training.turns"}
+
+
+def test_rounds_without_end_are_refused_before_they_are_decided_on(sender):
+    """250 rounds of 25 sizes, 608 KB: the answer took 39 s, in which nobody else got one."""
+    document = document_of(HonestWorker(528))
+    first = document["speed_rounds"][0]
+    blocks = [{**first["blocks"][0], "batch_size": size + 1} for size in range(25)]
+    document["speed_rounds"] = [{**first, "seconds": 100.0, "blocks": blocks} for _ in range(250)]
+    document["speed"]["left_out_batch_sizes"] = [1]
+    assert refused_fields(sender.send_result(body_of(document))) == {"speed_rounds"}
+
+
+def test_rounds_dropped_behind_a_size_that_was_never_timed_are_refused(sender):
+    document = document_of(HonestWorker(528, noise=0.1))
+    timed = {p["batch_size"] for p in document["probes"] if p["purpose"] == "timing"}
+    never_timed = next(p["batch_size"] for p in document["probes"] if p["batch_size"] not in timed)
+    del document["speed_rounds"][3:9]
+    document["speed"]["left_out_batch_sizes"] = [never_timed]
+    assert "speed.left_out_batch_sizes" in refused_fields(sender.send_result(body_of(document)))
+
+
+@pytest.mark.parametrize("kind", ["KIND", "", "Activations"])
+@pytest.mark.parametrize("path", [("memory_breakdown",), ("estimate", "breakdown")])
+def test_a_breakdown_of_an_unknown_kind_is_refused(sender, kind, path):
+    document = copy.deepcopy(originals()["bert_tiny"])
+    breakdown = copy.deepcopy(document["memory_breakdown"])
+    breakdown["entries"][1]["kind"] = kind
+    if path[0] == "estimate":
+        breakdown["method"] = "estimated"
+        document["estimate"]["breakdown"] = breakdown
+    else:
+        document["memory_breakdown"] = breakdown
+    field = ".".join((*path, "entries.1.kind"))
+    assert refused_fields(sender.send_result(body_of(document))) == {field}
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [("largest_batch_size", -1), ("safe_batch_size", -1), ("largest_batch_size", 2**40)]
+)
+def test_an_estimate_of_sizes_that_are_none_is_refused(sender, member, value):
+    document = copy.deepcopy(originals()["bert_tiny"])
+    document["estimate"][member] = value
+    assert f"estimate.{member}" in refused_fields(sender.send_result(body_of(document)))
+
+
+def test_a_soak_above_the_largest_size_is_refused(sender):
+    document = document_of(HonestWorker(20, soak_boundary=18))
+    next(p for p in document["probes"] if p["purpose"] == "soak" and p["outcome"] != "fits")["purpose"] = "curve"
+    soak = next(p for p in document["probes"] if p["purpose"] == "soak")
+    soak["outcome"], soak["batch_size"] = "fits", 21
+    assert refused_fields(sender.send_result(body_of(document)))
+
+
+@pytest.mark.parametrize("name", ["precision", "optimizer", "current_batch_size", "price_per_hour_usd"])
+@pytest.mark.parametrize("is_null", [False, True])
+def test_a_spec_without_what_pages_read_of_it_is_refused(sender, name, is_null):
+    document = copy.deepcopy(originals()["fits"])
+    del document["spec"][name]
+    if is_null:
+        document["spec"][name] = None
+    assert refused_fields(sender.send_result(body_of(document))) <= {f"spec.{name}", name}
+
+
+ESTIMATE = {"event": "estimate", "seconds": 1.0}
+PREDICTED = originals()["bert_tiny"]["estimate"]
+PHASES = ("estimating", "preparing", "searching")
+EVENTS: dict[str, list[dict[str, Any]]] = {
+    "an estimate whose card is a number": [{**ESTIMATE, "estimate": {"gpu": 7}}],
+    "an estimate whose card is text": [{**ESTIMATE, "estimate": {**PREDICTED, "gpu": "a10"}}],
+    "an estimate whose spec is text": [{**ESTIMATE, "estimate": {**PREDICTED, "spec": "x"}}],
+    "an estimate whose size is text": [{**ESTIMATE, "estimate": {**PREDICTED, "largest_batch_size": "many"}}],
+    "phases whose seconds are text": [{"event": "phase", "seconds": "x", "phase": name} for name in PHASES],
+    "phases whose seconds are a list": [{"event": "phase", "seconds": [1], "phase": name} for name in PHASES],
+    "a phase whose cards are text": [{"event": "phase", "seconds": 1.0, "phase": "predicting", "cards": "x"}],
+    "a phase that began after any run": [{"event": "phase", "seconds": 1e300, "phase": name} for name in PHASES],
+    "a round whose bound is text": [
+        {"event": "phase", "seconds": 1.0, "phase": "timing"},
+        {"event": "timing", "round": 6, "batch_sizes": [4], "seconds_left_at_most": "x", "stage": "selection"},
+    ],
+    "a round that lasts for ever": [
+        {"event": "phase", "seconds": 1.0, "phase": "timing"},
+        {"event": "timing", "round": 6, "batch_sizes": [4], "seconds_left_at_most": 1e300, "stage": "selection"},
+    ],
+    "progress of no size": [{"event": "progress", "batch_size": -3, "step": -1, "purpose": "search"}],
+    "a probe of no size that starts": [{"event": "probe_started", "batch_size": -3, "purpose": "search"}],
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_malformed_event_is_skipped_with_a_line_of_the_log_and_its_pages_open(sender, alice_client: Client, name):
+    sender.begin(key := make_run_key())
+    events = [*make_events(), *EVENTS[name]]
+    assert sender.send_events(key, 0, *events).status_code == 200
+    run = Run.objects.get()
+    skipped = RunLog.objects.of(run).filter(message__startswith=f"Skipped a {EVENTS[name][-1]['event']} event")
+    assert skipped.exists()
+    for ended in (False, True):
+        if ended:
+            sender.send_events(key, len(events), {"event": "error", "error": {"code": "x", "message": "gone"}})
+        for page in (f"/runs/{run.pk}/", f"/runs/{run.pk}/live/", f"/api/v1/runs/{run.pk}/", "/", "/fleet/"):
+            assert alice_client.get(page).status_code in (200, 286)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("capacity_bytes", -5), ("capacity_bytes", 0), ("kind", ""), ("limit_bytes", 0), ("name", ""), ("device", "")],
+)
+def test_a_device_that_cannot_be_is_neither_stored_nor_shown(sender, member, value):
+    sender.begin(key := make_run_key())
+    device = next(event for event in make_events() if event["event"] == "device")
+    device["device"][member] = value
+    assert sender.send_events(key, 0, device).status_code == 200
+    assert not Device.all_devices.exists()
+    assert member in RunLog.objects.of(Run.objects.get()).get().message
