@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
-from analysis.api.v1.spec_schema import spec_properties
-from analysis.pages.compare.differences import setting_rows
-from analysis.pages.history.export import FIELDS
+from analysis.api.v1.run.spec_schema import spec_properties
+from analysis.lists.comparison.differences import setting_rows
+from analysis.lists.matrix.query import MatrixForm
+from analysis.lists.runs.export import FIELDS
+from analysis.lists.trend.query import TrendForm
 from analysis.pages.home.forms import RunForm
-from analysis.pages.matrix.query import MatrixForm
-from analysis.pages.trend.query import TrendForm
 from analysis.presentation.labels import describe_settings
-from analysis.runs.matrix_cells import settings_key
-from engine.cli.options import add_settings
-from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES
+from analysis.runs.columns.matrix_cells import settings_key
+from engine.cli.options import setting_options
+from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
 from tests.factories import make_spec
 from tests.factories.results import subject
 
@@ -31,9 +29,7 @@ def changed_value(name: str) -> object:
 
 @pytest.mark.parametrize("name", TRAINING_SETTINGS)
 def test_a_setting_is_an_option_a_field_a_filter_a_column_and_a_row(name: str) -> None:
-    parser = argparse.ArgumentParser()
-    add_settings(parser)
-    assert hasattr(parser.parse_args([]), name)
+    assert name in [option.name for option in setting_options(RunSpec)]
     assert (name in RunForm.base_fields) == SETTINGS[name].is_in_form
     assert name in MatrixForm.base_fields
     assert name in TrendForm.base_fields

@@ -1,0 +1,97 @@
+"""A kind of run is declared once: a module and a row for each layer, and nothing else of the house asks which it is.
+
+A new kind is a member of `RunKind` and of the engine's `KindName`, a row in each table below, and modules of its own.
+Whoever needs to know a kind asks its module, through the protocol of that layer. Where a name stands outside all the
+same, `NAMED_ELSEWHERE` says why; the branches on a kind that are left are few, and a further one has to replace one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.api.kinds import BY_KIND as REQUESTS
+from analysis.models import RunKind
+from analysis.pages.kinds import BY_KIND as PAGES
+from analysis.presentation.kinds import BY_KIND as PRESENTATIONS
+from analysis.runs.kinds import BY_KIND as RULES
+from engine.documents.kind import MEMBERS, KindName
+from engine.documents.read import READERS
+from engine.kinds import KINDS
+
+ROOT = Path(__file__).parents[1]
+BRANCHES_MAX, FILES_MAX = 10, 8
+"""As many as there are: lower them when one goes."""
+OWN = (
+    *("analysis/*/kinds/*", "analysis/models/run_states.py", "engine/kinds.py", "engine/documents/*"),
+    *("engine/cli/measure.py", "engine/cli/tune.py", "engine/cli/validate.py", "engine/public.py"),
+    *("analysis/api/v1/run/estimates.py", "analysis/api/v1/run/validations.py", "engine/catalog/stored_workload.py"),
+)
+"""The tables, the modules of one kind each (its rules, words, pages, requests, command, list), and the one that tells
+a training of the user's own by its spec."""
+NAMED_ELSEWHERE = {
+    "analysis/api/run_request.py": "a body without a kind requests a measurement",
+    "analysis/api/v1/run/spec_schema.py": "the schema says so, and which fields only estimates have",
+    "analysis/models/indexes.py": "the index of the lists is by the published kind",
+    "analysis/models/querysets.py": "estimates wait in a queue of their own; the index needs a literal",
+    "analysis/models/run.py": "constraints of the database; a template asks whether a run can be started again",
+    "analysis/news/decide.py": "only a measurement has an estimate to contradict, and a trend",
+    "analysis/pages/home/forms.py": "the form begins with a measurement, without a device with an estimate",
+    "analysis/runs/columns/matrix_store.py": "the condition is the database's",
+    "engine/describe/does_not_fit.py": "remedies need the settings of a model of the catalogue",
+    "engine/gate/compare.py": "a gate compares the commands of own trainings",
+}
+_MEMBER = r"\b(?:RunKind|Run\.Kind|KindName)\.[A-Z]\w*|(?<!def )\bis_own_training\("
+_ANY_OF = "|".join(RunKind.values)
+_ASKED = rf"\.is_(?:{_ANY_OF})\b|\b(?:SEARCHES|ON_DEVICES)\b|kind[\"'\])]*\s*(?:[!=]=|in)\s*\(?[\"'](?:{_ANY_OF})\b"
+NAMES = re.compile(_MEMBER)
+BRANCH = re.compile(rf"^(?=.*(?:\b(?:if|elif|and|or|not|in|while|case)\b|[!=]=)).*(?:{_MEMBER}|{_ASKED})")
+
+
+def lines_elsewhere(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """The lines of the product outside the kinds' own modules that have this, each with its file."""
+    for folder in ("engine", "analysis", "memorymark_site", "templates"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            name = path.relative_to(ROOT)
+            if path.suffix in (".py", ".html") and "migrations" not in name.parts and not any(map(name.match, OWN)):
+                yield from ((str(name), line) for line in path.read_text().splitlines() if pattern.search(line))
+
+
+@pytest.mark.parametrize("table", [KINDS, READERS, RULES, PRESENTATIONS, REQUESTS, PAGES])
+def test_every_kind_has_a_row_in_every_table(table: Mapping[str, Any]) -> None:
+    assert set(map(str, table)) == set(RunKind.values)
+
+
+def test_engine_and_portal_know_the_same_kinds() -> None:
+    assert {(kind.name, kind.value) for kind in KindName} == {(kind.name, kind.value) for kind in RunKind}
+    assert set(MEMBERS.values()) <= set(KindName)
+
+
+def test_the_name_of_a_kind_stands_in_its_own_modules_and_where_a_reason_is_given() -> None:
+    assert {name for name, _ in lines_elsewhere(NAMES)} == set(NAMED_ELSEWHERE)
+
+
+def test_few_branches_on_a_kind_are_left() -> None:
+    branches = list(lines_elsewhere(BRANCH))
+    shown = "\n".join(f"{name}: {line.strip()}" for name, line in branches)
+    assert len(branches) <= BRANCHES_MAX, shown
+    assert len({name for name, _ in branches}) <= FILES_MAX, shown
+
+
+@pytest.mark.parametrize(
+    ("line", "is_branch"),
+    [
+        ("if run.kind == RunKind.ESTIMATE:", True),
+        ("return 1 if is_own_training(spec) else 2", True),
+        ("if run.is_validation and run.result:", True),
+        ('{% if run.kind == "estimate" %}', True),
+        ("RunKind.ESTIMATE: Estimate(),", False),
+        ('{% if cell.kind == "estimated" %}', False),
+    ],
+)
+def test_what_counts_as_a_branch(line: str, is_branch: bool) -> None:
+    assert bool(BRANCH.search(line)) == is_branch
