@@ -72,7 +72,7 @@ class Visitor:
         return int(self.page.evaluate("document.documentElement.scrollWidth"))
 
     def broken_rules(self) -> list[tuple[str, str]]:
-        """Of WCAG 2.1 A and AA, as axe-core finds them, each with the first element that breaks it."""
+        """List what breaks WCAG 2.1 A and AA, as axe-core finds it, each with the first element that breaks it."""
         found = Axe().run(self.page, options=AXE_OPTIONS).response["violations"]
         return [(rule["id"], f"{len(rule['nodes'])} times: {rule['nodes'][0]['html'][:120]}") for rule in found]
 

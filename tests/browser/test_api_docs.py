@@ -19,6 +19,12 @@ def test_the_description_is_drawn_without_a_look_outside(window: Visitor) -> Non
     assert window.width == PHONE
 
 
+def test_the_window_below_the_footer_has_the_colour_of_the_page(window: Visitor) -> None:
+    window.open("/api/docs/")
+    colour = "getComputedStyle(document.{}).backgroundColor"
+    assert window.page.evaluate(colour.format("documentElement")) == window.page.evaluate(colour.format("body"))
+
+
 def test_what_is_tried_out_is_done_as_who_is_signed_in(window: Visitor) -> None:
     window.open("/api/docs/")
     operation = window.page.locator("[id$='-saved_views_create']")

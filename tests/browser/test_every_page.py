@@ -50,12 +50,21 @@ def addresses(transactional_db: None) -> dict[str, str]:
     runs |= {"estimate": make_estimated("a10"), "estimate of all": make_estimated(ALL_GPUS)}
     return {
         **{"start": "/", "history": "/runs/", "estimates": "/estimates/", "matrix": "/matrix/", "fleet": "/fleet/"},
-        **{"no match": "/runs/?model=gpt2", "account": "/account/", "password": "/account/password/"},
+        **{
+            "scripts": "/commands/",
+            "no match": "/runs/?model=gpt2",
+            "account": "/account/",
+            "password": "/account/password/",
+        },
         "notifications": "/account/notifications/",
         **{"choice of runs": "/compare/", "help": "/help/", "a document": "/help/measuring/", "devices": "/devices/"},
         **{f"result, {part}": f"{measured[0].get_absolute_url()}#{part}" for part in PARTS},
         "compare": "/compare/?" + "&".join(f"ids={run.pk}" for run in measured),
-        "trend": trend_address(measured[0]),
+        **{
+            "trend": trend_address(measured[0]),
+            "series": "/trend/",
+            "advice": f"{measured[0].get_absolute_url()}advice/",
+        },
         **{f"run, {name}": run.get_absolute_url() for name, run in runs.items()},
     }
 
@@ -75,6 +84,13 @@ def test_no_page_is_wider_than_a_phone(phone: Visitor, addresses: dict[str, str]
         phone.open(address)
         widths[name] = phone.width
     assert {name: width for name, width in widths.items() if width > PHONE} == {}
+
+
+def test_the_current_entry_of_the_menu_is_in_sight_on_a_phone(phone: Visitor) -> None:
+    phone.open("/fleet/#use-title")
+    place = "(({left, right}) => [left, right])(document.querySelector('.menu [aria-current]').getBoundingClientRect())"
+    left, right = phone.page.evaluate(place)
+    assert (left >= 0, right <= PHONE) == (True, True)
 
 
 def test_what_can_be_tapped_is_large_enough(phone: Visitor, addresses: dict[str, str]) -> None:
@@ -115,11 +131,12 @@ def test_everything_reads_without_javascript(
 ) -> None:
     plain = visit(live_server.url, alice, java_script_enabled=False)
     plain.open(addresses["run, result"])
-    expect(plain.page.get_by_role("heading", level=1)).to_contain_text("Recommended: 8, 2.00x as fast as your 4")
+    expect(plain.page.get_by_role("heading", level=1)).to_contain_text("Use 8: 2.00x as fast as your 4")
     plain.open(addresses["result, curves"])
     expect(plain.page.locator(".curve-wide").first).to_be_visible()
     plain.open(addresses["compare"])
     expect(plain.page.get_by_role("heading", name="Results")).to_be_visible()
     plain.open(addresses["start"])
+    plain.page.get_by_text("More settings").click()
     for label in ("Model", "Sequence length", "Image size"):
         expect(plain.page.get_by_label(label, exact=True)).to_be_visible()

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_device, make_result, make_run
 
 pytestmark = pytest.mark.django_db
@@ -39,14 +39,14 @@ def test_home_asks_for_everything_a_run_needs(alice_client: Client) -> None:
     text = page(alice_client, "/")
     for name in ("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"):
         assert f'name="{name}"' in text
-    assert "Analyze memory usage" in text
+    assert "Find the largest batch size" in text
 
 
 def test_home_says_that_a_cpu_rehearses_a_card(alice_client: Client) -> None:
     make_device()
-    assert "measurements run on the CPU" in page(alice_client, "/")
+    assert "This host has no GPU, so runs use the CPU" in page(alice_client, "/")
     make_device(device="cuda:0", kind="cuda")
-    assert "measurements run on the CPU" not in page(alice_client, "/")
+    assert "This host has no GPU, so runs use the CPU" not in page(alice_client, "/")
 
 
 def test_home_without_a_device_says_how_to_get_one(alice_client: Client) -> None:
