@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from analysis.permissions import MANAGER
 from analysis.runs import services
-from analysis.runs.retention import rules
+from analysis.runs.keeping.retention import rules
 from tests.browser.chromium import PHONE, Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_card, make_measured_run, make_run, make_user
