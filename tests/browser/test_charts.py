@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Locator, expect
 
 from analysis.models import Run
-from engine.result import Outcome, Waste
-from engine.units import GIB
+from engine.results.result import Outcome, Waste
+from engine.text.units import GIB
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_probe, make_refusal, make_spec
