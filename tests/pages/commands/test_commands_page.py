@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from analysis.models import Device, Run
 from analysis.permissions import VIEWER
@@ -53,6 +56,15 @@ def test_a_sent_form_queues_a_run_of_the_command(device: Device, alice_client: C
     assert alice_client.get("/").status_code == 200
 
 
+def test_speeds_are_compared_unless_the_box_is_unticked(device: Device, alice_client: Client) -> None:
+    box = re.search(r'<input[^>]*name="tagger-compare_speed"[^>]*>', alice_client.get("/commands/").content.decode())
+    assert box is not None
+    assert " checked" in box[0]
+    start(alice_client, device, compare_speed="on")
+    start(alice_client, device)  # a browser sends nothing of a box that is not ticked
+    assert [run.spec["compare_speed"] for run in Run.objects.order_by("pk")] == [True, False]
+
+
 def test_a_wrong_value_is_shown_at_its_field_and_nothing_is_stored(device: Device, alice_client: Client) -> None:
     response = start(alice_client, device, memory_limit_bytes="much")
     assert response.status_code == 422
@@ -71,11 +83,6 @@ def test_a_viewer_cannot_start_one(device: Device) -> None:
     assert not Run.objects.exists()
 
 
-def test_without_a_file_the_page_says_how_to_register_one(settings, alice_client: Client) -> None:
-    settings.COMMANDS_FILE = None
-    assert "MEMORYMARK_COMMANDS" in alice_client.get("/commands/").content.decode()
-
-
 def test_a_device_whose_worker_is_silent_is_not_offered_beside_one_that_lives(
     device: Device, alice_client: Client
 ) -> None:
@@ -83,3 +90,127 @@ def test_a_device_whose_worker_is_silent_is_not_offered_beside_one_that_lives(
     text = alice_client.get("/commands/").content.decode()
     assert f'<option value="{living.pk}">' in text
     assert f'<option value="{device.pk}">' not in text
+
+
+def words(client: Client, address: str = "/commands/") -> str:
+    text = client.get(address).content.decode()
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+def finished(device: Device, client: Client, **values: str) -> Run:
+    start(client, device, **values)
+    run = Run.objects.latest("pk")
+    Run.objects.filter(pk=run.pk).update(
+        state="finished",
+        largest_batch_size=60,
+        recommended_batch_size=56,
+        current_waste_bytes=512 * 2**20,
+        limit_bytes=2**30,
+    )
+    return run
+
+
+def test_each_command_shows_its_earlier_runs_with_answer_and_waste(device: Device, alice_client: Client) -> None:
+    assert "No runs yet." in words(alice_client)
+    run = finished(device, alice_client)
+    said = words(alice_client)
+    assert f"{run.pk} ● finished" in said
+    assert "Use 56 512.0 MiB (50.0 %)" in said
+
+
+def test_change_and_run_fills_the_form_with_the_settings_of_the_run(device: Device, alice_client: Client) -> None:
+    run = finished(device, alice_client, memory_limit_bytes="768MiB", current_batch_size="7", whole_run="on")
+    page = alice_client.get(run.get_absolute_url()).content.decode()
+    assert f'href="/commands/?from={run.pk}#command-tagger"' in page
+    text = alice_client.get(f"/commands/?from={run.pk}").content.decode()
+    assert 'name="tagger-memory_limit_bytes" value="768MiB"' in text
+    assert 'name="tagger-current_batch_size" value="7"' in text
+    assert f'<option value="{device.pk}" selected>' in text
+    assert re.search(r'<input[^>]*name="tagger-whole_run"[^>]* checked', text)
+    assert not re.search(r'<input[^>]*name="tagger-compare_speed"[^>]* checked', text)
+
+
+def test_the_settings_of_a_command_that_is_gone_fill_nothing_and_the_page_says_so(
+    device: Device, settings, alice_client: Client
+) -> None:
+    run = finished(device, alice_client)
+    settings.COMMANDS_FILE = None
+    assert f"tagger is not registered on this host, so run {run.pk} cannot be changed here." in words(
+        alice_client, f"/commands/?from={run.pk}"
+    )
+
+
+@pytest.mark.parametrize("query", ["from=x", "form=1"])
+def test_a_wrong_address_is_said_and_the_page_is_shown(device: Device, alice_client: Client, query: str) -> None:
+    answer = alice_client.get(f"/commands/?{query}")
+    assert (answer.status_code, "Find the largest batch size" in answer.content.decode()) == (400, True)
+
+
+def test_a_host_without_a_gpu_is_offered_the_limit_of_the_start_page(device: Device, alice_client: Client) -> None:
+    assert 'name="tagger-memory_limit_bytes" value="512MiB"' in alice_client.get("/commands/").content.decode()
+    make_card()
+    assert 'value="512MiB"' not in alice_client.get("/commands/").content.decode()
+
+
+def test_any_script_can_be_run_with_the_command_to_copy(settings, alice_client: Client) -> None:
+    settings.COMMANDS_FILE = None
+    text = alice_client.get("/commands/").content.decode()
+    command = "python -m engine tune --report-to http://testserver/ -- python train.py --batch-size {batch_size}"
+    assert command in text
+    assert 'action="/account/tokens/report/"' in text
+    assert "manage.py command add" in text
+
+
+def test_a_chosen_command_stands_first(device: Device, settings, alice_client: Client) -> None:
+    other = '[[command]]\nname = "parser"\ncommand = ["python", "parse.py", "{batch_size}"]\n'
+    settings.COMMANDS_FILE.write_text(settings.COMMANDS_FILE.read_text() + other)
+    names = re.findall(r'<h2 id="command-([a-z]+)"', alice_client.get("/commands/?command=parser").content.decode())
+    assert names == ["parser", "tagger"]
+
+
+def test_the_page_reads_no_result(device: Device, alice_client: Client) -> None:
+    finished(device, alice_client)
+    with CaptureQueriesContext(connection) as queries:
+        alice_client.get("/commands/")
+    assert all('"analysis_run"."result"' not in query["sql"] for query in queries)
+
+
+def test_a_file_that_was_broken_meanwhile_breaks_no_page(device: Device, settings, alice_client: Client) -> None:
+    settings.COMMANDS_FILE.write_text("[[command")
+    assert "Any script, on any machine" in words(alice_client)
+
+
+def test_the_start_page_lists_the_commands_and_leads_to_their_filled_forms(
+    device: Device, alice_client: Client
+) -> None:
+    def start_page() -> str:
+        return alice_client.get("/", headers={"accept": "text/html"}).content.decode()
+
+    assert 'href="/commands/?command=tagger#command-tagger">Find the largest batch size' in start_page()
+    run = finished(device, alice_client)
+    assert f'href="/commands/?from={run.pk}#command-tagger">Find the largest batch size' in start_page()
+    assert "Use 56 · 50.0 % unused today" in " ".join(start_page().split())
+
+
+def test_the_start_page_has_the_command_for_any_script_where_none_is_registered(settings, alice_client: Client) -> None:
+    settings.COMMANDS_FILE = None
+    text = alice_client.get("/", headers={"accept": "text/html"}).content.decode()
+    assert "python -m engine tune --report-to http://testserver/ -- python train.py" in text
+    assert 'action="/account/tokens/report/"' in text
+    assert text.index("Your own script") < text.index("A model of the catalogue")
+
+
+@pytest.mark.parametrize(
+    ("columns", "answer"),
+    [
+        ({"recommended_batch_size": None, "certified": True}, "Up to 60"),
+        ({"recommended_batch_size": None, "certified": False}, "At least 60"),
+        ({"recommended_batch_size": None, "largest_batch_size": 0, "boundary_reason": "does_not_fit"}, "Does not fit"),
+    ],
+)
+def test_an_answer_claims_no_more_than_was_measured(
+    device: Device, alice_client: Client, columns: dict[str, object], answer: str
+) -> None:
+    run = finished(device, alice_client)
+    Run.objects.filter(pk=run.pk).update(**columns)
+    assert f"16 {answer} 512.0 MiB" in words(alice_client)
