@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 def test_the_form_shows_the_input_size_that_the_model_takes(window: Visitor) -> None:
     make_device()
     window.open("/")
+    window.page.get_by_text("More settings").click()
     expect(window.page.get_by_label("Sequence length")).to_be_visible()
     window.page.get_by_label("Model", exact=True).select_option("resnet")
     expect(window.page.get_by_label("Sequence length")).to_be_hidden()
@@ -91,10 +92,11 @@ def tab_to(window: Visitor, label: str) -> None:
 def test_every_wrong_field_is_marked_at_once(window: Visitor) -> None:
     make_device()
     window.open("/")
+    window.page.get_by_text("More settings").click()
     window.page.get_by_label("Sequence length").fill("9999")
     window.page.get_by_label("Memory limit").fill("lots")
     window.page.get_by_label("Your batch size today").fill("0")
-    window.page.get_by_role("button", name="Analyze memory usage").click()
+    window.page.get_by_role("button", name="Find the largest batch size").click()
     expect(window.page.get_by_text("3 fields to correct")).to_be_visible()
     for label in ("Sequence length", "Memory limit", "Your batch size today"):
         expect(window.page.get_by_label(label)).to_have_attribute("aria-invalid", "true")
@@ -104,7 +106,7 @@ def test_every_wrong_field_is_marked_at_once(window: Visitor) -> None:
 def test_what_was_measured_is_offered_before_it_is_measured_again(window: Visitor) -> None:
     run = make_measured_run(make_card())
     window.open(f"/?clone={run.pk}")
-    window.page.get_by_role("button", name="Analyze memory usage").click()
+    window.page.get_by_role("button", name="Find the largest batch size").click()
     offer = window.page.get_by_role("status").filter(has_text="Measured")
     expect(offer).to_contain_text("on NVIDIA A100-SXM4-80GB: recommended 8")
     assert Run.objects.count() == 1
@@ -118,7 +120,30 @@ def test_the_choice_of_an_estimate_shows_the_cards_of_the_catalogue(window: Visi
     window.open("/")
     window.page.get_by_label("Estimate for any GPU").check()
     expect(window.page.get_by_role("combobox", name="Device")).to_be_hidden()
-    window.page.get_by_label("Search cards").fill("h100")
+    window.page.get_by_label("Search GPUs").fill("h100")
     labels = window.page.get_by_label("GPU to estimate for").locator("option").all_text_contents()
     assert labels
     assert all("H100" in label for label in labels)
+
+
+def test_both_doors_have_their_button_in_the_first_window_and_the_forecast_stands_beside_it(window: Visitor) -> None:
+    run = make_measured_run(make_card())
+    window.page.set_viewport_size({"width": 1280, "height": 800})
+    window.open(f"/?clone={run.pk}")
+    button = window.page.get_by_role("button", name="Find the largest batch size")
+    expect(button).to_be_in_viewport(ratio=1)
+    expect(window.page.get_by_role("button", name="Create a token for it")).to_be_in_viewport(ratio=1)
+    forecast = window.page.locator(".outlook")
+    expect(forecast).to_contain_text(f"Up to 8 trained in run {run.pk}.")
+    expect(forecast).to_contain_text("Nobody waits.")
+    window.page.get_by_label("Memory limit").fill("4GiB")
+    window.page.get_by_label("Memory limit").blur()
+    expect(forecast).not_to_contain_text("trained in")
+    assert window.broken_rules() == []
+    assert window.errors == []
+
+
+def test_no_entry_of_the_menu_is_out_of_sight_on_a_phone(phone: Visitor) -> None:
+    phone.open("/")
+    for link in phone.page.locator(".menu a").all():
+        expect(link).to_be_in_viewport(ratio=1)

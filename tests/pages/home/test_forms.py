@@ -9,9 +9,9 @@ import pytest
 from analysis.models import Device
 from analysis.pages.home.forms import RunForm, first_values, values_of
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from engine.catalog import WORKLOADS
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_run, make_spec
 
 pytestmark = pytest.mark.django_db

@@ -14,10 +14,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from analysis.lists.totals import lab_totals, lab_totals_read
 from analysis.models import Device, Run
-from analysis.pages.home.totals import lab_totals, lab_totals_read
 from analysis.runs import services
-from engine.units import GIB, MIB
+from analysis.runs.queue.placement import Placement
+from engine.text.units import GIB, MIB
+from engine.tune.spec import TuneSpec
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
 
 pytestmark = pytest.mark.django_db
@@ -83,9 +85,9 @@ def test_a_larger_batch_that_saves_nothing_takes_nothing_away() -> None:
     card = make_card()
     make_measured_run(card)
     slower = make_measured_run(card, optimizer="sgd")
-    Run.objects.filter(pk=slower.pk).update(saving_per_year_usd=-5.0)
+    Run.objects.filter(pk=slower.pk).update(claimed_saving_per_year_usd=-5.0)
     assert lab_totals_read().saving_per_year_usd == 60.0
-    Run.objects.filter(pk=slower.pk).update(saving_per_year_usd=5.0, saving_per_year_usd_low=-1.0)
+    Run.objects.filter(pk=slower.pk).update(claimed_saving_per_year_usd=5.0, saving_per_year_usd_low=-1.0)
     assert lab_totals_read().saving_per_year_usd == 60.0
 
 
@@ -105,7 +107,7 @@ def test_the_totals_never_count_fewer_runs_than_the_table_beside_them_shows(alic
 
 def test_a_measured_saving_of_nothing_is_zero_and_not_unknown(alice_client: Client) -> None:
     run = make_measured_run(make_card())
-    Run.objects.filter(pk=run.pk).update(saving_per_year_usd=0.0)
+    Run.objects.filter(pk=run.pk).update(saving_per_year_usd=0.0, claimed_saving_per_year_usd=0.0)
     totals = lab_totals_read()
     assert (totals.saving_per_year_usd, totals.saving_count) == (0.0, 0)
     assert "Saving per year $0.00 no measured setup would be faster" in words(text_of(alice_client))
@@ -117,17 +119,67 @@ def test_memory_that_is_left_unused_on_advice_is_no_waste(alice_client: Client) 
     Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
     totals = lab_totals_read()
     assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (0, GIB, 0)
-    assert "today’s batch size is the recommended one in every measured setup" in words(text_of(alice_client))
+    assert "no other size is recommended in any measured setup" in words(text_of(alice_client))
     make_measured_run(card, optimizer="sgd")
     totals = lab_totals_read()
     assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (624 * MIB, 2 * GIB, 1)
 
 
+def test_where_no_size_is_recommended_no_memory_is_called_waste() -> None:
+    unclear = make_measured_run(make_card())
+    Run.objects.filter(pk=unclear.pk).update(recommended_batch_size=None)
+    totals = lab_totals_read()
+    assert (totals.waste_bytes, totals.wasting_count) == (0, 0)
+
+
+def test_lower_bounds_add_up_to_a_lower_bound(alice_client: Client) -> None:
+    card = make_card()
+    make_measured_run(card)
+    bound = make_measured_run(card, optimizer="sgd")
+    least = {"saving_per_year_usd": None, "saving_per_year_usd_low": 61.239, "claimed_saving_per_year_usd": 61.239}
+    Run.objects.filter(pk=bound.pk).update(**least)
+    totals = lab_totals_read()
+    assert (totals.saving_count, totals.least_saving_count, totals.saving_text) == (2, 1, "at least $121.23")
+    assert "Saving per year at least $121.23" in words(text_of(alice_client))
+
+
+def make_script_run(device: Device, **columns: Any) -> Run:
+    run = services.run_create(spec=TuneSpec(("python", "train.py", "{batch_size}")), place=Placement(device))
+    measured = {"state": "finished", "certified": True, "is_shared": False, "device_name": device.name}
+    figures = {"current_batch_size": 16, "recommended_batch_size": 56, "limit_bytes": GIB, "current_waste_bytes": MIB}
+    saved = {"claimed_saving_per_year_usd": 10.0, "saving_per_year_usd": 10.0}
+    Run.objects.filter(pk=run.pk).update(**measured | figures | saved | columns)
+    return run
+
+
+def test_own_scripts_count_once_for_each_device_and_limit_by_their_newest_run() -> None:
+    card = make_card()
+    make_measured_run(card)
+    make_script_run(card, current_waste_bytes=9 * MIB)
+    make_script_run(card)
+    totals = lab_totals_read()
+    assert (totals.setup_count, totals.wasting_count, totals.saving_per_year_usd) == (2, 2, 70.0)
+    assert (totals.waste_bytes, totals.waste_of_bytes) == (625 * MIB, 2 * GIB)
+    make_script_run(card, limit_bytes=2 * GIB)
+    assert lab_totals_read().setup_count == 3
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"certified": False}, {"is_shared": True}, {"is_trusted": False, "reported_from": "node-7"}, {"state": "failed"}],
+)
+def test_a_script_run_that_proves_nothing_is_not_in_the_totals(columns: Any) -> None:
+    make_script_run(make_card(), **columns)
+    totals = lab_totals_read()
+    assert (totals.setup_count, totals.waste_bytes, totals.saving_per_year_usd) == (0, None, None)
+
+
 def test_the_totals_open_no_result() -> None:
-    make_measured_run(make_card())
+    card = make_card()
+    make_measured_run(card), make_script_run(card)
     with CaptureQueriesContext(connection) as asked_of_database:
         lab_totals_read()
-    assert len(asked_of_database) == 3
+    assert len(asked_of_database) == 5
     assert all('"result"' not in query["sql"] for query in asked_of_database)
 
 
