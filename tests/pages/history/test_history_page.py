@@ -9,9 +9,17 @@ import pytest
 from django.test import Client
 
 from analysis.models import Run, SavedView
+from analysis.permissions import VIEWER
 from analysis.runs import services
-from engine.units import GIB
-from tests.factories import make_claimed_run, make_device, make_result, make_result_that_does_not_fit, make_run
+from engine.text.units import GIB
+from tests.factories import (
+    make_claimed_run,
+    make_device,
+    make_result,
+    make_result_that_does_not_fit,
+    make_run,
+    make_user,
+)
 from tests.factories.history import store
 from tests.factories.pages import words
 
@@ -25,12 +33,12 @@ def page(client: Client, query: str = "", status: int = 200) -> str:
 
 
 def numbers(text: str) -> list[int]:
-    return [int(pk) for pk in re.findall(r'<th scope="row"><a href="/runs/(\d+)/">', text)]
+    return [int(pk) for pk in re.findall(r'<th scope="row"[^>]*><a href="/runs/(\d+)/">', text)]
 
 
 def test_no_runs_yet_says_how_to_get_the_first(alice_client):
     text = page(alice_client)
-    assert "Start the first analysis" in text
+    assert "Start the first run" in text
     assert "curl -u alice" in text
 
 
@@ -51,6 +59,51 @@ def test_a_mistyped_parameter_shows_no_runs_and_what_there_is(alice_client):
 def test_what_a_form_leaves_empty_is_left_out_of_the_address(alice_client):
     response = alice_client.get("/runs/?model=&q=&state=failed&sort=-largest")
     assert response.url == "/runs/?state=failed&sort=-largest"
+
+
+def test_the_filters_are_folded_the_search_is_not_and_what_is_set_has_a_chip(alice_client):
+    store()
+    text = page(alice_client, "?state=finished&q=bert&precision=fp32")
+    search, folded = text.split('role="search"', 1)[1].split("<details", 1)
+    assert 'name="q"' in search
+    assert 'name="sort"' not in search
+    assert folded.startswith(">")  # not open
+    assert "Filter and sort (3 set)" in folded
+    assert text.count('title="Remove this filter"') == 3
+    assert text.count("Clear") == 1
+
+
+def test_how_the_api_writes_an_order_is_not_on_the_page(alice_client):
+    assert "in reverse" not in page(alice_client)
+
+
+def test_a_cell_that_is_cut_has_its_whole_text_in_its_title(alice_client):
+    store(device_name="A device with quite a long name", saving_per_year_usd=60.0, claimed_saving_per_year_usd=60.0)
+    text = page(alice_client)
+    assert 'title="A device with quite a long name"' in text
+    assert 'title="$60.00"' in text
+
+
+def test_the_actions_are_buttons_of_a_plain_form(alice_client):
+    store()
+    bar = page(alice_client).split('<form method="post" action="/runs/change/"', 1)[1].split("<table", 1)[0]
+    buttons = re.findall(r'<button [^>]*name="action" value="(\w+)"', bar)
+    assert buttons[0] == "tag"  # what Enter in its field presses
+    assert buttons[1:] == ["compare", "cancel", "retry", "pin", "unpin", "delete", "tag", "untag"]
+
+
+def test_the_runs_of_a_page_that_have_figures_are_compared_in_a_chart(alice_client):
+    runs = store(2) + store(kind="estimate", gpu="all") + store(state="failed") + store(kind="estimate", gpu="a10")
+    address = re.search(r'href="/compare/\?ids=([\d,]+)#parallel"', page(alice_client))
+    assert address is not None
+    assert {int(number) for number in address[1].split(",")} == {runs[0].pk, runs[1].pk, runs[4].pk}
+
+
+def test_who_only_reads_can_compare_and_nothing_else(client):
+    client.force_login(make_user("reader", VIEWER))
+    store()
+    text = page(client)
+    assert re.findall(r'name="action" value="(\w+)"', text) == ["compare"]
 
 
 def test_the_links_to_further_pages_keep_filters_order_and_columns(alice_client):
@@ -87,11 +140,31 @@ def test_a_line_tells_a_result_from_what_does_not_fit(alice_client):
 
 
 def test_a_line_shows_the_interval_of_a_speed_up_or_that_there_is_none(alice_client):
-    store(speedup=1.39, speedup_low=1.36, speedup_high=1.42, is_speed_measurable=True)
-    store(speedup=None, is_speed_measurable=False)
+    store(speedup=1.39, speedup_low=1.36, speedup_high=1.42, claimed_speedup=1.39, is_speed_measurable=True)
+    store(speedup=None, is_speed_measurable=False, largest_batch_size=8)
+    store(speedup=None, is_speed_measurable=False, largest_batch_size=8, boundary_reason="time_budget")
     text = words(page(alice_client))
     assert "1.39x 1.36 to 1.42x" in text
-    assert text.count("not measurable") == 1
+    assert text.count("not known") == 1  # out of time, nothing was compared
+
+
+def test_a_lower_bound_is_a_figure_of_the_list_and_sorts_like_one(alice_client):
+    store(speedup=3.0, speedup_low=2.9, speedup_high=3.1, claimed_speedup=3.0, is_speed_measurable=True)
+    bound = {"speedup_low": 2.05, "speedup_high": 3.81, "claimed_speedup": 2.05, "is_speed_measurable": False}
+    store(**bound, saving_per_year_usd_low=61.239, claimed_saving_per_year_usd=61.239)
+    store(speedup=1.5, speedup_low=1.4, speedup_high=1.6, claimed_speedup=1.5, is_speed_measurable=True)
+    store(is_speed_measurable=False, largest_batch_size=8)
+    text = words(page(alice_client, "?sort=-speedup"))
+    assert "≥ 2x 2.0 to 3.9x" in text
+    assert "≥ $61.23" in text
+    places = [text.index(figure) for figure in ("3.00x", "≥ 2x", "1.50x", "not known")]
+    assert places == sorted(places)
+
+
+def test_a_size_that_is_kept_gains_nothing(alice_client):
+    kept = {"recommended_batch_size": 16, "current_batch_size": 16}
+    store(speedup=1.0, speedup_low=1.0, speedup_high=1.0, claimed_speedup=1.0, is_speed_measurable=True, **kept)
+    assert "no gain" in words(page(alice_client))
 
 
 def test_a_line_draws_memory_against_the_runs_own_limit(alice_client):

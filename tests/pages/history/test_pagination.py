@@ -6,10 +6,10 @@ import pytest
 from django.http import QueryDict
 
 from analysis.http.query_string import BadQuery
+from analysis.lists.runs.columns import COLUMNS
+from analysis.lists.runs.query import parse_query
 from analysis.models import Run
 from analysis.models.keyset import Page
-from analysis.pages.history.columns import COLUMNS
-from analysis.pages.history.query import parse_query
 from analysis.runs import services
 from tests.factories.history import store
 
