@@ -11,7 +11,7 @@ from django.test import Client
 
 from analysis.models import Run
 from analysis.runs import services
-from engine.units import GIB
+from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_run, make_spec
 from tests.factories.results import CARD, estimate, finished, finished_estimate, result, the_card
 
@@ -47,27 +47,50 @@ def test_equal_surroundings_are_said_too(alice_client: Client) -> None:
 
 def test_what_nobody_recorded_is_not_called_the_same(alice_client: Client) -> None:
     text = words(page(alice_client, finished(), finished()))
-    assert "Not recorded in all of them: HIP, use of the device by others." in text
+    assert "Not recorded: HIP, other users of the device." in text
     counted = result(card=replace(CARD, foreign_used_bytes=0))
-    assert "Not recorded in all of them: HIP." in words(page(alice_client, finished(counted), finished(counted)))
+    assert "Not recorded: HIP." in words(page(alice_client, finished(counted), finished(counted)))
 
 
 def test_different_models_are_said_first_and_have_no_differences(alice_client: Client) -> None:
     first, other = finished(), finished(result(12, spec=make_spec(model="bert", current_batch_size=4)), model="bert")
     text = words(page(alice_client, first, other))
-    assert text.index("Different models or inputs.") < text.index("Results")
+    assert text.index("Different models or inputs: no differences are shown.") < text.index("Results")
     assert f"run {other.pk} BERT base, 128 tokens" in text
     assert [word for word in ("better", "worse", "▲ +") if word in text.split("Results", 1)[1]] == []
-    assert "ifferences are to" not in text
+    assert "compared with" not in text
 
 
-def test_only_a_pinned_run_is_called_the_baseline(alice_client: Client) -> None:
-    first, second = finished(), finished()
-    assert "baseline" not in words(page(alice_client, first, second))
-    Run.objects.filter(pk=first.pk).update(is_baseline=True)
+def test_the_headline_names_the_baseline_and_a_pinned_run_is_marked(alice_client: Client) -> None:
+    first, second = finished(), finished(result(12))
     text = words(page(alice_client, first, second))
-    assert f"differences are to run {first.pk} , the baseline" in text
-    assert text.count("★ baseline") == 1
+    assert f"2 runs, compared with run {first.pk}" in text
+    assert "★ pinned" not in text
+    Run.objects.filter(pk=first.pk).update(is_baseline=True)
+    assert words(page(alice_client, first, second)).count("★ pinned") == 1
+
+
+def test_runs_that_need_care_for_the_same_reason_share_a_line(alice_client: Client) -> None:
+    guesses = [finished_estimate(estimate(cards=3)) for _ in range(2)]
+    text = words(page(alice_client, finished(), finished(), *guesses))
+    assert text.count("It estimates 3 GPUs at once") == 1
+    assert f"Runs {guesses[0].pk}, {guesses[1].pk} It estimates" in text
+
+
+def test_rows_without_any_figure_are_folded_by_their_number(alice_client: Client) -> None:
+    html = page(alice_client, finished_estimate(), finished_estimate())
+    assert re.search(r"<summary>\d+ rows without figures</summary>", html)
+    table, folded = html.split('class="pinned beside results"', 1)[1].split("</table>", 1)
+    assert "Samples/s, fastest" not in table
+    assert "Samples/s, fastest" in folded.split("</details>", 1)[0]
+    assert "≈ 8 safe, estimated" not in table  # the safe sizes have a row of their own
+
+
+def test_estimates_have_one_note_however_many(alice_client: Client) -> None:
+    guesses = [finished_estimate() for _ in range(3)]
+    text = words(page(alice_client, finished(), *guesses))
+    assert text.count("not measured on the GPU") == 1
+    assert all(str(guess.pk) in text.split("not measured on the GPU")[0] for guess in guesses)
 
 
 @pytest.mark.parametrize("query", ["", "?ids={run}"])
@@ -115,27 +138,27 @@ def test_a_run_without_a_result_is_listed_with_its_state(alice_client: Client) -
     services.run_fail(run_id=failed.pk, token=failed.token, code="workload_failed", message="no loss")
     waiting = make_run(the_card())
     text = words(page(alice_client, finished(), failed, waiting))
-    assert f"No figures, because there is no result: run {failed.pk} ✕ failed run {waiting.pk} ○ queued" in text
+    assert f"No result run {failed.pk} ✕ failed run {waiting.pk} ○ queued" in text
 
 
 def test_a_baseline_without_a_result_is_said(alice_client: Client) -> None:
     waiting = make_run(the_card())
     text = words(page(alice_client, waiting, finished(), baseline=waiting.pk))
-    assert f"Run {waiting.pk} is the reference and has no figures" in text
+    assert f"Run {waiting.pk} is the baseline and has no figures" in text
     assert "better" not in text
 
 
 def test_an_estimate_is_labelled_and_not_measured(alice_client: Client) -> None:
     guess = finished_estimate()
     html = page(alice_client, finished(), guess)
-    assert f"Run {guess.pk} is an estimate : its figures come from the predictor" in words(html)
+    assert f"Run {guess.pk}: estimated , not measured on the GPU" in words(html)
     assert "measured and estimated" in words(html)
     assert html.count("≈</span> estimate</span>") == 3
 
 
 def test_an_estimate_of_many_cards_says_why_it_has_no_figures(alice_client: Client) -> None:
     guess = finished_estimate(estimate(cards=3))
-    assert f"Run {guess.pk}: it estimates 3 cards at once" in words(page(alice_client, finished(), guess))
+    assert f"Run {guess.pk} It estimates 3 GPUs at once" in words(page(alice_client, finished(), guess))
 
 
 def test_charts_are_drawn_on_the_server(alice_client: Client) -> None:
@@ -200,7 +223,20 @@ def test_the_page_can_be_read_by_keyboard_and_screen_reader(alice_client: Client
     html = page(alice_client, finished(), finished(result(bytes_per_sample=2 * GIB)), finished_estimate())
     assert html.count("<h1") == 1
     assert re.findall(r"<th(?![^>]*scope=)[ >]", html) == []
-    assert re.findall(r"<svg(?![^>]*(?:role=\"img\"|aria-hidden|x=))", html.split("<main")[1]) == []
+    assert re.findall(r"<svg(?![^>]*(?:role=\"(?:img|group)\"|aria-hidden|x=))", html.split("<main")[1]) == []
     ids = re.findall(r'\sid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert re.findall(r"\sstyle=|<style|\son\w+=\"|<script(?![^>]*(?:src=|application/json))", html) == []
+
+
+def test_every_run_with_figures_is_a_line_that_leads_to_it(alice_client: Client) -> None:
+    runs = [finished(result(8 + number), precision=("fp32", "bf16")[number % 2]) for number in range(10)]
+    waiting = make_run(the_card())
+    html = page(alice_client, *runs, waiting)
+    picture = html.split('class="curve parallel"', 1)[1].split("</svg>", 1)[0]
+    assert re.findall(r'<a href="/runs/(\d+)/" aria-label="run \d+: ', picture) == [str(run.pk) for run in runs]
+    titles = re.findall(r'class="axis-title"[^>]*>([^<]+)<', picture)
+    assert {"Precision", "Largest"} <= set(titles)
+    assert "Model" not in titles  # the same in all
+    table = html.split('aria-label="Every run as a line, as a table"', 1)[1].split("</table>", 1)[0]
+    assert table.count('scope="row"') == len(runs)
