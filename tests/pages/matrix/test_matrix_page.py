@@ -12,9 +12,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from analysis.models import Device, GpuPrice
+from analysis.models import Device, GpuPrice, MatrixCell
 from engine.catalog import WORKLOADS
-from tests.factories import make_card
+from tests.factories import make_card, make_device, make_measured_run
 from tests.factories.matrix import card, estimated, measured
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,8 @@ def test_a_measured_cell_leads_to_its_run_with_age_headroom_and_derived_cost(ali
     text = page(alice_client)
     assert f'href="/runs/{run.pk}/"' in text
     assert re.search(
-        r"20 measured, run \d+ 952 samples/s \$0\.175 a million ● measured just now , 2\.1 GiB left", cell(text, "A10")
+        r"20 measured, run \d+ recommended 20, 952 samples/s \$0\.175 a million ● measured just now , 2\.1 GiB left",
+        cell(text, "A10"),
     )
 
 
@@ -47,7 +48,7 @@ def test_an_estimated_cell_looks_different_and_knows_no_speed(alice_client: Clie
     text = page(alice_client)
     assert 'class="cell is-estimated" data-label="A10"' in text
     assert re.fullmatch(
-        r"~ 48 estimated, run \d+ up to ~ 50 speed not measured ~ estimated just now", cell(text, "A10")
+        r"≈ 48 estimated, run \d+ up to ≈ 50 speed not measured ≈ estimated just now", cell(text, "A10")
     )
 
 
@@ -127,9 +128,45 @@ def test_all_cards_of_the_catalogue_are_shown_on_request(alice_client: Client) -
     assert 'data-label="B200' in page(alice_client, "?cards=all")
 
 
-def test_models_without_a_figure_are_listed_with_an_offer(alice_client: Client) -> None:
-    text = page(alice_client)
-    assert all(f"model={model}&amp;gpu=all" in text for model in WORKLOADS)
+def test_one_choice_of_models_offers_an_estimate_on_all_gpus_with_the_pages_settings(alice_client: Client) -> None:
+    measured("a10", precision="bf16")
+    text = page(alice_client, "?precision=bf16")
+    form = text.split('class="estimate-form"', 1)[1].split("</form>", 1)[0]
+    assert sorted(re.findall(r'<option value="([^"]+)"', form)) == sorted(WORKLOADS)
+    known = form.split('label="In this matrix"', 1)[1]
+    assert re.findall(r'<option value="([^"]+)"', known) == ["bert-tiny"]
+    hidden = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]+)"', form))
+    filled = alice_client.get("/", {**hidden, "model": "gpt2"}, headers={"accept": "text/html"}).context["form"]
+    asked = [filled[name].value() for name in ("kind", "model", "gpu", "precision")]
+    assert asked == ["estimate", "gpt2", "all", "bf16"]
+    assert text.count("Estimate for all GPUs") == 1
+
+
+def test_the_settings_are_folded_and_said_above(alice_client: Client) -> None:
+    text = page(alice_client, "?precision=bf16")
+    assert "<li>bf16 · AdamW" in text
+    assert text.index("<details>") < text.index('name="precision"')
+
+
+def test_a_cpu_has_a_short_name_and_its_limit_once(alice_client: Client) -> None:
+    make_measured_run(make_device(name="AMD EPYC 7763 64-Core Processor"))
+    head = re.search(r"<thead>.*?</thead>", page(alice_client), re.DOTALL)
+    assert head is not None
+    assert "AMD EPYC 7763<span>limit 8 GiB</span>" in head[0]
+
+
+def test_a_size_says_what_it_leaves_free_itself(alice_client: Client) -> None:
+    run = measured("a10", largest=20)
+    MatrixCell.objects.filter(run=run).update(
+        recommended_batch_size=18,
+        with_reserve_batch_size=18,
+        reserve_fraction=0.05,
+        memory_bytes=100,
+        headroom_bytes=22,
+    )
+    assert "18 leaves 22.0 % free" in cell(page(alice_client), "A10")
+    MatrixCell.objects.update(with_reserve_batch_size=19)
+    assert "19 leaves at least 5 % free" in cell(page(alice_client), "A10")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +197,8 @@ def test_the_database_is_asked_as_often_for_many_cells_as_for_one_and_loads_no_r
     estimated("a10", "t4", "l4", model="resnet")
     many = queries(alice_client)
     assert len(many) == len(one)
-    assert not any('"analysis_run"' in query["sql"] for query in many)
+    large = [f'"analysis_run"."{column}"' for column in ("result", "spec", "memory_curve")]
+    assert not any(column in query["sql"] for query in many for column in large)
 
 
 def test_it_needs_a_login(client: Client) -> None:
