@@ -12,11 +12,12 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from analysis.lists.trend.load import newest_measured
 from analysis.models import Run, TrendAcknowledgement
-from analysis.pages.trend.load import newest_measured
-from analysis.runs.series import SeriesKey
-from engine.result import Reason, RunResult
-from engine.units import GIB, MIB
+from analysis.runs.columns.series import SeriesKey
+from engine.results.result import Reason, RunResult
+from engine.text.units import GIB, MIB
+from engine.tune.spec import TuneSpec
 from tests.factories import make_user
 from tests.factories.history import store
 from tests.factories.results import CARD, finished, finished_estimate, finished_on_day, result
@@ -127,7 +128,7 @@ def test_a_shared_card_and_an_uncertified_limit_are_listed_and_not_drawn(alice_c
     spent = replace(spent, boundary=replace(spent.boundary, certified=False, reason=Reason.TIME_BUDGET))
     runs = series(result(), shared, spent)
     text = words(page(alice_client, runs[0]))
-    assert f"run {runs[1].pk} , 2026-10-02 04:00 UTC : other processes used the card" in text
+    assert f"run {runs[1].pk} , 2026-10-02 04:00 UTC : other processes used the device" in text
     assert f"run {runs[2].pk} , 2026-10-03 04:00 UTC : its limit is not certified" in text
     assert "Largest batch size over one run" in text
 
@@ -145,8 +146,79 @@ def test_new_versions_are_numbered_on_the_charts_and_listed(alice_client: Client
     assert re.findall(r'class="text-mark"[^>]*>(\d+)<', html)[:2] == ["1", "2"]
 
 
+def timed(speed: float, low: float = 0.99, high: float = 1.01, **fields: Any) -> RunResult:
+    """A result whose largest size was timed in enough rounds for an interval."""
+    plain = result(8, **fields)
+    assert plain.largest is not None
+    point = replace(
+        plain.largest,
+        samples_per_second=speed,
+        samples_per_second_low=speed * low,
+        samples_per_second_high=speed * high,
+    )
+    return replace(plain, largest=point, fastest=point, recommended=point)
+
+
+def test_a_slower_training_is_a_step_for_the_worse(alice_client: Client) -> None:
+    runs = series(*[timed(100)] * 4, *[timed(90, environment={"torch": "2.14.0"})] * 4)
+    text = words(page(alice_client, runs[0]))
+    assert "▼ worse Speed at batch 8 fell by 10.0 %, from 100 samples/s to 90.0 samples/s." in text
+    posted = {"metric": "speed", "note": "torch 2.14"}
+    alice_client.post(f"/trend/acknowledge/{runs[4].pk}/", posted)
+    assert TrendAcknowledgement.objects.get().metric == "speed"
+
+
+def test_a_speed_has_its_interval_as_a_bar_and_in_the_table(alice_client: Client) -> None:
+    runs = series(timed(100), timed(104))
+    html = page(alice_client, runs[0])
+    assert len(re.findall(r'class="error-bar" data-at', html)) == 2 * 2  # a wide and a narrow picture
+    assert "samples/s 99.0 to 101" in words(html)
+
+
+def test_a_speed_without_an_interval_is_in_no_series(alice_client: Client) -> None:
+    runs = series(result(), timed(100))
+    text = words(page(alice_client, runs[0]))
+    assert "Speed at batch 8 over one run" in text
+
+
+def test_the_threshold_is_drawn_where_a_step_for_the_worse_begins(alice_client: Client) -> None:
+    runs = series(*[timed(100)] * 4, *[timed(90)] * 4)
+    html = page(alice_client, runs[0])
+    assert "The alert threshold is 87.3 samples/s." in html  # 3 % below the level since the step
+    assert "The alert threshold is 7.76." in html
+    assert "The alert threshold is 8.2 GiB." in html  # memory is worse where it grows
+    assert "A step for the worse is reported when the median of at least 4 runs lies beyond it: 3 %" in words(html)
+    speed = html[html.index('data-chart="speed"') :]
+    assert len(re.findall(r'<line class="alert"', speed)) == 2 * 2  # one for each level
+
+
+def own_script(name: str, **columns: Any) -> Run:
+    run = finished(result())
+    spec = TuneSpec(("python", f"{name}.py", "{batch_size}"), name=name).to_dict()
+    changed = {"kind": "command", "model": spec["model"], "spec": spec, "precision": "", "optimizer": "", **columns}
+    Run.objects.filter(pk=run.pk).update(**changed)
+    return Run.objects.get(pk=run.pk)
+
+
+def test_an_own_script_is_listed_by_its_name_without_invented_settings(alice_client: Client) -> None:
+    own_script("tagger")
+    text = words(alice_client.get("/trend/").content.decode())
+    assert "tagger script" in text
+    assert "python tagger.py &#x27;{batch_size}&#x27; 1" in text
+    assert "fp32" not in text
+    assert "AdamW" not in text
+
+
+def test_the_trend_of_an_own_script_holds_its_runs_also_where_its_name_is_a_models(alice_client: Client) -> None:
+    runs = [own_script("bert-tiny"), own_script("bert-tiny")]
+    finished(result())
+    text = words(page(alice_client, runs[0]))
+    assert "2 runs script python bert-tiny.py" in text
+    assert "fp32" not in text
+
+
 def test_without_a_query_the_series_can_be_chosen(alice_client: Client) -> None:
-    assert "No measurement has finished yet." in words(alice_client.get("/trend/").content.decode())
+    assert "No run has finished yet." in words(alice_client.get("/trend/").content.decode())
     runs = series(result(), result())
     finished(result(), precision="bf16")
     html = alice_client.get("/trend/").content.decode()
@@ -157,7 +229,7 @@ def test_without_a_query_the_series_can_be_chosen(alice_client: Client) -> None:
 def test_a_series_without_runs_says_so(alice_client: Client) -> None:
     response = alice_client.get("/trend/?model=bert&gpu=Nothing")
     assert response.status_code == 200
-    assert "this card: Nothing" in words(response.content.decode())
+    assert "this device: Nothing" in words(response.content.decode())
 
 
 def test_a_wrong_address_gets_a_page_that_names_its_parameter(alice_client: Client) -> None:
