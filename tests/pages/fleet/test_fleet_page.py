@@ -16,10 +16,10 @@ from django.utils import timezone
 from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import memory_parts
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from analysis.workers import device_discovery
-from engine.units import GIB
-from tests.factories import make_card, make_claimed_run, make_device, make_host, make_run, make_spec
+from engine.text.units import GIB
+from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_host, make_run, make_spec
 
 CARD_BYTES = 80 * GIB
 
@@ -199,7 +199,7 @@ def test_the_database_is_asked_as_often_for_many_devices_as_for_one(alice_client
 def test_deleted_runs_and_estimates_do_not_wait_there(alice_client: Client) -> None:
     run = make_run(make_device())
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
-    services.estimate_create(spec=make_spec(), gpu="a10")
+    make_estimate("a10")
     assert "waits" not in words(page(alice_client))
 
 
@@ -207,3 +207,11 @@ def test_deleted_runs_and_estimates_do_not_wait_there(alice_client: Client) -> N
 def test_it_needs_a_login(client: Client) -> None:
     assert client.get("/fleet/").status_code == 302
     assert Host.objects.count() == 0
+
+
+@pytest.mark.django_db
+def test_the_bars_are_explained_by_what_can_be_seen_on_a_cpu_too(alice_client: Client) -> None:
+    make_device(memory_used_bytes=GIB, memory_read_at=timezone.now())
+    text = page(alice_client)
+    assert "A dashed bar is an older reading." in words(text)
+    assert "grey bar" not in text

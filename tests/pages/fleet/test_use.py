@@ -1,0 +1,147 @@
+"""The fleet page's second part: hours of use by day, and who leaves most memory unused."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from analysis.lists.use import load
+from analysis.models import Attempt, Run
+from tests.factories import make_card, make_claimed_run, make_measured_run, make_user
+from tests.factories.history import store
+from tests.pages.fleet.test_fleet_page import page, words
+
+pytestmark = pytest.mark.django_db
+
+
+def ran(hours: float, *, days_ago: float = 0.0, **columns: object) -> Run:
+    """A run that held a card for so long, and ended so many days ago."""
+    run = make_measured_run(**columns)
+    ends = timezone.now() - timedelta(days=days_ago)
+    Attempt.objects.filter(run=run).update(started_at=ends - timedelta(hours=hours), ended_at=ends)
+    Run.objects.filter(pk=run.pk).update(finished_at=ends)
+    return run
+
+
+def table(text: str, caption: str) -> str:
+    found = re.search(rf"<h3>{caption}</h3>.*?</table>", text, re.DOTALL)
+    assert found is not None
+    return words(found[0])
+
+
+def test_a_devices_days_are_a_picture_with_its_table(alice_client: Client) -> None:
+    card = make_card()
+    ran(2.0, days_ago=2, device=card)
+    ran(1.0, days_ago=40, device=card)
+    text = page(alice_client)
+    assert "2.0 h in 1 run," in words(text)
+    assert len(re.findall(r'<svg class="day-bars"', text)) == 1
+    rows = re.search(r"Days with runs; on all others there was none\..*?</table>", text, re.DOTALL)
+    assert rows is not None
+    assert sum(map(float, re.findall(r"\d{4}-\d\d-\d\d (\d+\.\d)", words(rows[0])))) == 2.0
+
+
+def test_the_range_is_chosen_and_marked(alice_client: Client) -> None:
+    card = make_card()
+    ran(1.0, days_ago=40, device=card)
+    assert "0.0 h in 0 runs" in words(page(alice_client))
+    text = page(alice_client, "/fleet/?days=90")
+    assert "1.0 h in 1 run," in words(text)
+    assert re.search(r'aria-current="true">90 days<', text)
+
+
+def test_another_range_is_refused_by_its_name_and_the_usual_one_is_shown(alice_client: Client) -> None:
+    make_card()
+    response = alice_client.get("/fleet/?days=8")
+    assert response.status_code == 400
+    assert "days : must be one of 7, 30, 90." in words(response.content.decode())
+    assert "The last 30 days" in words(response.content.decode())
+
+
+def test_memory_left_unused_is_shown_by_person_and_by_model(alice: User, alice_client: Client) -> None:
+    card = make_card()
+    for _ in range(2):
+        make_measured_run(card, requested_by=alice)
+    text = page(alice_client)
+    assert "alice 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setting $60.00 a year" in table(text, "By person")
+    assert "BERT tiny 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setting $60.00 a year" in table(text, "By model or script")
+    assert 'href="/runs/?user=alice"' in text
+    assert "These figures count MemoryMark’s own runs only." in words(text)
+
+
+def test_a_run_without_a_figure_is_counted_and_not_measured(alice_client: Client) -> None:
+    run = make_measured_run(make_card(), requested_by=make_user("bob"))
+    Run.objects.filter(pk=run.pk).update(current_waste_bytes=None, claimed_saving_per_year_usd=None)
+    assert "bob 1 not measured not measured" in table(page(alice_client), "By person")
+
+
+def test_an_own_script_is_named_and_marked(alice_client: Client) -> None:
+    run = make_measured_run(make_card())
+    Run.objects.filter(pk=run.pk).update(kind=Run.Kind.COMMAND, model="tagger")
+    assert "tagger script 1" in table(page(alice_client), "By model or script")
+
+
+def test_deleted_and_untrusted_runs_are_in_no_sum(alice_client: Client) -> None:
+    run = make_measured_run(make_card())
+    Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
+    other = make_measured_run(make_card(1), optimizer="sgd")
+    Run.objects.filter(pk=other.pk).update(reported_from="node7", is_trusted=False)
+    assert "No search for a batch size has finished in these days." in words(page(alice_client))
+
+
+def test_a_host_shown_alone_has_its_own_sums(alice_client: Client) -> None:
+    make_measured_run(make_card(0, "lab-1"), requested_by=make_user("bob"))
+    make_measured_run(make_card(0, "lab-2", uuid="GPU-2"), requested_by=make_user("eve"))
+    people = table(page(alice_client, "/fleet/?host=lab-1"), "By person")
+    assert ("bob" in people, "eve" in people) == (True, False)
+
+
+def test_runs_that_were_not_read_are_owned_up_to(alice_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = make_card()
+    ran(1.0, days_ago=2, device=card), ran(1.0, days_ago=1, device=card)
+    for module in ("analysis.lists.use.load", "analysis.pages.fleet.use"):
+        monkeypatch.setattr(f"{module}.HELD_MAX", 1)
+        monkeypatch.setattr(f"{module}.RUNS_MAX", 1)
+    text = words(page(alice_client))
+    assert "Only the newest 1 finished runs are counted." in text
+    assert "are not counted: there are too many." in text
+    assert "1.0 h in 1 run," in text
+
+
+def test_a_run_without_an_end_counts_until_its_last_sign_of_life(alice_client: Client) -> None:
+    run, now = make_claimed_run(make_card()), timezone.now()
+    Attempt.objects.filter(run=run).update(started_at=now - timedelta(days=3))
+    Run.objects.filter(pk=run.pk).update(heartbeat_at=now - timedelta(days=3) + timedelta(hours=2))
+    assert "2.0 h in 1 run," in words(page(alice_client))
+
+
+def test_the_polled_part_reads_none_of_it(alice_client: Client) -> None:
+    make_card()
+    with CaptureQueriesContext(connection) as queries:
+        part = alice_client.get("/fleet/now/?host=lab&days=7", headers={"HX-Request": "true"})
+    assert b"Who leaves most unused" not in part.content
+    assert not [each for each in queries if 'FROM "analysis_attempt"' in each["sql"]]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plan")
+def test_only_the_newest_rows_are_read_in_an_indexes_order() -> None:
+    store(20, finished_at=timezone.now(), device_name="A100", spec={"model": "bert-tiny"})
+    since = timezone.now() - timedelta(days=7)
+    with CaptureQueriesContext(connection) as queries:
+        load.held_since(since)
+        load.settings_measured_since(since)
+    for query in queries.captured_queries:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plan = " ".join(row[3] for row in cursor.fetchall())
+        assert ("attempt_latest_started" in plan or "run_latest_ended" in plan, "TEMP B-TREE" in plan) == (
+            True,
+            False,
+        ), plan
