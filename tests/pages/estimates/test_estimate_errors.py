@@ -67,7 +67,7 @@ def test_runs_are_grouped_by_gpu_and_family(alice_client):
 
 
 def test_the_chart_has_a_point_for_each_run_and_its_table(alice_client):
-    runs = [graded(0.01, days=30), graded(-0.02)]
+    runs = [graded(0.01, days=30), graded(-0.02), graded(0.0, days=2)]
     text = text_of(alice_client)
     assert text.count('class="dot"') >= 2
     assert f"run {runs[1].pk}" in text
