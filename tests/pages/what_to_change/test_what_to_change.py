@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
 from analysis.models import Run
 from analysis.permissions import VIEWER
 from tests.factories import make_device, make_measured_run, make_user
+from tests.factories.estimates import make_stored_estimate
 from tests.factories.pages import page, words
 from tests.runs.test_what_to_change import BF16, answered
 
@@ -24,7 +27,7 @@ def test_an_answer_shows_the_smallest_change_first_and_all_that_was_tried(reader
     html = page(reader, answered())
     text = words(html)
     assert "What to change so that batch 64 fits" in text
-    assert text.index("4 micro-batches of 16") < text.index("bf16 precision")
+    assert text.index("4 micro-batches of 16") < text.index("Precision: bf16 autocast, fp32 weights")
     assert "not measured" in text
     assert 'data-chart="changes"' in html
 
@@ -35,7 +38,11 @@ def test_ticked_rows_are_queued_from_the_page(reader: Client) -> None:
         f"/runs/{run.pk}/measure-changes/", {"variant": ["as requested", BF16], "device": str(device.pk)}
     )
     assert response["Location"] == "/runs/?model=bert-tiny&kind=measurement"
-    assert list(Run.objects.measuring().order_by("pk").values_list("precision", flat=True)) == ["fp32", "bf16"]
+    queued = Run.objects.measuring().order_by("pk")
+    assert [each.precision for each in queued] == ["fp32", "bf16"]
+    message = re.search(r'role="status">Queued: (.*?)</p>', reader.get(response["Location"]).content.decode())
+    assert message is not None
+    assert re.findall(r'href="/runs/(\d+)/"', message[1]) == [str(each.pk) for each in queued]
 
 
 @pytest.mark.parametrize("body", [{"variant": [BF16]}, {"device": "any"}, {"variant": ["nonsense"], "device": "any"}])
@@ -83,7 +90,9 @@ def test_the_page_of_a_model_and_a_device_shows_the_newest_answer(reader: Client
     run = answered()
     text = words(reader.get("/what-to-change/?model=bert-tiny&gpu=cpu").content.decode())
     assert f"The newest answer for this model and device is run {run.pk}" in text
-    assert "Nothing was found out" in words(reader.get("/what-to-change/?model=bert&gpu=t4").content.decode())
+    assert "No changes are estimated for this model" in words(
+        reader.get("/what-to-change/?model=bert&gpu=t4").content.decode()
+    )
 
 
 def test_the_page_starts_one_and_refuses_what_cannot_be(reader: Client) -> None:
@@ -93,3 +102,17 @@ def test_the_page_starts_one_and_refuses_what_cannot_be(reader: Client) -> None:
     assert reader.post("/what-to-change/", {**body, "batch_size": "0"}).status_code == 422
     assert reader.post("/what-to-change/", {**body, "gpu": "all"}).status_code == 422
     assert reader.get("/what-to-change/?model=nonsense").status_code == 400
+
+
+def test_one_ticked_row_leads_to_its_run(reader: Client) -> None:
+    device, run = make_device(), answered()
+    response = reader.post(f"/runs/{run.pk}/measure-changes/", {"variant": [BF16], "device": str(device.pk)})
+    assert response["Location"] == Run.objects.measuring().get().get_absolute_url()
+
+
+@pytest.mark.parametrize(("today", "wanted"), [(16, 100), (89, 100), (99, 99), (150, 150)])
+def test_the_size_to_ask_about_is_the_first_that_does_not_fit(reader: Client, today: int, wanted: int) -> None:
+    html = page(reader, make_stored_estimate(current_batch_size=today))
+    field = re.search(r'<input[^>]*name="batch_size"[^>]*>', html)
+    assert field is not None
+    assert f'value="{wanted}"' in field[0]
