@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 
 from analysis.presentation.filled_memory import SHOWN, filled_memory
-from engine.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
-from engine.result import RunResult
-from engine.units import GIB, MIB
+from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
+from engine.results.result import RunResult
+from engine.text.units import GIB, MIB
 from tests.factories import make_result
 from tests.factories.pages import finished, page, words
 
@@ -39,7 +39,7 @@ def test_a_refusal_is_explained_on_the_page(alice_client: Client) -> None:
     html = page(alice_client, finished(result_with(breakdown(LOGITS, *LAYERS, WEIGHTS))))
     text = words(html)
     assert "What filled the memory at batch 9 measured" in text
-    assert "A request for 12.0 MiB at lm_head in backward (MmBackward0), step 1, was refused while 1.0" in text
+    assert "Step 1 ran out of memory at lm_head in backward (MmBackward0): it needed 12.0 MiB more, with 1.0" in text
     assert "50.0 % temporary at lm_head; 25.0 % activations at h.*.mlp (4 modules); 25.0 % weights at wte." in text
     assert html.count('class="room-') >= 2
     assert 'href="#memory">Memory</a>' in html

@@ -15,8 +15,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Run
-from engine.result import DeviceFacts, Purpose
-from engine.units import GIB, MIB
+from engine.results.result import DeviceFacts, Purpose
+from engine.text.units import GIB, MIB
 from tests.factories import (
     make_card,
     make_claimed_run,
@@ -28,7 +28,13 @@ from tests.factories import (
     make_result_that_does_not_fit,
 )
 from tests.factories.pages import finished, page, prior_estimate, words
-from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+from tests.factories.speeds import (
+    make_bound_result,
+    make_kept_result,
+    make_result_out_of_time,
+    make_timed_result,
+    make_unmeasurable_result,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +44,7 @@ def test_other_assumptions_compute_the_money_again_and_are_not_stored(alice_clie
     text = words(page(alice_client, run, "?price=3&hours=10&runs=20"))
     assert "Cost per run derived $15.00 was $30.00. Assumed: 10 h a run today, $3.00 an hour." in text
     assert "Saved per year derived $300.00" in text
-    assert "saving $15.00 a run" in text
+    assert "Saves $15.00 a run" in text
     assert "other assumptions than the run’s own, which are 2 h a run, $0.60 an hour and 100 runs a year" in text
     assert "Cost per run derived $0.60 was $1.20." in words(page(alice_client, run))
 
@@ -69,7 +75,7 @@ def test_an_assumption_that_is_none_or_stands_twice_is_named_and_changes_nothing
 def test_the_estimate_is_set_against_the_measurement(alice_client: Client) -> None:
     estimate = prior_estimate(at_4=390 * MIB, at_8=820 * MIB)
     text = page(alice_client, finished(make_result(estimate=estimate)))
-    assert "≈ estimate Estimated up to 8, before the run: the same." in words(text)
+    assert "≈ estimate Predicted before the run: 8, exact." in words(text)
     assert "Peak memory at batch 4 390.0 MiB 400.0 MiB 2.5 % under" in words(text)
     assert 'class="trace line-estimated is-estimate"' in text
 
@@ -79,7 +85,7 @@ def test_an_estimate_that_nothing_fits_agrees_with_the_measurement(alice_client:
     run = finished(replace(make_result_that_does_not_fit(), estimate=nothing))
     text = words(page(alice_client, run))
     assert "Largest batch size does not fit does not fit the same" in text
-    assert "Estimated that no size fits, before the run: the same." in text
+    assert "Predicted before the run: no size fits, exact." in text
     estimated = replace(make_result_that_does_not_fit(), estimate=prior_estimate(at_1=9 * MIB))
     too_high = finished(estimated, make_device("other"))
     assert "Largest batch size 8 does not fit too high" in words(page(alice_client, too_high))
@@ -238,13 +244,49 @@ def test_a_result_asks_the_database_as_often_for_many_probes(
         page(alice_client, run)
 
 
-def test_a_speed_that_was_not_measurable_is_said_without_money_and_can_be_timed_again(alice_client: Client) -> None:
-    text = page(alice_client, finished(make_unmeasurable_result()))
-    assert "▲ speed not measurable" in words(text)
-    assert "other work used 1.6 of 2 cores" in words(text)
-    assert "$" not in words(text)
+def test_without_a_claim_none_is_recommended_and_the_speeds_can_be_timed_again(alice_client: Client) -> None:
+    html = page(alice_client, finished(make_unmeasurable_result()))
+    text = words(html)
+    assert "Up to 8 fit. None is recommended: 8 is 0.8 to 13x as fast as your 4." in text
+    assert "▲ none recommended" in text
+    assert "ther programs used 1.6 of 2 cores" in text
     assert "Time again" in text
-    assert "Speed by batch size" not in text
+    assert "Largest that keeps the reserve measured 8" in text
+    for absent in ("$", "Speed by batch size", "Setting to paste", "Optimal"):
+        assert absent not in text.split("Probes 3")[0]
+    assert "<h1>Up to 8 fit. None" in html  # no number stands in green
+    assert ("bar-recommended" in html, "bar-waste" in html) == (False, False)
+
+
+def test_a_run_out_of_time_recommends_nothing_and_asks_for_more_time(alice_client: Client) -> None:
+    html = page(alice_client, finished(make_result_out_of_time()))
+    text = words(html)
+    assert "At least 8 fit. None is recommended: the time ended first." in text
+    assert "A longer time budget lets the search end" in text
+    assert "Setting to paste" not in text
+    assert 'value="timing"' not in html  # without a limit there is nothing to time again
+
+
+def test_a_lower_bound_is_a_claim_with_its_money_and_its_interval(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(make_bound_result())))
+    assert "Use 8 : at least 2x as fast as your 4. Unused today 60.9 %" in text
+    assert "Speed-up measured at least 2x interval 2.0 to 3.8x" in text
+    assert "Saved per year derived at least $60.00 interval $60.00 to $88.43" in text
+    assert "per_device_train_batch_size=8" in text
+    assert "Change the assumptions" in text
+
+
+def test_other_assumptions_compute_the_bound_of_the_money_again(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(make_bound_result()), "?price=3&hours=10&runs=20"))
+    assert "Saved per year derived at least $300.00 interval" in text
+    assert "Saves at least $15.00 a run" in text
+
+
+def test_no_gain_keeps_todays_size(alice_client: Client) -> None:
+    text = words(page(alice_client, finished(make_kept_result())))
+    assert "Keep your 4 : 8 is at most 1.02x as fast." in text
+    assert "Nothing to gain from another batch size" in text
+    assert "Speed-up" not in text
 
 
 def test_time_again_starts_a_run_that_takes_over_this_one(alice_client: Client) -> None:

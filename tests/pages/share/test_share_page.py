@@ -14,7 +14,7 @@ from django.utils import timezone
 from analysis.models import AuditEntry, Device, RetentionRule, Run, ShareLink
 from analysis.permissions import MANAGER
 from analysis.runs import services
-from analysis.runs.share_links import share_link_create
+from analysis.runs.marks.share_links import share_link_create
 from memorymark_site.env import Rate
 from tests.factories import make_device, make_measured_run, make_probe, make_refusal, make_user
 from tests.factories.reports import make_reported_run
@@ -86,7 +86,7 @@ def test_nothing_of_people_or_machines_is_in_any_byte_that_can_be_reached(alice)
 def test_of_a_training_of_somebodys_own_neither_command_nor_name_nor_files_are_shown(alice):
     spec = {**COMMAND, "batch": "template", "max_batch_size": 64, "current_batch_size": 4, "time_budget_seconds": 60}
     run = seeded(alice, training=TRAINING, spec={"model": "secret-command", **spec})
-    Run.objects.filter(pk=run.pk).update(model="secret-command", spec=spec)
+    Run.objects.filter(pk=run.pk).update(kind="command", model="secret-command", spec=spec)
     contents = read_all(Client(), shared(run, alice)[1])
     assert found_secrets(contents) == []
     assert "a training of their own" in " ".join(contents.values())
