@@ -1,4 +1,5 @@
-// A button below everything that is made to be copied. Without the right to use the clipboard it selects the text.
+// A button below everything that is made to be copied, and links that copy what they lead to. Without the right to use
+// the clipboard the text is selected.
 "use strict";
 
 function select(element) {
@@ -20,15 +21,28 @@ function addCopyButton(element) {
   row.className = "row copy no-print";
   row.append(button, said);
   element.after(row);
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(element.innerText.trim()); // no clipboard without https, except on this host
-      said.textContent = "Copied";
-    } catch {
-      select(element);
-      said.textContent = "Selected: copy it with Ctrl+C";
-    }
+  button.addEventListener("click", () => copy(element, said));
+}
+
+async function copy(element, said) {
+  try {
+    await navigator.clipboard.writeText(element.innerText.trim()); // no clipboard without https, except on this host
+    said.textContent = "Copied";
+  } catch {
+    select(element);
+    said.textContent = "Selected: copy it with Ctrl+C";
+  }
+}
+
+// without a script such a link leads to the text; selected text has to be seen, so without a clipboard it still does
+function copyByLink(link) {
+  const said = document.createElement("output");
+  link.after(said);
+  link.addEventListener("click", (event) => {
+    if (navigator.clipboard) event.preventDefault();
+    copy(document.getElementById(link.dataset.copies), said);
   });
 }
 
+for (const link of document.querySelectorAll("[data-copies]")) copyByLink(link);
 for (const element of document.querySelectorAll("[data-copy]")) addCopyButton(element);

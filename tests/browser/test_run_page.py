@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Any
 
 import pytest
@@ -52,12 +54,33 @@ def test_one_part_of_a_result_is_shown_and_each_has_an_address(
     assert visitor.errors == []
 
 
-def test_all_parts_of_a_result_are_printed(window: Visitor) -> None:
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [("", ["result", "curves"]), ("?print=all", ["result", "curves", "probes", "environment", "log"])],
+)
+def test_the_answer_and_its_curves_are_printed_and_the_rest_on_request(
+    window: Visitor, query: str, parts: list[str]
+) -> None:
     run = make_measured_run(make_device())
-    window.open(f"{run.get_absolute_url()}#probes")
+    window.open(f"{run.get_absolute_url()}{query}#probes")
     window.page.emulate_media(media="print")
-    assert shown_parts(window) == ["result", "curves", "probes", "environment", "log"]
+    assert shown_parts(window) == parts
     expect(window.page.locator(".tabs")).to_be_hidden()
+
+
+def test_a_result_takes_two_pages_of_paper(window: Visitor) -> None:
+    window.open(make_measured_run(make_device()).get_absolute_url())
+    document = window.page.pdf(format="A4")
+    assert len(re.findall(rb"/Type /Page\b", document)) <= 2
+
+
+def test_the_green_button_copies_the_setting(visit: Visit, live_server: Any, alice: User) -> None:
+    run = make_measured_run(make_device())
+    visitor = visit(live_server.url, alice, permissions=["clipboard-read", "clipboard-write"])
+    visitor.open(f"{run.get_absolute_url()}#probes")
+    visitor.page.get_by_role("link", name="Copy the settings").click()
+    expect(visitor.page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
+    assert "per_device_train_batch_size=8" in visitor.page.evaluate("navigator.clipboard.readText()")
 
 
 def test_a_log_that_was_not_shown_begins_at_its_end(window: Visitor) -> None:
@@ -103,10 +126,10 @@ def test_the_tab_tells_step_and_time_and_at_the_end_what_was_found(window: Visit
     window.open(run.get_absolute_url())
     expect(window.page).to_have_title("1 of 7 · BERT tiny · MemoryMark")
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="timing")
-    progress = {"round": 4, "timing_seconds_left": 400.0}
+    progress = {"round": 4, "rounds_expected": 9, "ends_at": time.time() + 290}
     services.progress_set(run_id=run.pk, token=run.token, progress=progress)
-    expect(window.page).to_have_title("6 of 7 · 3 min left · BERT tiny · MemoryMark")
-    expect(window.page.locator("[aria-current=step]")).to_contain_text("round 4")
+    expect(window.page).to_have_title(re.compile("6 of 7 · [45] min left · BERT tiny · MemoryMark"))
+    expect(window.page.locator("[aria-current=step]")).to_contain_text("round 4 of about 9")
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
     expect(window.page).to_have_title("✓ 8 · BERT tiny · MemoryMark")
     assert window.errors == []

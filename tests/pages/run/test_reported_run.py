@@ -83,8 +83,10 @@ def test_the_page_of_one_that_was_stopped_says_by_what_and_not_that_it_fell_sile
 def test_lists_name_the_origin_and_only_of_reported_runs(alice, alice_client):
     make_measured_run(make_device())
     make_reported_run(alice)
-    for address in ("/runs/", "/"):
-        assert text_of(alice_client, address).count(ORIGIN) == 1
+    assert text_of(alice_client, "/").count(ORIGIN) == 1
+    lines = alice_client.get("/runs/").content.decode()
+    assert lines.count(f'title="{ORIGIN}.') == 1
+    assert lines.count("chip-origin") == 1
     assert "measured here" in text_of(alice_client, "/runs/?columns=run,origin")
 
 
@@ -149,8 +151,8 @@ def test_the_panel_filters_runs_by_origin(alice, root_client):
     assert f"/admin/analysis/run/{own.pk}/change/" not in page
 
 
-def test_a_comparison_names_the_origin_and_takes_what_is_trusted_for_its_reference(alice, alice_client):
+def test_a_comparison_names_the_origin_and_takes_what_is_trusted_for_its_baseline(alice, alice_client):
     run, own = make_reported_run(alice), make_measured_run(make_device())
     text = text_of(alice_client, f"/compare/?ids={run.pk},{own.pk}")
     assert ORIGIN in text
-    assert f"differences are to run {own.pk}" in text
+    assert f"compared with run {own.pk}" in text

@@ -12,10 +12,10 @@ from django.test import Client
 
 from analysis.models import Run, State
 from analysis.runs import services
-from analysis.runs.placement import Placement
+from analysis.runs.queue.placement import Placement
 from analysis.runs.services import LogLine
-from engine.result import DeviceFacts
-from engine.units import GIB
+from engine.results.result import DeviceFacts
+from engine.text.units import GIB
 from tests.factories import (
     make_card,
     make_claimed_run,
@@ -89,9 +89,12 @@ def test_a_run_that_cannot_be_repeated_says_why(alice_client: Client) -> None:
 def test_a_result_is_told_in_order(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result())))
     parts = (
-        "On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples. Recommended: 8 ,",
-        "2.00x as fast as your 4, saving",
+        "Use 8 : 2.00x as fast as your 4.",
+        "Unused today 60.9 % of 1 GiB, at your 4",
+        "Saves $0.60 a run",
+        "Copy the settings",
         "certified",
+        "On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples.",
         "Today batch 4",
         "Recommended batch 8",
         "Speed-up",
@@ -167,14 +170,14 @@ def interrupt(run: Run) -> None:
         (
             fail,
             (
-                "the analysis failed.",
+                "the run failed.",
                 "a &lt;kernel&gt; broke",
                 "workload_failed , exit status of the engine 1",
                 "Read the end",
             ),
         ),
-        (cancel, ("the analysis was cancelled.", "It gives no result.", "Start it again")),
-        (interrupt, ("the analysis was interrupted.", "The worker vanished.", "Check whether its host is up")),
+        (cancel, ("the run was cancelled.", "It gives no result.", "Start it again")),
+        (interrupt, ("the run was interrupted.", "The worker vanished.", "Check whether its host is up")),
     ],
 )
 def test_a_run_without_result_says_how_it_ended(
@@ -230,10 +233,10 @@ def test_every_page_can_be_found_by_keyboard_and_screen_reader(root_client: Clie
 def test_a_run_that_asks_for_any_of_a_kind_says_so_while_it_waits(alice_client: Client) -> None:
     card = make_card()
     run = services.run_create(spec=make_spec(), place=Placement(kind="cuda"))
-    assert "BERT tiny on any GPU" in words(page(alice_client, run))
+    assert f"Finding the batch size of BERT tiny run {run.pk} any GPU" in words(page(alice_client, run))
     assert "next, expected now" in words(page(alice_client, run))
     services.run_claim(device=card, owner="worker")
-    assert "BERT tiny on A100-SXM4-80GB" in words(page(alice_client, run))
+    assert f"run {run.pk} A100-SXM4-80GB" in words(page(alice_client, run))
 
 
 def test_a_run_that_nothing_can_take_does_not_promise_a_start(alice_client: Client) -> None:
