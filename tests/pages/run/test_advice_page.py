@@ -6,7 +6,10 @@ import pytest
 from django.test import Client
 
 from analysis.models import Run
+from engine.tune.spec import TuneSpec
 from tests.factories import make_result, make_result_that_does_not_fit, make_run
+from tests.factories.speeds import make_timed_result
+from tests.factories.tuned import COMMAND, tuned
 from tests.pages.run.test_estimate_page import finished as finished_estimate
 from tests.pages.run.test_result import finished, words
 
@@ -66,7 +69,7 @@ def test_estimate_is_labelled_and_one_of_several_cards_is_named(alice_client: Cl
     one, every = finished_estimate("a10"), finished_estimate("all")
     assert "No GPU was used" in page(alice_client, one)
     assert api(alice_client, one)["kind"] == "estimated"
-    assert "Choose one of the cards." in page(alice_client, every)
+    assert "Choose one of the GPUs." in page(alice_client, every)
     assert api(alice_client, every, "", 400)["errors"][0]["parameter"] == "gpu"
     assert api(alice_client, every, "?gpu=t4")["chosen"]["samples_per_second"] is None
 
@@ -74,7 +77,7 @@ def test_estimate_is_labelled_and_one_of_several_cards_is_named(alice_client: Cl
 def test_run_without_a_size_to_recommend_has_no_advice(alice_client: Client) -> None:
     run = finished(make_result_that_does_not_fit())
     assert api(alice_client, run, "", 404)["code"] == "no_advice"
-    assert "holds no batch size to recommend" in page(alice_client, run)
+    assert "recommends no batch size" in page(alice_client, run)
 
 
 def test_run_that_is_not_over_has_no_advice(alice_client: Client) -> None:
@@ -88,3 +91,10 @@ def test_document_keeps_measured_speeds_and_leaves_unknown_ones_null(alice_clien
     speeds = {pair["micro_batch_size"]: pair["samples_per_second"] for pair in document["global_batch"]["pairs"]}
     assert speeds[8] == make_result().recommended.samples_per_second
     assert speeds[6] is None
+
+
+def test_the_advice_on_ones_own_script_has_the_setting_that_it_promises(alice_client: Client) -> None:
+    run = tuned(make_timed_result(), TuneSpec(COMMAND, current_batch_size=4, name="train"))
+    text = alice_client.get(f"/runs/{run.pk}/advice/").content.decode()
+    assert "in the code below" in text
+    assert "python train.py 8</pre>" in text

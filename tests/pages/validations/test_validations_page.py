@@ -10,9 +10,10 @@ from django.test import Client
 from analysis.models import Run, State
 from analysis.permissions import VIEWER
 from analysis.workers.supervisor import supervise
+from engine.text.units import MIB
 from tests.factories import make_claimed_validation, make_device, make_user, make_validation
+from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
-from tests.workers.test_supervisor import QUICK
 
 pytestmark = pytest.mark.django_db
 
@@ -91,7 +92,7 @@ def test_one_without_a_verdict_says_why_and_how_to_go_on(alice_client: Client, m
         assert "the validation could not be made" in text
         assert f"/validations/?from={run.pk}" in text
     else:
-        assert "Validation: BERT tiny" in text
+        assert "Validating BERT tiny" in text
 
 
 def test_a_live_one_shows_its_steps_and_no_probes(alice_client: Client) -> None:
@@ -108,3 +109,20 @@ def test_a_viewer_reads_but_does_not_start(client: Client) -> None:
     client.force_login(make_user("vera", VIEWER))
     assert 'action="/validations/new/"' not in text_of(client, "/validations/")
     assert start(client).status_code == 403
+
+
+def test_a_host_with_a_cpu_alone_is_offered_the_limit_of_a_short_run(alice_client: Client) -> None:
+    make_device()
+    assert 'name="memory_limit_bytes" value="512MiB"' in text_of(alice_client, "/validations/")
+
+
+@pytest.mark.parametrize(("model", "limit"), [("bert-tiny", 512 * MIB), ("distilbert", None)])
+def test_the_limit_that_was_filled_in_is_for_its_own_model_alone(alice_client: Client, model: str, limit: int) -> None:
+    response = start(alice_client, model=model, memory_limit_bytes="512MiB", suggested_limit="512MiB")
+    assert response.status_code == 302, response.content.decode()
+    assert Run.objects.get().spec["memory_limit_bytes"] == limit
+
+
+def test_a_limit_that_a_person_gave_stays(alice_client: Client) -> None:
+    assert start(alice_client, memory_limit_bytes="1GiB", suggested_limit="512MiB").status_code == 302
+    assert Run.objects.get().spec["memory_limit_bytes"] == 1024 * MIB
