@@ -27,22 +27,23 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 function elapsedText(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
-  const two = (value) => String(value).padStart(2, "0");
-  if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`;
-  return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} m`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-// a range that the server computed; after its end nothing more is known
-function leftText(fromSeconds, untilSeconds) {
-  if (untilSeconds <= 0) return "longer than expected";
-  if (fromSeconds <= 0) return `up to ${elapsedText(untilSeconds)} left`;
-  return `${elapsedText(fromSeconds)} to ${elapsedText(untilSeconds)} left`;
+// one figure that the server computed, rounded as it rounds; after its end nothing more is known
+function leftText(seconds) {
+  if (seconds <= 0) return "Longer than expected";
+  const step = seconds < 60 ? 5 : seconds < 600 ? 60 : seconds < 3600 ? 300 : 900;
+  const rounded = Math.max(5, Math.round(seconds / step) * step);
+  const [hours, minutes, rest] = [Math.floor(rounded / 3600), Math.floor((rounded % 3600) / 60), rounded % 60];
+  const parts = [[hours, "h"], [minutes, "min"], [rest, "s"]].filter(([count]) => count);
+  return `About ${parts.map(([count, unit]) => `${count} ${unit}`).join(" ")} left`;
 }
 
 setInterval(() => {
   for (const element of document.querySelectorAll("[data-left-until]")) {
-    const [from, until] = [element.dataset.leftFrom, element.dataset.leftUntil];
-    element.textContent = leftText((Date.parse(from) - Date.now()) / 1000, (Date.parse(until) - Date.now()) / 1000);
+    element.textContent = leftText((Date.parse(element.dataset.leftUntil) - Date.now()) / 1000);
   }
   for (const element of document.querySelectorAll("[data-elapsed-since]")) {
     const since = Date.parse(element.dataset.elapsedSince);

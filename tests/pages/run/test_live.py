@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,10 @@ from analysis.pages.run.live import Seen, poll_seconds
 from analysis.runs import services
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.event_buffer import EventBuffer
-from engine.units import MIB
+from analysis.workers.event_intake import EventIntake
+from benchmarks.forged_documents import originals
+from engine.text.units import MIB
+from engine.time_left import TimeLeft
 from tests.factories import (
     FACTS,
     make_claimed_run,
@@ -210,26 +214,25 @@ def earlier(seconds: int, **spec: Any) -> Run:
     return run
 
 
-def test_the_time_left_is_a_range_read_off_three_runs_like_it(alice_client: Client) -> None:
+def test_the_time_left_is_one_figure_read_off_three_runs_like_it(alice_client: Client) -> None:
     for seconds in (100, 200):
         earlier(seconds)
     earlier(900, sequence_length=16)  # another workload tells nothing
     run = make_claimed_run(make_device())
-    assert "time left: not known yet" in words(page(alice_client, run))
+    assert "estimating how long this takes" in words(page(alice_client, run))
     earlier(150)
-    text = words(page(alice_client, run))
-    assert re.search(r"1 m 3\d s to 3 m 1\d s left|1 m 40 s to 3 m 20 s left", text)
-    assert "3 earlier runs with these settings on such a device took 1 m 40 s to 3 m 20 s" in text
+    html = page(alice_client, run)
+    assert "About 2 min left" in words(html)
+    assert 'title="3 earlier runs with these settings on such a device took 1 min 40 s to 3 min 20 s."' in html
 
 
 def test_a_run_that_takes_longer_than_those_before_is_given_no_end(alice_client: Client) -> None:
     for seconds in (10, 20, 30):
         earlier(seconds)
     run = make_claimed_run(make_device())
-    Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(seconds=25))
-    assert re.search(r"up to [3-5]\.\d s left", words(page(alice_client, run)))
+    assert re.search(r"About (15|20) s left", words(page(alice_client, run)))
     Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(seconds=60))
-    assert "longer than expected" in words(page(alice_client, run))
+    assert "Longer than expected" in words(page(alice_client, run))
 
 
 def test_a_log_that_ran_ahead_of_the_poller_begins_anew_without_a_gap(alice_client: Client) -> None:
@@ -273,9 +276,9 @@ def test_the_phases_are_steps_and_the_current_one_is_marked_with_what_it_does(al
     at_phase(run, "soaking", batch_size=8)
     text = page(alice_client, run)
     assert "Search , done 8 fits, 9 does not" in words(text)
-    assert step_now(text) == "Long run 8 for 5 steps"
-    at_phase(run, "timing", round=4, timing_seconds_left=41.0)
-    assert step_now(page(alice_client, run)) == "Speeds round 4"
+    assert step_now(text) == "Soak run 8 for 5 steps"
+    at_phase(run, "timing", round=4, rounds_expected=9)
+    assert step_now(page(alice_client, run)) == "Speeds round 4 of about 9"
 
 
 def test_the_bar_never_goes_back_from_phase_to_phase(alice_client: Client) -> None:
@@ -302,24 +305,39 @@ def test_a_waiting_run_has_its_steps_before_it_and_none_marked(alice_client: Cli
     assert "<progress" not in text
 
 
+def estimate_event(largest: int) -> dict[str, Any]:
+    sizes = {"largest_batch_size": largest, "safe_batch_size": largest}
+    return {"event": "estimate", "estimate": {**originals()["bert_tiny"]["estimate"], **sizes}}
+
+
+def probe_event(size: int) -> dict[str, Any]:
+    return {"event": "probe", "probe": make_probe(size, wall_seconds=600.0).to_dict()}  # no page comes too late for it
+
+
 def test_the_time_left_comes_from_two_probes_of_this_run(alice_client: Client) -> None:
     run = make_claimed_run()
     expect(run, prior_estimate(at_4=390 * MIB))
     at_phase(run, "searching", batch_size=8)
-    measure(run, 1)
-    assert "time left: not known yet" in words(page(alice_client, run))
-    measure(run, 1, 8)
+    buffer = EventBuffer(Lease(run_id=run.pk, token=run.token))
+    intake = EventIntake(buffer, time_left=TimeLeft(run.spec))
+    for event in ({"event": "phase", "phase": "searching"}, estimate_event(8), probe_event(1), None, probe_event(8)):
+        if event is None:
+            assert "estimating how long this takes" in words(page(alice_client, run))
+        else:
+            intake.take({"seconds": 1.0, **event})
+            buffer.store()
     text = words(page(alice_client, run))
-    assert re.search(r"\d s to \d m( \d\d s)? left|\d s to \d\d s left", text)
-    assert "time left: estimated from this run so far" in text
+    assert re.search(r"About (\d+ min )?(\d+ s )?left", text)
+    assert "so far, step 3 of 7" in text
+    assert alice_client.get(f"/api/v1/runs/{run.pk}/").json()["seconds_left"] > 0
 
 
 def test_the_title_of_the_tab_tells_step_time_and_model_and_moves_with_the_poll(alice_client: Client) -> None:
     run = make_claimed_run()
     assert "<title>1 of 7 · BERT tiny · MemoryMark</title>" in page(alice_client, run)
-    at_phase(run, "timing", round=4, timing_seconds_left=110.0)
+    at_phase(run, "timing", round=4, rounds_expected=9, ends_at=time.time() + 107)
     text = poll(alice_client, run).content.decode()
-    title = "<title>6 of 7 · 1 min left · BERT tiny · MemoryMark</title>"
+    title = "<title>6 of 7 · 2 min left · BERT tiny · MemoryMark</title>"
     assert text.lstrip().startswith(title)
     say(run, "a line, and nothing else", 1)
     assert poll(alice_client, run, seen_on(text)).content.decode().lstrip().startswith(title)
