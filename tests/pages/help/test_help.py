@@ -1,26 +1,35 @@
-"""Help without internet: the glossary's words, and the documents of docs/ as they are written."""
+"""Help without internet: the glossary's words, the documents of docs/ as pages, and the search over them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.test import Client
 
-from analysis.pages.help.documents import NAMES, glossary, sections
+from analysis.pages.help.documents import NAMES, documents
+from analysis.pages.help.glossary import glossary, sections
+from analysis.pages.help.search import MAX_CHARACTERS, MAX_RESULTS, MAX_WORDS, search
 from tests.factories.pages import words
 
 DOCS = Path(settings.BASE_DIR) / "docs"
 
 
-def test_every_document_of_the_repository_is_offered() -> None:
-    assert set(NAMES) == {path.stem for path in DOCS.glob("*.md")}
+def test_every_document_of_the_repository_is_offered_once() -> None:
+    assert sorted(NAMES) == sorted(path.stem for path in DOCS.glob("*.md"))
+
+
+def test_all_documents_together_have_at_most_twenty_thousand_words() -> None:
+    files = [*DOCS.glob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
+    assert sum(len(path.read_text().split()) for path in files) <= 20_000
 
 
 def test_the_words_are_those_of_the_glossary() -> None:
     found = {term: meaning for section in glossary() for term, meaning in section.terms}
-    rows = [line for line in (DOCS / "glossary.md").read_text().splitlines() if line.startswith("| ")]
+    text = (DOCS / "glossary.md").read_text().split("\n## One word for one thing")[0]
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
     heads = sum(row == "| term | meaning |" for row in rows)
     assert len(found) == len(rows) - heads
     assert found["boundary"] == "The largest batch size that fits."
@@ -33,15 +42,84 @@ def test_code_and_emphasis_are_marked_and_nothing_else_becomes_html() -> None:
 
 
 @pytest.mark.django_db
-def test_the_help_page_explains_words_and_lists_documents(alice_client: Client) -> None:
+def test_the_help_page_explains_words_and_lists_documents_by_kind(alice_client: Client) -> None:
     text = alice_client.get("/help/").content.decode()
     assert [f"/help/{name}/" for name in NAMES if f'"/help/{name}/"' not in text] == []
     assert "How to read a result" in words(text)
+    assert [kind for kind in ("Tutorial", "How-to", "Reference", "Explanation") if kind not in words(text)] == []
 
 
 @pytest.mark.django_db
-def test_a_document_is_shown_as_it_is_written(alice_client: Client) -> None:
+def test_where_to_find_what_names_every_page(alice_client: Client) -> None:
+    text = alice_client.get("/help/").content.decode()
+    part = text[text.index('id="pages-title"') : text.index('id="reading-title"')]
+    pages = (
+        *(
+            "/",
+            "/commands/",
+            "/runs/",
+            "/compare/",
+            "/estimates/",
+            "/what-to-change/",
+            "/matrix/",
+            "/trend/",
+            "/fleet/",
+        ),
+        *("/validations/", "/account/notifications/", "/account/", "/api/docs/"),
+    )
+    assert [page for page in pages if f'href="{page}"' not in part] == []
+    assert [page for page in pages if page != "/api/docs/" and alice_client.get(page).status_code != 200] == []
+
+
+@pytest.mark.django_db
+def test_a_document_is_a_page_with_headings_tables_and_a_way_back(alice_client: Client) -> None:
     text = alice_client.get("/help/measuring/").content.decode()
     assert "<h1>How MemoryMark measures</h1>" in text
-    assert "## A probe" in text
+    assert '<h2 id="a-probe">A probe</h2>' in text
+    assert '<a href="#a-probe">A probe</a>' in text
+    assert "<table>" in text
+    assert "|---|" not in text
     assert alice_client.get("/help/secret_key/", headers={"accept": "text/html"}).status_code == 404
+
+
+def test_no_document_keeps_a_trace_of_markdown_or_an_inline_style() -> None:
+    for document in documents().values():
+        html = re.sub(r"<(pre|code).*?</\1>", "", document.page.html, flags=re.DOTALL)
+        assert "style=" not in html, document.name
+        assert not re.search(r"\|---|\]\(|^#+ |\*\*|<!--", html, re.MULTILINE), document.name
+        assert document.title, document.name
+
+
+@pytest.mark.django_db
+def test_the_search_leads_to_the_section_that_holds_all_words(alice_client: Client) -> None:
+    text = alice_client.get("/help/", {"q": "BATCH_SIZE_IGNORED"}).content.decode()
+    assert "<mark>batch_size_ignored</mark>" in text
+    assert 'href="/help/tune/#' in text
+    nothing = alice_client.get("/help/", {"q": "xylophone"}).content.decode()
+    assert "Nothing was found for “xylophone”" in words(nothing)
+
+
+def test_a_section_with_the_word_in_its_heading_comes_first() -> None:
+    first = search("certificate").results[0]
+    assert "certificate" in first.section.title.casefold()
+
+
+def test_a_phrase_counts_more_than_its_words_and_a_word_is_found_by_its_beginning() -> None:
+    first = search("out of memory").results[0]
+    assert first.match.casefold() == "out of memory" or "out of memory" in first.section.title.casefold()
+    assert all(hit.match.casefold().startswith("fit") for hit in search("fit").results if hit.match)
+    assert search("ignored").count > 0
+
+
+def test_a_search_is_bounded_and_a_question_is_never_html() -> None:
+    assert search("a " * (MAX_WORDS + 1)).problem
+    assert search("a" * (MAX_CHARACTERS + 1)).problem
+    everything = search("a")
+    assert len(everything.results) == MAX_RESULTS < everything.count
+    assert search("").results == ()
+
+
+@pytest.mark.django_db
+def test_what_was_searched_for_is_escaped(alice_client: Client) -> None:
+    text = alice_client.get("/help/", {"q": "<script>alert(1)</script>"}).content.decode()
+    assert "<script>alert" not in text
