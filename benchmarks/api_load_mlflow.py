@@ -1,4 +1,4 @@
-"""A store of MLflow with so many runs, for its own server to read. Started by `api_load.py` with MLflow's Python.
+"""Fills a store of MLflow with runs, for its own server to read. Started by `api_load.py` with MLflow's Python.
 
     mlflow/bin/python benchmarks/api_load_mlflow.py FOLDER 1000
 

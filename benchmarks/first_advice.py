@@ -25,14 +25,14 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from engine.estimate.answers import Answers
+from engine.estimate.estimator import Estimator
 from engine.estimate.what_to_change import Evaluated, Scope, Variant, what_to_change
 from engine.measurement import probe
 from engine.measurement.device import Cpu
 from engine.measurement.workloads import build
-from engine.result import Outcome, Probe
+from engine.results.result import Outcome, Probe
 from engine.spec import RunSpec
-from engine.units import GIB
+from engine.text.units import GIB
 
 SETTING_EVERY = 10
 OUT = Path(__file__).parent / "results" / "first_advice.cpu.jsonl"
@@ -62,24 +62,19 @@ def drawn(number: int, rng: random.Random) -> tuple[RunSpec, int, int]:
     }
     spec = RunSpec(model, device="cpu", **settings)
     batch_size = rng.choice((20, 24, 30, 32, 40, 48))
-    most = _peak_bytes(spec, batch_size)
+    most = trained(spec, batch_size, 16 * GIB).peak_allocated_bytes
+    assert most is not None
     limit_bytes = int(spec.fixed_bytes + rng.uniform(0.2, 0.95) * (most - spec.fixed_bytes))
     return replace(spec, memory_limit_bytes=limit_bytes, current_batch_size=batch_size), batch_size, most
-
-
-def _peak_bytes(spec: RunSpec, batch_size: int) -> int:
-    peak = trained(spec, batch_size, 16 * GIB).peak_allocated_bytes
-    assert peak is not None
-    return peak
 
 
 def run_case(number: int, rng: random.Random) -> dict[str, Any]:
     spec, batch_size, most = drawn(number, rng)
     limit_bytes = spec.memory_limit_bytes or 0
     started = time.perf_counter()
-    answers = Answers(spec)
-    answers.of([None], (batch_size,), Scope.FIRST)
-    first = answers.what_to_change
+    estimator = Estimator(spec)
+    estimator.estimates([None], (batch_size,), Scope.FIRST)
+    first = estimator.what_to_change
     assert first is not None
     row: dict[str, Any] = {
         "case": number,
@@ -99,8 +94,8 @@ def _first_setting(spec: RunSpec, batch_size: int) -> list[Variant]:
     """Return the first advice where gradients cannot be accumulated: then a setting has to change."""
 
     def evaluate(other: RunSpec) -> Evaluated:
-        made = Answers(other)
-        (estimate,) = made.of([None], (batch_size,))
+        made = Estimator(other)
+        (estimate,) = made.estimates([None], (batch_size,))
         replays = made._replays_for(None)
         return Evaluated(
             limit_bytes=estimate.limit_bytes,
@@ -134,7 +129,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--cases", type=int, default=30)
     parser.add_argument("--seed", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so many")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after this time")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     lines = options.out.read_text().splitlines() if options.out.exists() else []

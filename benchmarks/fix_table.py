@@ -30,13 +30,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.first_advice import trained
 from engine.catalog import WORKLOADS
 from engine.estimate.alternatives import changed, label_of, single_changes
-from engine.estimate.answers import Answers
-from engine.intervals import interval
+from engine.estimate.estimator import Estimator
 from engine.measurement.step import TrainingStep, apply_precision
 from engine.measurement.workloads import build
-from engine.result import Outcome
+from engine.results.intervals import interval
+from engine.results.result import Outcome
 from engine.spec import RunSpec
-from engine.units import MIB
+from engine.text.units import MIB
 
 OUT = Path(__file__).parent / "results" / "fix_table.cpu.jsonl"
 SMALL_GPT2 = {"n_layer": 2, "n_embd": 128, "n_head": 2, "vocab_size": 8192, "pad_token_id": 8191}
@@ -112,13 +112,13 @@ def _stepper(spec: RunSpec) -> Any:
 
 
 def estimated_largest(spec: RunSpec) -> int:
-    return Answers(spec).of([None])[0].largest_batch_size
+    return Estimator(spec).estimates([None])[0].largest_batch_size
 
 
 def main() -> None:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler of each probe would write lines
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row after so many")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row after this time")
     parser.add_argument("--model", choices=list(SPECS), help="only this one")
     parser.add_argument("--table", action="store_true", help="print what was measured, as Markdown")
     parser.add_argument("--out", type=Path, default=OUT)

@@ -33,10 +33,10 @@ from django_q.models import OrmQ  # noqa: E402
 
 from analysis.models import Attempt, Device, Run, State  # noqa: E402
 from analysis.runs import services  # noqa: E402
-from analysis.runs.placement import Placement  # noqa: E402
+from analysis.runs.queue.placement import Placement  # noqa: E402
 from analysis.runs.services import LogLine  # noqa: E402
 from analysis.workers.device_discovery import devices_refresh  # noqa: E402
-from engine.result import Outcome, Probe  # noqa: E402
+from engine.results.result import Outcome, Probe  # noqa: E402
 from engine.spec import RunSpec  # noqa: E402
 
 _TABLES = ("analysis_run", "analysis_attempt", "analysis_measurement", "analysis_runlog", "django_q_ormq")
@@ -111,7 +111,7 @@ def explained(device: Device) -> list[dict[str, Any]]:
         services.run_claim(device=device, owner="explain")
         transaction.set_rollback(True)
     queries = [q["sql"] for q in captured if q["sql"].startswith(("SELECT", "UPDATE", "INSERT"))]
-    told = []
+    plans = []
     for sql in queries[:-1]:  # the last one reads the claimed run, which is undone
         with transaction.atomic():
             plan = [line for (line,) in rows("EXPLAIN (ANALYZE, BUFFERS) " + sql.replace("%", "%%"))]
@@ -119,8 +119,8 @@ def explained(device: Device) -> list[dict[str, Any]]:
         milliseconds = sum(
             float(line.split()[2]) for line in plan if line.startswith(("Planning Time", "Execution Time"))
         )
-        told.append({"sql": sql[:60], "milliseconds": round(milliseconds, 2), "plan": plan})
-    return told
+        plans.append({"sql": sql[:60], "milliseconds": round(milliseconds, 2), "plan": plan})
+    return plans
 
 
 def connections_of_a_real_worker() -> int:
@@ -229,7 +229,7 @@ def processes_of(parent: int) -> list[int]:
 
 
 def server_cpu_seconds(postmaster: int) -> float:
-    """Of the server and all it ever forked: the living by themselves, the dead in their parent's account."""
+    """Return the CPU time of the server and all it ever forked; the dead count in their parent's account."""
     ticks = 0
     for pid in processes_of(postmaster):
         try:

@@ -32,14 +32,14 @@ from django_q.models import OrmQ  # noqa: E402
 
 from analysis.models import Device, Run  # noqa: E402
 from analysis.runs import services  # noqa: E402
-from analysis.runs.placement import Placement  # noqa: E402
+from analysis.runs.queue.placement import Placement  # noqa: E402
 from analysis.workers import supervisor  # noqa: E402
 from analysis.workers.device_discovery import devices_refresh  # noqa: E402
 from analysis.workers.device_lock import device_lock  # noqa: E402
 from analysis.workers.recovery import device_recover  # noqa: E402
 from analysis.workers.tasks import rewake  # noqa: E402
 from analysis.workers.worker import LOOK_SECONDS, REFRESH_SECONDS  # noqa: E402
-from engine.result import (  # noqa: E402
+from engine.results.result import (  # noqa: E402  # noqa: E402
     Boundary,
     DeviceFacts,
     MemoryByKind,
@@ -53,7 +53,7 @@ from engine.result import (  # noqa: E402
     Waste,
 )
 from engine.spec import RunSpec  # noqa: E402
-from engine.units import GIB, MIB  # noqa: E402
+from engine.text.units import GIB, MIB  # noqa: E402
 
 SPEC = RunSpec("bert-tiny", time_budget_seconds=600, current_batch_size=4)
 POLL_SECONDS = 0.5  # as Q_CLUSTER["poll"]
@@ -170,22 +170,16 @@ class SimulatedDevice(threading.Thread):
         with device_lock(device) as descriptor:
             OrmQ.objects.filter(key=device.queue_name).delete()
             device_recover(device)
-            run = self._claim(device)
+            asked_at = time.monotonic()
+            run = services.run_claim(device=device, owner=f"{device.host}:{self.device_id}")
             if run is not None:
+                self.claim_seconds.append(time.monotonic() - asked_at)
                 self.wait_seconds.append(time.monotonic() - free_at)
                 supervisor.supervise(run, keep_open=[descriptor])
                 free_at = time.monotonic()
                 run.refresh_from_db(fields=["state"])
-        return self._idle(device, free_at) if run is None else self._let_go(device, free_at)
-
-    def _claim(self, device: Device) -> Run | None:
-        asked_at = time.monotonic()
-        run = services.run_claim(device=device, owner=f"{device.host}:{self.device_id}")
-        if run is not None:
-            self.claim_seconds.append(time.monotonic() - asked_at)
-        return run
-
-    def _let_go(self, device: Device, free_at: float) -> float:
+        if run is None:
+            return self._idle(device, free_at)
         rewake(device)
         return free_at
 

@@ -91,11 +91,11 @@ class Parts:
 
     def stage(self) -> dict[str, list[Any]]:
         """Waits for the next line of each; lists are joined."""
-        told: dict[str, list[Any]] = {}
+        reports: dict[str, list[Any]] = {}
         for process in self._processes:
             for name, value in json.loads(process.stdout.readline()).items():
-                told.setdefault(name, []).extend(value if isinstance(value, list) else [value])
-        return told
+                reports.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+        return reports
 
     def go(self) -> None:
         for process in self._processes:
@@ -117,7 +117,7 @@ def watch(parts: Parts, runs: int) -> dict[str, float]:
 
     from analysis.models import Run
     from analysis.runs import services
-    from analysis.runs.placement import Placement
+    from analysis.runs.queue.placement import Placement
     from engine.spec import RunSpec
 
     most = active = 0
@@ -167,7 +167,7 @@ def simulate(options: argparse.Namespace, postmaster: int) -> dict[str, Any]:
         seen = watch(parts, options.runs)
         wall = time.perf_counter() - began_at
         server_cpu, xacts = evidence.server_cpu_seconds(postmaster) - server_before, commits() - xacts_before
-        told = parts.stage()
+        reports = parts.stage()
     finally:
         parts.kill()
     last = User.objects.order_by("pk").last()
@@ -186,16 +186,16 @@ def simulate(options: argparse.Namespace, postmaster: int) -> dict[str, Any]:
         "wall_seconds": round(wall, 1),
         "runs_per_second": round(options.runs / wall, 2),
         "claims_in_the_busiest_second": busiest,
-        "claim_ms": quantiles(told["claim_seconds"]),
-        "wait_of_a_free_device_ms": quantiles(told["wait_seconds"]),
-        "wait_of_a_free_device_at_the_start_ms": quantiles(told["first_wait_seconds"]),
-        "looks_that_got_nothing_though_something_waited": sum(told["passed_over"]),
-        "errors": told["errors"],
+        "claim_ms": quantiles(reports["claim_seconds"]),
+        "wait_of_a_free_device_ms": quantiles(reports["wait_seconds"]),
+        "wait_of_a_free_device_at_the_start_ms": quantiles(reports["first_wait_seconds"]),
+        "looks_that_got_nothing_though_something_waited": sum(reports["passed_over"]),
+        "errors": reports["errors"],
         "submission": {"wall_seconds": round(submit_wall, 1), "run_create_ms": quantiles(submitted)},
         **seen,
         "server_cpu_seconds": round(server_cpu, 1),
-        "clients_cpu_seconds": round(sum(told["cpu_seconds"]), 1),
-        "cpu_share_of_the_machine": round((server_cpu + sum(told["cpu_seconds"])) / wall / cores, 2),
+        "clients_cpu_seconds": round(sum(reports["cpu_seconds"]), 1),
+        "cpu_share_of_the_machine": round((server_cpu + sum(reports["cpu_seconds"])) / wall / cores, 2),
         "commits_per_second": round(xacts / wall),
         "none_doubled": doubled,
         "fairness": fair,

@@ -35,21 +35,13 @@ def _write(connection: Any, model: Any, rows: Iterable[tuple[Any, ...]]) -> None
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             with cursor.copy(f'COPY "{table}" ({names}) FROM STDIN') as copy:
-                for lines in _in_chunks(map(_copy_line, rows)):
-                    copy.write("".join(lines))
+                lines = ("\t".join(map(_copy_value, row)) + "\n" for row in rows)
+                while chunk := list(islice(lines, ROWS_AT_ONCE)):
+                    copy.write("".join(chunk))
             return
         marks = ", ".join("?" * len(columns))
         connection.connection.executemany(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', rows)
         connection.connection.commit()
-
-
-def _in_chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
-    while chunk := list(islice(rows, ROWS_AT_ONCE)):
-        yield chunk
-
-
-def _copy_line(row: tuple[Any, ...]) -> str:
-    return "\t".join(map(_copy_value, row)) + "\n"
 
 
 def _copy_value(value: Any) -> str:

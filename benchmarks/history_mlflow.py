@@ -57,8 +57,8 @@ def fill(path: Path, experiment: str, first: int, last: int) -> None:
 
 
 def measure(client: MlflowClient, experiment: str) -> dict[str, Any]:
-    def search(**asked: Any) -> Callable[[], Any]:
-        return lambda: client.search_runs([experiment], max_results=PAGE, **asked)
+    def search(**filters: Any) -> Callable[[], Any]:
+        return lambda: client.search_runs([experiment], max_results=PAGE, **filters)
 
     return {
         "newest_50_ms": _timed(search(order_by=["attributes.start_time DESC"])),

@@ -142,7 +142,7 @@ class History:
                 yield number, number, len(TAGS)
 
     def settings(self) -> Iterator[tuple[int, int, str]]:
-        from analysis.runs.run_settings import FILTERED, settings_of
+        from analysis.runs.columns.run_settings import FILTERED, settings_of
 
         of_templates = [settings_of(json.loads(template.finished["spec"])) for template in self.templates]
         for number in self.numbers():
@@ -150,7 +150,7 @@ class History:
                 yield number * len(FILTERED) + place, number, setting
 
     def words(self) -> Iterator[tuple[int, str]]:
-        from analysis.runs.run_text import words_of
+        from analysis.runs.columns.run_text import words_of
 
         for number in self.numbers():
             finished = self.templates[number % TEMPLATES].finished
@@ -170,11 +170,11 @@ class _Template:
 
     def __init__(self, number: int) -> None:
         from analysis.models import Run
-        from analysis.runs.result_columns import result_columns
+        from analysis.runs.columns.result_columns import measured_columns
 
         result = _result(random.Random(number), number)
         stored = result.to_dict()
-        columns = result_columns(stored)
+        columns = measured_columns(stored)
         spec = stored["spec"]
         self.finished = _defaults(Run) | {
             **columns,
@@ -199,9 +199,9 @@ class _Template:
 
 
 def _result(dice: random.Random, number: int) -> Any:
-    from engine import savings
-    from engine.intervals import Interval
-    from engine.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult
+    from engine.results import savings
+    from engine.results.intervals import Interval
+    from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult
     from engine.spec import RunSpec
 
     spec = RunSpec(
@@ -239,7 +239,7 @@ def _result(dice: random.Random, number: int) -> Any:
 
 
 def _probe(size: int, held: int, dice: random.Random) -> Any:
-    from engine.result import MemoryByKind, Outcome, Probe
+    from engine.results.result import MemoryByKind, Outcome, Probe
 
     seconds = (0.02 + size * 0.0008) * dice.uniform(0.9, 1.1)
     return Probe(
@@ -261,7 +261,7 @@ def _probe(size: int, held: int, dice: random.Random) -> Any:
 def _probe_row(probe: Any, sequence: int) -> tuple[Any, ...]:
     """Without its number and its run's, which come first."""
     from analysis.models import Measurement
-    from analysis.runs.result_columns import probe_columns
+    from analysis.runs.columns.result_columns import probe_columns
 
     row = _defaults(Measurement) | {"attempt": 1, "sequence": sequence, "recorded_at": _moment(OLDEST)}
     for name, value in probe_columns(probe).items():

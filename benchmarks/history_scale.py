@@ -149,11 +149,13 @@ class Portal:
         return lambda: self.get(f"/runs/?{query}{'&' if query else ''}sort={sort}")
 
     def _export(self, form: str) -> dict[str, Any]:
+        from analysis.models import Run
+
         before, started = _peak_mib(), time.perf_counter()
         response = self.client.get(f"/runs/export.{form}")
         size = sum(len(chunk) for chunk in response.streaming_content)
         seconds = time.perf_counter() - started
-        rows = self._count()
+        rows = Run.objects.count()
         return {
             "rows": rows,
             "rows_per_second": round(rows / seconds),
@@ -161,17 +163,12 @@ class Portal:
             "peak_memory_grew_mib": round(_peak_mib() - before, 1),
         }
 
-    def _count(self) -> int:
-        from analysis.models import Run
-
-        return Run.objects.count()
-
 
 def rows_of(query: str) -> Callable[[], Any]:
     """Reads the first page of a view from the database, and renders nothing."""
     from django.http import QueryDict
 
-    from analysis.pages.history.query import parse_query
+    from analysis.lists.runs.query import parse_query
     from analysis.pages.history.views import PAGE_SIZE
 
     def ask() -> Any:
@@ -185,7 +182,7 @@ def plans() -> None:
     """EXPLAIN of the first page of every filter with a few orders."""
     from django.http import QueryDict
 
-    from analysis.pages.history.query import parse_query
+    from analysis.lists.runs.query import parse_query
 
     for name, query in {"none": "", **FILTERS}.items():
         for sort in ("-created", "-largest", "user"):
@@ -242,10 +239,15 @@ def main() -> int:
     arguments = _arguments()
     with _folder(arguments.folder) as folder:
         start_django(start_database(arguments.database, folder), folder)
-        result = {"database": arguments.database, "machine": _machine(), "sizes": []}
+        result = {
+            "database": arguments.database,
+            "machine": {"cpus": os.cpu_count(), "load_before": os.getloadavg()[0], "python": platform.python_version()},
+            "sizes": [],
+        }
         _fill_and_measure(arguments, result)
         if arguments.mlflow:
-            result["mlflow"] = _mlflow(arguments, folder)
+            command = [arguments.mlflow, str(HERE / "history_mlflow.py"), folder, *map(str, sorted(arguments.runs))]
+            result["mlflow"] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(json.dumps(result, indent=2))
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=2) + "\n")
@@ -265,7 +267,7 @@ def _folder(named: Path | None) -> Iterator[str]:
 
 def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> None:
     from analysis.models import Run
-    from analysis.runs.matrix_store import cells_rebuild
+    from analysis.runs.columns.matrix_store import cells_rebuild
     from benchmarks.history_fill import fill
     from benchmarks.history_rows import make_people_and_devices
 
@@ -283,15 +285,6 @@ def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> 
         print(json.dumps(measured, indent=2), file=sys.stderr)
         if arguments.plans:
             plans()
-
-
-def _mlflow(arguments: argparse.Namespace, folder: str) -> Any:
-    command = [arguments.mlflow, str(HERE / "history_mlflow.py"), folder, *map(str, sorted(arguments.runs))]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-
-
-def _machine() -> dict[str, Any]:
-    return {"cpus": os.cpu_count(), "load_before": os.getloadavg()[0], "python": platform.python_version()}
 
 
 def _arguments() -> argparse.Namespace:

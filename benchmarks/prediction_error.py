@@ -34,17 +34,18 @@ import torch  # noqa: E402
 from measured_models import is_language, step_maker  # noqa: E402
 from predicted_workloads import PREDICTED  # noqa: E402
 
-from engine.estimate import gpus, trace  # noqa: E402
-from engine.estimate.answers import versions  # noqa: E402
+from engine.estimate import gpus  # noqa: E402
 from engine.estimate.batch_model import RetracedModel  # noqa: E402
+from engine.estimate.estimator import versions  # noqa: E402
 from engine.estimate.predict import estimate_at  # noqa: E402
+from engine.estimate.tracing import trace  # noqa: E402
 from engine.estimate.types import EstimateAt  # noqa: E402
 from engine.measurement.device import Cpu  # noqa: E402
 from engine.measurement.probe import Bench, profiled_step, recorded  # noqa: E402
 from engine.measurement.step import TrainingStep  # noqa: E402
 from engine.measurement.workloads import build  # noqa: E402
 from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
-from engine.units import MIB  # noqa: E402
+from engine.text.units import MIB  # noqa: E402
 
 MEASURED = ROOT / "benchmarks" / "data" / "measured_peaks.json"
 CARDS = {"RTX 3060 12GB": "rtx-3060-12gb", "A100-SXM4-40GB": "a100-40gb"}

@@ -7,7 +7,7 @@ while random kills (SIGKILL) end senders and the web server, and the database go
 server, on SQLite by a transaction that holds it. Last, every folder is sent once more.
 
     python benchmarks/report_faults.py [--database sqlite|postgres] [--documents 1000] [--senders 6] [--seed 17]
-    python benchmarks/report_faults.py --at-once 64       so many senders at the same moment, and no kills
+    python benchmarks/report_faults.py --at-once 64       that many senders at the same moment, and no kills
 
 The engine that sends runs as it is; what is stored is read from the database afterwards.
 """
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benchmarks" / "results"
 MEASURED = ROOT / "benchmarks" / "data" / "results" / "bert_tiny.json"
-SHARED_PART = 0.2  # of the documents: they lie in a second folder too
+SHARED_PART = 0.2  # share of the documents that lie in a second folder too
 DAYS_OFFLINE, CLOCK_HOURS = 3.0, 12.0
 PAUSES_SECONDS = (0.5, 2.5)  # between two kills
 OUTAGE_SECONDS = (1.0, 4.0)
@@ -240,9 +240,11 @@ def main() -> None:
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--senders", type=int, default=6)
-    parser.add_argument("--at-once", type=int, metavar="SENDERS", help="so many senders at the same moment, no kills")
+    parser.add_argument(
+        "--at-once", type=int, metavar="SENDERS", help="how many senders start at the same moment; no kills"
+    )
     parser.add_argument("--seed", type=int, default=17)
-    parser.add_argument("--seconds", type=float, default=3600, help="give up after so many")
+    parser.add_argument("--seconds", type=float, default=3600, help="give up after this time")
     options = parser.parse_args()
     senders_number = options.at_once or options.senders
     rng = random.Random(options.seed)

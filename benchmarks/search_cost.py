@@ -96,7 +96,7 @@ class Meter:
         return peak
 
     def loss(self, batch_size: int) -> Any:
-        """Of one forward pass whose outputs are dropped, as where a `training_step` returns the loss alone."""
+        """Return the loss of a forward pass whose outputs are dropped, as where a step returns the loss alone."""
         batch = self.built.make_batch(batch_size)
         return self.built.loss(self.built.forward(batch), batch)
 

@@ -23,8 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.search.guided import Expectation, decide  # noqa: E402
-from engine.search.unguided import Limits, Trial  # noqa: E402
+from engine.search.guided import ExpectedMemory, decide  # noqa: E402
+from engine.search.unguided import SearchLimits, Trial  # noqa: E402
 from tests.engine.synthetic_devices import KINDS, Device, make_device, search  # noqa: E402
 from tests.engine.synthetic_estimates import WAYS, estimate  # noqa: E402
 
@@ -46,8 +46,8 @@ ESTIMATES: dict[str, Factor] = {
 
 def trials_of(device: Device, expect: Callable[[int], int] | None) -> list[Trial]:
     """The whole search; stops if its answer is not the device's boundary."""
-    expected = None if expect is None else Expectation(expect, MARGIN)
-    limits = Limits(device.limit_bytes, maximum=MAXIMUM)
+    expected = None if expect is None else ExpectedMemory(expect, MARGIN)
+    limits = SearchLimits(device.limit_bytes, maximum=MAXIMUM)
     found, trials = search(device, lambda so_far: decide(so_far, limits, expected))
     if device.boundary not in (found.largest, None):
         sys.exit(f"{found.largest} found where the boundary is {device.boundary}: {trials}")

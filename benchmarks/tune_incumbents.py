@@ -12,7 +12,8 @@
     lightning_power     Lightning's `BatchSizeFinder`, mode "power"
     lightning_binsearch the same, mode "binsearch"
 
-DeepSpeed's autotuner is left out: docs/figures.md says why.
+DeepSpeed's autotuner is left out: it needs a script written for DeepSpeed, and on a CPU it takes the whole memory of
+the host for the card's (`autotuning/autotuner.py`, `cpu_accelerator.py`), so that no budget can be set.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.budget import STEPS, Budget, Enough
 from benchmarks.tune_corpus import CORPUS, RESULTS, SCRIPTS, Case, results
-from engine.units import MIB
+from engine.text.units import MIB
 
 OUTPUT = RESULTS.with_name("tune_incumbents.cpu.jsonl")
 FIRST = 4_096  # these tools come down from a size that a person gives

@@ -71,9 +71,6 @@ class Receiver(BaseHTTPRequestHandler):
         if self.path == "/broken/" and behaviour in ("fine", "closes in mid-body"):
             behaviour = "error"
         self.behaved[behaviour] += 1
-        self._behave(behaviour)
-
-    def _behave(self, behaviour: str) -> None:
         if behaviour == "hang":
             time.sleep(3 * TIMEOUT_SECONDS)
         elif behaviour == "garbage":
@@ -154,7 +151,7 @@ def subscribe_all(owner: Any, port: int, trap_port: int) -> dict[str, str]:
     from analysis.models import AllowedHost, NewsKind, Subscription
     from analysis.news.subscriptions import Wish, subscription_create
 
-    AllowedHost.objects.create(host="127.0.0.1")
+    AllowedHost.objects.create(host=f"127.0.0.1:{port}")
     secrets = {}
     for path in ("/a/", "/b/", "/c/", "/broken/"):
         wish = Wish(path, "webhook", [NewsKind.CANCELLED], f"http://127.0.0.1:{port}{path}")
@@ -167,7 +164,7 @@ def subscribe_all(owner: Any, port: int, trap_port: int) -> dict[str, str]:
 def end_runs(owner: Any, device: Any, count: int) -> None:
     """End this many runs through the portal's own services: cancelled while they waited."""
     from analysis.runs import services
-    from analysis.runs.placement import Placement
+    from analysis.runs.queue.placement import Placement
     from engine.spec import RunSpec
 
     for _ in range(count):

@@ -28,16 +28,16 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engine.estimate.explain import what_fills
-from engine.estimate.replay import Card, PlainMemory
-from engine.estimate.trace import conditions_for, record
+from engine.estimate.replay import CardConstants, PlainMemory
+from engine.estimate.tracing.trace import conditions_for, record
 from engine.measurement.attribution import attribute
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, build
-from engine.memory_breakdown import LOSS, MemoryBreakdown
+from engine.results.memory_breakdown import LOSS, MemoryBreakdown
 from engine.spec import RunSpec
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 
 CHUNKS = 10
 MODELS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -134,7 +134,7 @@ def limit_for(cause: str, built: Built, spec: RunSpec, natural_bytes: int, size:
         if cause == "weights":
             return weights - planted_bytes // 2
         gradients = sum(t.nbytes for t in built.model.parameters())
-        # what the step makes beside them, at most: the peak without anything planted
+        # what the step makes besides them, at most: the peak without anything planted
         return {
             "gradient": weights + natural_bytes + planted_bytes // 2,
             "optimizer state": weights + gradients + natural_bytes + planted_bytes // 2,
@@ -143,7 +143,7 @@ def limit_for(cause: str, built: Built, spec: RunSpec, natural_bytes: int, size:
 
 
 def is_right(found: MemoryBreakdown, truth: Truth) -> bool:
-    """Whether the refusal is told as that of the planted thing."""
+    """Whether the refusal names the planted thing."""
     if found.moment != "refusal" or not found.entries:
         return False
     request, largest = found.request, found.entries[0]
@@ -187,7 +187,7 @@ def run_case(number: int, cause: str, rng: random.Random) -> dict[str, Any]:
     before = time.perf_counter()
     at = conditions_for(None, spec.precision)
     recording = record(lambda on: TrainingStep(spec, plant(build(spec, on), cause, path, size), on), BATCH_SIZE, at)
-    estimated = what_fills(recording, PlainMemory(), Card(), limit)
+    estimated = what_fills(recording, PlainMemory(), CardConstants(), limit)
     return {
         "case": number,
         "cause": cause,

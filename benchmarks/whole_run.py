@@ -24,9 +24,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from engine.tune.launch import Watching, begin_command, start  # noqa: E402 - the checkout is put on the path first
+from engine.text.units import MIB  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
-from engine.units import MIB  # noqa: E402
+from engine.tune.start.command import begin_command  # noqa: E402 - the checkout is put on the path first
+from engine.tune.start.launch import Watching, start  # noqa: E402 - the checkout is put on the path first
 
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "heavy_tail.py"
 RESULTS = ROOT / "benchmarks" / "results" / "whole_run.cpu.jsonl"
@@ -76,6 +77,7 @@ def case(name: str) -> dict[str, Any]:
 
 def tuned(command: list[str], *options: str) -> dict[str, Any]:
     tune = [sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--memory-limit", f"{LIMIT_MIB}MiB"]
+    options = ("--no-compare-speed", *options)
     done = subprocess.run([*tune, *options, "--", *command], cwd=ROOT, capture_output=True, text=True, timeout=1_800)
     if done.returncode:
         raise RuntimeError(f"{options}: exit status {done.returncode}: {done.stderr[-2_000:]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.card_experiments.setting import Machine, Setting
 from engine.estimate.gpus import cublas_workspace_bytes
-from engine.units import GIB, MIB, format_bytes
+from engine.text.units import GIB, MIB, format_bytes
 
 LIMIT_BYTES = 2 * GIB
 FIRST_RUN_SECONDS = 90

@@ -118,7 +118,7 @@ def _classic_runs(setting: Setting) -> list[Part]:
 
 def _nothing_new(setting: Setting) -> list[Part]:
     setting.result_of_six()
-    return []  # it was watched beside experiment 6
+    return []  # it was watched during experiment 6
 
 
 EXPERIMENTS = (

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.card_experiments import expectations as expected
 from benchmarks.card_experiments.setting import CannotRun, Experiment, Judgement, Seen, Setting, Verdict
 from engine.errors import DeviceUnavailable
-from engine.units import MIB, format_bytes
+from engine.text.units import MIB, format_bytes
 
 POISONED_FORK = "Cannot re-initialize CUDA"
 
@@ -160,7 +160,7 @@ def predictions(seen: Mapping[str, Seen], setting: Setting) -> Judgement:
         problems.append(f"{', '.join(approximate)} by the approximate method (CUDA was open before the trial)")
     if missed:
         problems.append(f"{', '.join(missed)} out of bounds")
-    meaning = "transformers off: another attention kernel than engine/estimate/attention.py says"
+    meaning = "transformers off: another attention kernel than engine/estimate/tracing/attention.py says"
     return _with_failures(seen, _judged(problems, "allocated / reserved: " + ", ".join(texts), meaning))
 
 

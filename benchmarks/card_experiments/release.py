@@ -1,4 +1,4 @@
-"""Program: is the memory of a killed process free as soon as the process is reaped? Asked as often as told.
+"""Program: is the memory of a killed process free as soon as the process is reaped? Tried several times.
 
 This process imports torch and never opens the card. It forks one that watches what the driver counts as used, and for
 each kill one that holds the memory.

@@ -8,18 +8,17 @@ from typing import Any
 from benchmarks.card_experiments.answers import Answers
 from benchmarks.card_experiments.experiments import EXPERIMENTS
 from benchmarks.card_experiments.setting import Machine
-from engine.units import format_bytes
+from engine.text.units import format_bytes
 
 BEGIN, END = "<!-- first_hour: begin -->", "<!-- first_hour: end -->"
-NOTHING_YET = "There are no results of cards yet: none of these experiments was run on a GPU."
+NOTHING_YET = "There are no results from GPUs yet: none of these experiments was run on a GPU."
 
 
 def report(files: Sequence[Answers]) -> str:
-    """One section for each file of answers; without any, what is asked and that nobody has answered."""
+    """One section for each file of answers; without any, one sentence."""
     kept = [answers for answers in files if answers.lines]
     if not kept:
-        rows = "".join(f"| {e.number} | {e.name} | not run on a GPU |\n" for e in EXPERIMENTS)
-        return f"{NOTHING_YET}\n\n| # | experiment | state |\n|---:|---|---|\n{rows}"
+        return NOTHING_YET
     return "\n".join(_section(answers) for answers in kept)
 
 

@@ -35,7 +35,7 @@ class _Run:
 
 
 def run_part(part: Part, setting: Setting, seconds: float) -> dict[str, Any]:
-    """Run the part, for so many seconds at most. Whatever goes wrong is part of what was seen."""
+    """Run the part, for its seconds at most. Whatever goes wrong is part of what was seen."""
     with ExitStack() as stack:
         watch = stack.enter_context(_watching(part, setting))
         run = _run(part, seconds, watch.notice)
@@ -112,7 +112,7 @@ def _lines(process: subprocess.Popen[bytes], deadline: float) -> Iterator[str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and all it started; the engine ends its sessions by itself when it is told to stop."""
+    """End the program and all it started; the engine ends its sessions by itself on SIGTERM."""
     assert process.stdout is not None
     process.stdout.close()
     if process.poll() is None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.units import GIB
+from engine.text.units import GIB
 
 Seen = Mapping[str, Any]
 """What a part saw, as JSON; with `error` in it where it failed, and `timed_out` where it was cut short."""
@@ -158,7 +158,7 @@ class Setting:
 
 
 class Watch(StrEnum):
-    """What is done beside a part while it runs."""
+    """What is done while a part runs."""
 
     NOTHING = "nothing"
     PROCESS_MEMORY = "process memory"

@@ -1,4 +1,4 @@
-"""Program: full steps of one batch size for so many seconds, in a fresh process, each between two synchronisations."""
+"""Program: full steps of one batch size for some seconds, in a fresh process, each between two synchronisations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 
 from engine.errors import EngineError
 from engine.measurement.device import Device, open_device
-from engine.measurement.probe import warm_up
 from engine.measurement.step import TrainingStep, apply_precision
+from engine.measurement.timing import warm_up
 from engine.measurement.workloads import build
 from engine.spec import MEMORY_STEPS, RunSpec
 

@@ -1,4 +1,4 @@
-"""What is done beside a part: read the driver's counters again and again, or take memory as somebody else would."""
+"""What is done while a part runs: read the driver's counters again and again, or take memory as somebody else would."""
 
 from __future__ import annotations
 

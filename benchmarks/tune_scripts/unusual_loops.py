@@ -24,7 +24,7 @@ def lengths_of(rows, longest):
 
 
 class Rows(Dataset):
-    """Rows of numbers; the connection is opened by whoever reads the first row."""
+    """Rows of numbers; the connection is opened when the first row is read."""
 
     def __init__(self, lengths) -> None:
         self.lengths, self.connection = lengths, None

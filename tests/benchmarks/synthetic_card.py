@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.card_experiments.setting import FULL, Machine, Seen, Setting
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 
 N = 1_300
 FOREIGN_BYTES, USED_BYTES = 5 * MIB, 79 * GIB

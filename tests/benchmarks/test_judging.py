@@ -12,7 +12,7 @@ from benchmarks.card_experiments import expectations
 from benchmarks.card_experiments.experiments import BY_NUMBER, EXPERIMENTS
 from benchmarks.card_experiments.judging import judge
 from benchmarks.card_experiments.setting import FULL, CannotRun, Verdict, Watch
-from engine.units import GIB, MIB
+from engine.text.units import GIB, MIB
 from tests.benchmarks.synthetic_card import USED_BYTES, N, machine, prediction, result, run, seen, setting
 
 
