@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine.errors import SpecError  # noqa: E402
-from engine.recompute import find_contradictions  # noqa: E402
+from engine.kinds import find_contradictions  # noqa: E402
 
 ORIGINALS = ROOT / "benchmarks" / "data" / "results"
 WANTED, SEED = 200, 17
@@ -103,6 +103,13 @@ def drop(find: Callable[[Document], Document]) -> Mutation:
     return mutate
 
 
+def reordered_starts(document: Document) -> None:
+    """Name the starts of a command's first round in another order than theirs."""
+    if "training" not in document:
+        raise KeyError("training")
+    document["speed_rounds"][0]["blocks"].reverse()
+
+
 def raised_claims() -> Iterator[tuple[str, Mutation]]:
     for name in ("largest_batch_size", "refused_batch_size", "soak_steps"):
         yield f"boundary.{name} + 1", set_at(f"boundary.{name}", more(1))
@@ -129,10 +136,10 @@ def raised_claims() -> Iterator[tuple[str, Mutation]]:
     for number in range(4):
         yield f"checks {number} passed", set_at(f"checks.{number}.verdict", to("passed"))
         yield f"checks {number} low", set_at(f"checks.{number}.low", times(0.1))
-    yield "checks measured", set_at("checks.0.measured", times(1.5))  # of gradients it is the evidence itself
+    yield "checks measured", set_at("checks.0.measured", times(1.5))  # for gradients this figure is the evidence itself
     yield "verdict", set_at("verdict", lambda was: "passed" if was != "passed" else "warning")
     yield "training.throughputs doubled", set_at("training.throughputs.0.samples_per_second", times(2))
-    yield "training.turns.pairs doubled", set_at("training.turns.pairs.0.1", times(2))
+    yield "starts in another order", reordered_starts
 
 
 def invented_certificates() -> Iterator[tuple[str, Mutation]]:
