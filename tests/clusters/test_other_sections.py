@@ -12,7 +12,7 @@ import yaml
 
 import engine
 from engine.cli.cluster_request import request_lines
-from engine.cli.fit import _parser
+from engine.cli.fit import COMMAND
 from engine.report.address import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from engine.report.files import FOLDER_VARIABLE
 from tests.clusters.document import blocks, section
@@ -62,5 +62,5 @@ def test_the_cells_of_the_notebook_run(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_options_that_the_page_names_exist():
-    known = {option for action in _parser()._actions for option in action.option_strings}
+    known = {name for param in COMMAND.params for name in param.opts}
     assert {"--gpu", "--as", "--result", "--gpu-type-names"} <= known
