@@ -82,7 +82,7 @@ def _use(result: RunResult) -> KeyFigure:
 
 
 def _saves(result: RunResult, money: Savings) -> KeyFigure:
-    size, claim = result.recommended, claim_in(result.speed)
+    size, claim = result.recommended, claim_in(result)
     if size is None:
         return KeyFigure(SAVES, "not known", "no gain is shown yet", is_known=False)
     if size.batch_size == result.current_batch_size:

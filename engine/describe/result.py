@@ -31,10 +31,16 @@ from ..text.units import (
 from .answer import Answer, is_short
 
 
-def claim_in(speed: Speed | None) -> SpeedClaim:
-    """Return what is claimed of the speed-up; results before 0.5 claim a figure wherever there is one."""
+def claim_in(result: RunResult) -> SpeedClaim:
+    """Return what is claimed of the speed-up; results of earlier builds claim a figure wherever there is one.
+
+    A reported document may leave out the interval that its claim rests on: then nothing is claimed.
+    """
+    speed = result.speed
     if speed is None or speed.is_measurable:
         return SpeedClaim.FIGURE
+    if speed.claim is SpeedClaim.AT_LEAST and None in (result.speedup_low, result.speedup_high):
+        return SpeedClaim.NOTHING
     return speed.claim or SpeedClaim.NOTHING
 
 
@@ -55,7 +61,7 @@ def answer_of(result: RunResult) -> Answer:
     notes = tuple(_notes_of_reserve(result, size))
     if size.batch_size == today:
         return Answer("Keep your ", today, f": {_why_kept(result, size)}.", notes)
-    if claim_in(result.speed) is SpeedClaim.AT_LEAST:
+    if claim_in(result) is SpeedClaim.AT_LEAST:
         assert result.speedup_low is not None
         faster = f": at least {describe_lower_bound(result.speedup_low)} as fast as your {today:,}."
         return Answer("Use ", size.batch_size, faster, (_bounds(result), *notes))
@@ -69,7 +75,7 @@ def answer_of(result: RunResult) -> Answer:
 
 
 def _why_kept(result: RunResult, kept: Point) -> str:
-    if claim_in(result.speed) is not SpeedClaim.NO_GAIN:
+    if claim_in(result) is not SpeedClaim.NO_GAIN:
         return _no_other_is_faster(result, kept)
     found = compared(result)
     return f"{found.batch_size:,} is at most {found.high} as fast" if found else "no gain was found"
@@ -80,7 +86,7 @@ def _figure(result: RunResult, size: Point) -> str:
     interval = format_factor_range(result.speedup_low, result.speedup_high)
     if is_gain(result.speedup, result.speedup_low):
         return f"{format_factor(speedup)} as fast as your {today:,}{f' ({interval})' if interval else ''}"
-    # only in results before 0.6: today's size is kept where no other is faster
+    # only in results of earlier builds: today's size is kept where no other is faster
     figures = f"{format_factor(speedup)}, {interval}" if interval else format_factor(speedup)
     less = ", in less memory" if size.batch_size < today else ""
     is_slower = result.speedup_high is not None and result.speedup_high < 1 / CLEARLY_FASTER
@@ -193,7 +199,7 @@ def reserve_text(result: RunResult) -> str:
 
 def is_bound(result: RunResult) -> bool:
     """Whether only the least speed-up is claimed, and no figure."""
-    return claim_in(result.speed) is SpeedClaim.AT_LEAST
+    return claim_in(result) is SpeedClaim.AT_LEAST
 
 
 def is_same_speed(result: RunResult) -> bool:

@@ -26,7 +26,7 @@ class StoredResult(Measured):
     @property
     def claim(self) -> SpeedClaim:
         """What is claimed of the speed-up."""
-        return claim_in(self.speed)
+        return claim_in(self)
 
     @property
     def is_speed_measurable(self) -> bool:
