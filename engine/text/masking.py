@@ -106,7 +106,7 @@ _FORMS = (
 _TOKENS = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|api_org_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}"
     r"|glpat-[\w-]{16,}|sk-(?=[\w-]{0,40}\d)[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abeprs]-[\w-]{10,}"
-    r"|eyJ[\w-]{8,400}\.[\w-]{8,2000}(?:\.[\w-]*)?|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|mm_[rw]_[\w-]{20,}|ya29\.[\w-]{20,}"
+    r"|eyJ[\w-]{8,400}\.[\w-]{8,2000}(?:\.[\w-]*)?|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|mm_[rwp]_[\w-]{20,}|ya29\.[\w-]{20,}"
     r"|nvapi-[\w-]{20,}|r8_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|wandb_v1_\w{20,})"
 )
 _RUN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
