@@ -39,7 +39,7 @@ from analysis.workers.device_lock import device_lock  # noqa: E402
 from analysis.workers.recovery import device_recover  # noqa: E402
 from analysis.workers.tasks import rewake  # noqa: E402
 from analysis.workers.worker import LOOK_SECONDS, REFRESH_SECONDS  # noqa: E402
-from engine.results.result import (  # noqa: E402  # noqa: E402
+from engine.results.result import (  # noqa: E402
     Boundary,
     DeviceFacts,
     MemoryByKind,

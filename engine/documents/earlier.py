@@ -17,7 +17,7 @@ _NOTHING_SAVED: dict[str, Any] = {
 def as_of_today(result: R) -> R:
     """Return a result of an earlier build as the words of today have it; one of today unchanged.
 
-    Builds before 0.6 called the largest size that keeps the reserve recommended wherever speeds did not decide. Only
+    Earlier builds called the largest size that keeps the reserve recommended wherever speeds did not decide. Only
     compared speeds recommend a size now, so it is what it was: the largest with the reserve.
     """
     speed, waste = result.speed, result.waste

@@ -275,7 +275,7 @@ class RecommendedBy(StrEnum):
     SPEED = "speed"
     """The smallest within 3 % of the fastest, of those that keep the reserve; today's where none is shown faster."""
     MEMORY_RESERVE = "memory_reserve"
-    """Only in documents before 0.6: the largest that keeps the reserve. Such a size is not recommended any more."""
+    """Only in documents of earlier builds: the largest that keeps the reserve. Such a size is not recommended any more."""
     NOTHING = "nothing"
     """No size is recommended: none trained, the time ended first, or the speeds do not say which is better."""
 
@@ -301,7 +301,7 @@ class Speed:
     cores: int | None = None
     left_out_batch_sizes: tuple[int, ...] = ()
     claim: SpeedClaim | None = None
-    """None in documents before 0.6, which claim a figure where `is_measurable` and else nothing."""
+    """None in documents of earlier builds, which claim a figure where `is_measurable` and else nothing."""
 
 
 @dataclass(frozen=True, slots=True)

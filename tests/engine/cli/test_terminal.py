@@ -30,7 +30,7 @@ def is_harmless(text: str) -> bool:
 
 def test_all_that_the_command_line_prints_goes_through_one_function() -> None:
     """`terminal` writes; `output` writes JSON, whose encoder escapes, and words of its own."""
-    for path in sorted(CLI.glob("*.py")):
+    for path in sorted(CLI.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and path.name not in ("terminal.py", "output.py"):
                 called = ast.unparse(node.func)
