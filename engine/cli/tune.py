@@ -15,9 +15,9 @@ from ..errors import EngineError, SpecError
 from ..program import PROGRAM
 from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
-from ..tune.run import TuneResult, tune
+from ..tune.run import tune
 from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, function_command
-from ..tune.training import Throughput, describe_loader
+from ..tune.training import Throughput, TuneResult, describe_loader
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
 from .options import output_options, setting_options, spec_option

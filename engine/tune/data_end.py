@@ -42,9 +42,10 @@ class DataEnd:
 
     def describe(self, size: int) -> str:
         """Say why the data cannot feed `size`: 4,096 rows allow batches of up to 2,048."""
-        wall = max((wall for wall in self.walls if wall < size), default=0)
+        wall = max((wall for wall in self.walls if wall < size), default=None)
         per_step = f", {self.micro_batches} micro-batches a step" if self.micro_batches > 1 else ""
-        return f"the data's {self.rows:,} rows allow batches of up to {wall:,}{per_step}"
+        allowed = f"do not feed {size:,}" if wall is None else f"allow batches of up to {wall:,}"
+        return f"the data's {self.rows:,} rows {allowed}{per_step}"
 
 
 def size_before_the_data_ends(

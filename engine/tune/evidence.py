@@ -31,6 +31,8 @@ from .seen import KEPT_OUT, LastSeen
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 AXES = (0, 1, BY_LOADER)
+TIMEOUT = "Timeout"
+MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
 
@@ -103,14 +105,14 @@ def evidence_of(
     """
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
-        if too_large and data_end and refusal.outcome is Outcome.ERROR:
+        if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
             message = f"{data_end.describe(batch_size)}; {refusal.error_type}: {refusal.error_message}"
             return Evidence(_out_of_data(batch_size, message, ended))
         return Evidence(refusal)
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
     if not trained:
         untunable = _unseen(readings, ended)
-        if readings and honoured:
+        if readings and (honoured or too_large):
             message = data_end.describe(batch_size) if data_end else str(untunable)
             return Evidence(_out_of_data(batch_size, message, ended))
         raise untunable
@@ -159,7 +161,7 @@ def check_memory_rises(peaks: Mapping[int, int]) -> None:
     for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
         if fewer < more * (1 - CLEAR_FALL):
             raise CommandUntunable(
-                "memory_varies",
+                MEMORY_VARIES,
                 f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
                 "the memory of this command does not rise with its batch size alone",
             )
@@ -238,7 +240,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
         outcome, error_type, message = Outcome.ERROR, failed[0].data["error_type"], failed[0].data["error_message"]
     elif ended.timed_out_after_seconds is not None:
         text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
-        outcome, error_type, message = Outcome.ERROR, "Timeout", text
+        outcome, error_type, message = Outcome.ERROR, TIMEOUT, text
     elif ended.exit_status:
         text = f"the command ended with status {ended.exit_status}{ended.last_lines}"
         outcome, error_type, message = Outcome.ERROR, "Exit", text

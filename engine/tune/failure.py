@@ -28,8 +28,10 @@ def describe_failure(
 
     All but the first follows the marker of a script's output, so that none of it is sent to a portal unasked.
     """
-    seconds = min(LONGER * ended.wall_seconds + AT_LEAST_SECONDS, seconds_left)
-    blame = _describe_unwatched(begin, batch_size, seconds) if begin is not None and seconds > 0 else ""
+    seconds = LONGER * ended.wall_seconds + AT_LEAST_SECONDS
+    # a start that timed out, or less time than the watched one had, would not tell whose fault it is
+    tells = begin is not None and ended.timed_out_after_seconds is None and seconds <= seconds_left
+    blame = _describe_unwatched(begin, batch_size, seconds) if begin is not None and tells else ""
     lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
     log = f"\n  Its whole output: {ended.log}" if ended.log else ""
     return f"{blame}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"

@@ -18,12 +18,13 @@ from typing import Any
 from ..errors import SpecError
 from ..execution import Emit
 from .devices import devices_held
-from .run import TuneResult, tune
+from .run import tune
 from .spec import TARGET, FunctionSpec
 from .start.environment import HOOK_VARIABLE
 from .start.fork import MakeStep, begin_fork, check_fork
 from .start.launch import Begin
 from .start.warm import WarmServer
+from .training import TuneResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,13 +158,11 @@ class Reading:
         """Return how many steps of each optimizer were made until the memory was read."""
         names = [mark[1] for mark in self.data["marks"]]
         end = names.index("memory_read") if "memory_read" in names else len(names)
-        return Counter(mark[2] for mark in self.data["marks"][:end] if mark[1] == "step")
+        return _step_counts(self.data["marks"][:end])
 
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
-        counts = Counter(mark[2] for mark in self.data["marks"] if mark[1] == "step")
-        if len(counts) > 1:
-            counts.pop(BY_HAND, None)
+        counts = _step_counts(self.data["marks"])
         slowest = min(counts, key=lambda each: counts[each], default=None)
         steps: list[Step] = []
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []
@@ -208,6 +206,14 @@ class Reading:
         return Memory(
             peak, phase, None, None, self.card["peak_reserved_bytes"], shape=shape, kept_by_evaluation_bytes=kept
         )
+
+
+def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:
+    """Count the steps of each optimizer; backward passes by hand only where there is no optimizer."""
+    counts = Counter(mark[2] for mark in marks if mark[1] == "step")
+    if len(counts) > 1:
+        counts.pop(BY_HAND, None)
+    return counts
 
 
 def cpu_memory(

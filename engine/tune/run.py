@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ..machine.scratch import scratch_folder
 from ..provenance.parse import mig_profile
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
-from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
+from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.boundary import with_note
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
@@ -25,7 +26,7 @@ from ..sweep import Sweep
 from .data_end import DataEnd, size_before_the_data_ends
 from .devices import facts_of
 from .disk import changed_files
-from .evidence import Ended, Evidence, check_memory_rises, evidence_of
+from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure
 from .in_turns import InTurns, steps_to_time
 from .next_size import Start, next_size
@@ -36,7 +37,7 @@ from .spec import FunctionSpec, TuneSpec
 from .start.command import begin_command, unwatched
 from .start.launch import Begin, BeginUnwatched, Watching, start
 from .to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
-from .training import Training
+from .training import Training, TuneResult
 from .turns import throughput_of
 from .whole_run import describe_peak, describe_whole_run
 
@@ -46,32 +47,6 @@ ALIVE_SECONDS = 5.0
 FILES_NAMED = 5
 
 Spec = TuneSpec | FunctionSpec
-
-
-@dataclass(frozen=True, slots=True)
-class TuneResult:
-    """The result of a run, and of its training."""
-
-    result: RunResult
-    training: Training
-
-    @property
-    def largest_batch_size(self) -> int | None:
-        """The largest that trained; 0 where not even 1 did, None where none is known."""
-        return self.result.boundary.largest_batch_size
-
-    @property
-    def is_certified(self) -> bool:
-        """Whether the next larger size ran out of memory in a fresh process."""
-        return self.result.boundary.certified
-
-    @property
-    def recommended_batch_size(self) -> int | None:
-        """The size that compared speeds recommend; None where they were not compared, or do not say."""
-        return self.result.recommended.batch_size if self.result.recommended else None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**self.result.to_dict(), "training": asdict(self.training)}
 
 
 def tune(
@@ -196,10 +171,8 @@ class StartSweep(Sweep):
         """Measure the largest size that keeps the reserve: the one to recommend."""
         if (size := self.next_size_at_reserve(boundary)) is None:
             return
-        try:
+        with self._losing_nothing("the size that keeps the reserve"):
             self.probe(size, Purpose.CURVE)
-        except TimeIsUp:
-            self.execution.log("the time budget ended before the size that keeps the reserve was measured", "warning")
 
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
         """Start the training, in a fresh process as always; after an error that is not memory, a second time.
@@ -273,7 +246,7 @@ class StartSweep(Sweep):
     def _start_near_the_bend(self, largest: int) -> None:
         """Start today's size, if it should train, and sizes up to where more samples make the training no faster."""
         today = self.spec.current_batch_size
-        try:
+        with self._losing_nothing("a size to compare"):
             if today < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             if isinstance(sizes_to_compare(self.spec, self.device, self.probes, largest), str):
@@ -284,8 +257,19 @@ class StartSweep(Sweep):
                 if size is None or size in self.evidence:
                     return
                 self.probe(size, Purpose.CURVE)
-        except (TimeIsUp, WorkloadFailed) as error:
-            self.execution.log(f"a size to compare was not measured: {error}", "warning")
+
+    @contextmanager
+    def _losing_nothing(self, what: str) -> Iterator[None]:
+        """Log why a start after the certificate measured nothing: the certificate stands without it.
+
+        Only memory that does not rise with the size takes the certificate back.
+        """
+        try:
+            yield
+        except (TimeIsUp, WorkloadFailed, CommandUntunable) as error:
+            if isinstance(error, CommandUntunable) and error.code == MEMORY_VARIES:
+                raise
+            self.execution.log(f"{what} was not measured: {error}", "warning")
 
     def _compare_speed(self, largest: int) -> Comparison:
         """Time today's size and others by starts in turns."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -61,7 +62,10 @@ class LastSeen:
 
 def read_seen(notes: Path) -> list[Seen]:
     """Return what each Python process with the hook has left in the folder so far."""
-    contents = [path.read_bytes() for path in notes.glob(f"*{SUFFIX}")]
+    contents = []
+    for path in notes.glob(f"*{SUFFIX}"):
+        with suppress(FileNotFoundError):  # a process that restarts itself writes its file anew
+            contents.append(path.read_bytes())
     whole = [array("d", each) for each in contents if len(each) == BYTES]  # one may be about to be written
     return [Seen(**dict(zip(FACTS, values, strict=True))) for values in whole]
 

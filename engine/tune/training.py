@@ -1,10 +1,12 @@
-"""PURE: what a tuned training consumed: the part of a result that a model of the catalogue does not have."""
+"""PURE: the result of a tuning: what its training consumed is what a model of the catalogue does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from ..results.result import RunResult
 
 LOADER_LIMITS_FROM = 0.5
 """Share of a step that is spent waiting for data, from which loading takes longer than all else. Then it is the limit
@@ -42,6 +44,32 @@ class Training:
     peak: str | None = None
     whole_run: Mapping[str, Any] | None = None
     throughputs: tuple[Throughput, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """The result of a run, and of its training."""
+
+    result: RunResult
+    training: Training
+
+    @property
+    def largest_batch_size(self) -> int | None:
+        """The largest that trained; 0 where not even 1 did, None where none is known."""
+        return self.result.boundary.largest_batch_size
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the next larger size ran out of memory in a fresh process."""
+        return self.result.boundary.certified
+
+    @property
+    def recommended_batch_size(self) -> int | None:
+        """The size that compared speeds recommend; None where they were not compared, or do not say."""
+        return self.result.recommended.batch_size if self.result.recommended else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.result.to_dict(), "training": asdict(self.training)}
 
 
 def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None, device_kind: str) -> str | None:

@@ -212,6 +212,7 @@ class Watch:
         if self.is_ended:
             return
         self.is_ended = True
+        self.seen.end(os.getpid())  # os._exit calls no handlers
         if self.profile is not None:
             self.read_memory()  # the profiler must not outlive the interpreter
         world = int(os.environ.get("WORLD_SIZE", "1"))

@@ -16,10 +16,13 @@ def kept_log(log: Path) -> Path | None:
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = folder / f"{LOG_NAME}.{os.getpid()}"
-        with (
-            open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy,
-            log.open("rb") as output,
-        ):
-            shutil.copyfileobj(output, copy)
-        return partial.replace(folder / LOG_NAME)
+        try:
+            with (
+                open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy,
+                log.open("rb") as output,
+            ):
+                shutil.copyfileobj(output, copy)
+            return partial.replace(folder / LOG_NAME)
+        finally:
+            partial.unlink(missing_ok=True)  # where the disk was full
     return None

@@ -134,6 +134,9 @@ def _reading(path: Path, _: int) -> Reading:
 def _last_lines(log: Path) -> tuple[str, ...]:
     """Return the last lines of the command's output, without what looks like a secret."""
     with log.open("rb") as file:
-        file.seek(max(log.stat().st_size - LAST_BYTES, 0))
+        skipped = max(log.stat().st_size - LAST_BYTES, 0)
+        file.seek(skipped)
         lines = [line.rstrip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    return tuple(masked_text(printable_lines(line[:LINE_MOST]).rstrip()) for line in lines[-LAST_OUTPUT:])
+    if skipped and len(lines) > 1:
+        del lines[0]  # its beginning, which may tell that the rest is a secret, is not there
+    return tuple(masked_text(printable_lines(line).rstrip())[:LINE_MOST] for line in lines[-LAST_OUTPUT:])

@@ -108,3 +108,20 @@ def test_walls_are_sizes_with_one_two_and_three_steps_in_a_pass() -> None:
     assert DataEnd(1000, 1).walls == (1000, 500, 333)
     assert DataEnd(4096, 2).walls == (2048, 1024, 682)
     assert DataEnd(2, 1).walls == (2, 1)
+
+
+def test_data_that_feeds_not_even_one_row_is_said_to() -> None:
+    assert DataEnd(rows=3, micro_batches=4).describe(1) == "the data's 3 rows do not feed 1, 4 micro-batches a step"
+
+
+def test_a_start_that_hangs_above_the_rows_is_no_end_of_the_data(monkeypatch) -> None:
+    trains = dropping(1000, 1, passes=3)
+
+    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+        if batch_size <= 1000:
+            return trains(batch_size)
+        return [with_rows(1000, [], ended=None)], Ended(timed_out_after_seconds=120.0)
+
+    _, found = tuned(monkeypatch, start, 1_000_000)
+    assert found.result.boundary.reason is Reason.ERROR
+    assert "its steps were not done within 120 s" in (found.result.boundary.refusal or "")

@@ -106,3 +106,20 @@ def test_a_time_budget_that_ends_before_six_pairs_claims_no_speed(monkeypatch) -
     found, _ = tuned(monkeypatch)
     reason = "speed not measured: the time budget ended after 2 of at least 6 pairs of starts"
     assert (found.result.speed.reason, found.result.speedup, found.recommended_batch_size) == (reason, None, None)
+
+
+def test_a_start_that_shows_nothing_after_the_certificate_does_not_take_it_back(monkeypatch) -> None:
+    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        """A training that ends early with the size at the reserve, and with all that are started after it."""
+        started.append(batch_size)
+        if batch_size == 38:
+            return [reading(steps(batch_size)[:1], ended="exit")], Ended(wall_seconds=1.0)
+        return made_up_start(None, batch_size)
+
+    started: list[int] = []
+    events: list[dict[str, Any]] = []
+    monkeypatch.setattr(run, "start", start)
+    spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, compare_speed=False)
+    found = run.tune(spec, events.append)
+    assert 38 in started
+    assert (found.largest_batch_size, found.is_certified) == (40, True)
