@@ -8,8 +8,9 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,17 +101,34 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file at once, readable by its owner alone: a command line may hold a secret."""
-    owner = (path if path.exists() else path.parent).stat()
+    """Replace the file at once; a new one is readable by its owner alone: a command line may hold a secret."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            if os.geteuid() == 0:  # run by root, the file is still the portal's
-                os.fchown(descriptor, owner.st_uid, owner.st_gid)
+            _take_over_access(path, descriptor)
             file.write(text)
             file.flush()
             os.fsync(descriptor)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _take_over_access(path: Path, descriptor: int) -> None:
+    """Give the draft the owner, group and mode of the file: the portal's account goes on reading it.
+
+    Who may not give away the owner keeps the group. Where that may not be kept either, another group gains nothing.
+    """
+    before = path.stat() if path.exists() else None
+    if before is None:
+        if os.geteuid() == 0:  # made by root, the file is still the portal's
+            folder = path.parent.stat()
+            os.fchown(descriptor, folder.st_uid, folder.st_gid)
+        return
+    for owner in (before.st_uid, -1):
+        with suppress(PermissionError):
+            os.fchown(descriptor, owner, before.st_gid)
+            break
+    keeps_group = os.fstat(descriptor).st_gid == before.st_gid
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & (0o777 if keeps_group else 0o707))

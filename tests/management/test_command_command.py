@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
 import tomllib
@@ -38,6 +39,31 @@ def test_a_command_is_added_to_a_file_that_did_not_exist(path: Path, tmp_path: P
     assert f"tagger is registered in {path}" in out
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["commands.toml"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_exists_keeps_its_mode_owner_and_group(path: Path, mode: int) -> None:
+    path.write_text("")
+    own = (12_345, 23_456) if os.geteuid() == 0 else (-1, max(os.getgroups(), default=-1))
+    os.chown(path, *own)
+    path.chmod(mode)
+    before = path.stat()
+    manage("add", "tagger", "--", *TRAIN)
+    after = path.stat()
+    assert (stat.S_IMODE(after.st_mode), after.st_uid, after.st_gid) == (mode, before.st_uid, before.st_gid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to a group that is not its own")
+def test_a_group_that_may_not_be_kept_gives_nothing_to_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(descriptor: int, owner: int, group: int) -> None:
+        raise PermissionError
+
+    path.write_text("")
+    os.chown(path, -1, 23_456)
+    path.chmod(0o664)
+    monkeypatch.setattr(os, "fchown", forbidden)
+    manage("add", "tagger", "--", *TRAIN)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
 
 
 @pytest.mark.parametrize(
