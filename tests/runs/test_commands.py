@@ -179,7 +179,7 @@ def test_a_command_runs_again_but_its_speeds_are_not_timed_again(register) -> No
     assert services.run_again(run=run, requested_by=None).spec["command"] == run.spec["command"]
     Run.objects.filter(pk=run.pk).update(state="finished")
     run.refresh_from_db()
-    with pytest.raises(SpecError, match="separate starts"):
+    with pytest.raises(SpecError, match="compares its speeds in starts of its own: run it again as a whole"):
         services.run_again(run=run, requested_by=None, is_timing_only=True)
 
 

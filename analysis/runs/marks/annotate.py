@@ -171,7 +171,7 @@ def run_again(
         if reason := origin_rules(run).not_timed_again:
             raise SpecError("run", reason)
         if not rules_of(run).takes_probes:
-            raise SpecError("run", "the speeds of a command are those of separate starts, which are not compared")
+            raise SpecError("run", "a command compares its speeds in starts of its own: run it again as a whole")
     spec = rules_of(run).requested(run)
     if compares_speeds:
         if not isinstance(spec, TuneSpec):
