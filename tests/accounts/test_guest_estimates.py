@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -101,18 +102,25 @@ def test_a_guest_starts_nothing(asking: Client) -> None:
     assert not Run.objects.exists()
 
 
-def test_nonsense_gets_a_page_that_names_the_parameter(asking: Client) -> None:
-    for query in (
-        "?model=x",
-        "?gpu=x",
-        "?precision=x",
-        "?current_batch_size=x",
-        "?nonsense=1",
-        "?model=bert&model=gpt2",
-    ):
-        response = asking.get(f"{PATH}?{query}")
-        assert response.status_code == 400, query
-        assert "Not answered: 1 parameter to correct." in words(response.content.decode())
+@pytest.mark.parametrize(
+    ("query", "place", "said"),
+    [
+        ("?model=brt", 'id="id_model_error"', "'brt' is not in the catalogue; did you mean bert"),
+        ("?gpu=a11", 'id="id_gpu_error"', "'a11' is not in the catalogue; did you mean a10"),
+        ("?precision=fp12", 'id="id_precision_error"', "must be one of fp32"),
+        ("?current_batch_size=x", 'id="id_current_batch_size_error"', "Enter a whole number"),
+        ("?nonsense=1", 'id="query-problems"', "<code>nonsense</code>: there is no such parameter here"),
+        ("?model=bert&model=gpt2", 'id="query-problems"', "<code>model</code>: given 2 times; it takes one value"),
+    ],
+)
+def test_nonsense_gets_a_page_that_says_what_is_wrong_with_which_parameter(
+    asking: Client, query: str, place: str, said: str
+) -> None:
+    response = asking.get(PATH + query)
+    assert response.status_code == 400
+    text = unescape(response.content.decode())
+    assert "Not answered: 1 parameter to correct." in words(text)
+    assert said in text.partition(place)[2][:600]
 
 
 def test_too_many_questions_are_refused_for_a_while(asking: Client, settings) -> None:

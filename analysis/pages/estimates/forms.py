@@ -61,8 +61,8 @@ class QuestionForm(StrictQueryForm):
 
     @property
     def unplaced(self) -> list[QueryProblem]:
-        """Return what is wrong and stands at no field."""
-        return [problem for problem in self.wrong if problem.parameter not in self.fields]
+        """Return what is wrong and stands at no field: an unknown parameter, or one that is given twice."""
+        return [problem for problem in self.wrong if problem.parameter not in self.errors]
 
     @property
     def wrong(self) -> tuple[QueryProblem, ...]:
