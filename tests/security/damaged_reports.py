@@ -60,8 +60,8 @@ NASTY: tuple[Any, ...] = (
 
 RUN_PAGES = (
     *("/runs/{run}/", "/runs/{run}/live/", "/runs/{run}/advice/", "/runs/{run}/export.json", "/runs/{run}/export.csv"),
-    *("/runs/{run}/charts/memory.svg", "/runs/{run}/charts/speed.svg", "/compare/?ids={run},{other}"),
-    "/?from={run}",
+    *("/runs/{run}/charts/memory.svg", "/runs/{run}/charts/throughput.svg", "/runs/{run}/charts/kinds.svg"),
+    *("/compare/?ids={run},{other}", "/?from={run}"),
     *("/api/v1/runs/{run}/", "/api/v1/runs/{run}/measurements/", "/api/v1/runs/{run}/attempts/"),
     *("/api/v1/runs/{run}/events/", "/api/v1/runs/{run}/wait/?timeout=0", "/api/v1/runs/{run}/points/"),
     *("/api/v1/runs/{run}/result/", "/api/v1/runs/{run}/advice/", "/api/v1/runs/{run}/certificate/"),
@@ -77,12 +77,12 @@ UNFINISHED_PAGES = (
 
 SHARED_PAGES = (
     *("/share/{secret}/", "/share/{secret}.svg", "/share/{secret}/charts/memory.svg"),
-    "/share/{secret}/charts/speed.svg",
+    *("/share/{secret}/charts/throughput.svg", "/share/{secret}/charts/kinds.svg"),
 )
 """What shows one finished run to a person without an account."""
 
 LIST_PAGES = (
-    *("/", "/runs/", "/fleet/", "/fleet/now/", "/matrix/", "/matrix/?cells=measured", "/trend/", "/estimates/"),
+    *("/", "/runs/", "/fleet/", "/fleet/now/", "/matrix/", "/matrix/?cards=all", "/trend/", "/estimates/"),
     *("/validations/", "/devices/", "/runs/export.csv", "/runs/export.json", "/api/v1/runs/", "/api/v1/matrix/"),
     *("/api/v1/runs/export.csv", "/api/v1/runs/export.json", "/api/v1/devices/", "/metrics", "/api/v1/estimates/"),
     *("/api/v1/trends/?model=bert-tiny&gpu=Test%20CPU", "/trend/?model=bert-tiny&gpu=Test%20CPU"),
@@ -100,6 +100,8 @@ class Seen:
     calls: Counter[int] = field(default_factory=Counter)
     """Answers to calls with events."""
     pages: Counter[int] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    """Addresses that were answered by 4xx: wrong, or without figures of this run."""
     broken: list[str] = field(default_factory=list)
 
     @property
@@ -133,7 +135,7 @@ def named(body: bytes) -> Document:
 
 
 def damage(rng: random.Random, document: Any, times: int) -> None:
-    """Change so many places of a JSON value."""
+    """Change a JSON value at up to `times` places."""
     for _ in range(times):
         place, key = _place(rng, document)
         if place is None:
@@ -240,6 +242,8 @@ class Pages:
 
     def _count(self, address: str, answer: Any, why: str) -> None:
         self.seen.pages[answer.status_code] += 1
+        if 400 <= answer.status_code < 500:
+            self.seen.refused.append(f"{address}: {answer.status_code} <- {why}")
         if answer.status_code >= 500:
             cause = getattr(answer, "exc_info", None)
             text = "" if cause is None else _where(cause)

@@ -14,7 +14,8 @@ import pytest
 
 from analysis.permissions import MANAGER
 from memorymark_site.env import Rate
-from tests.factories import make_user
+from tests.engine.honest_worker import HonestWorker, document_of
+from tests.factories import make_device, make_user
 from tests.factories.reports import SendingClient, make_events, make_probes, make_reported_run, make_run_key
 from tests.security.damaged_reports import (
     Pages,
@@ -43,7 +44,18 @@ def sender(settings: Any) -> SendingClient:
 @pytest.fixture
 def pages(sender: SendingClient) -> Pages:
     owner = sender.token.owner
+    make_device(device="cpu")
     return Pages(owner, make_reported_run(owner), Seen())
+
+
+def test_each_address_that_is_opened_is_one_of_the_portal(sender, pages):
+    document = named(json.dumps(document_of(HonestWorker(90))).encode())
+    answer = sender.send_result(json.dumps({"exit_status": 0, "result": document}).encode())
+    pages.open_run(answer.json()["id"], "nothing is damaged")
+    pages.open_lists("nothing is damaged")
+    (none_yet,) = pages.seen.refused  # a report recommends nothing here until it is trusted
+    assert none_yet.startswith("/api/v1/recommendation/?model=bert-tiny&device=cpu&current_batch_size=4: 404 ")
+    assert pages.seen.broken == []
 
 
 def test_no_damaged_document_breaks_a_page(sender, pages, record_property):
