@@ -27,8 +27,10 @@ def browser(alice_client: Client) -> Client:
 
 
 def broken(browser: Client, monkeypatch: pytest.MonkeyPatch) -> HttpResponse:
-    monkeypatch.setattr("analysis.pages.history.views.lines", lambda page: 1 / 0)
-    return browser.get("/runs/", headers=HTML)
+    monkeypatch.setattr("analysis.pages.history.views.lines", lambda runs, positions, columns: 1 / 0)
+    answer = browser.get("/runs/", headers=HTML)
+    assert answer.exc_info[0] is ZeroDivisionError
+    return answer
 
 
 def without_database(browser: Client, monkeypatch: pytest.MonkeyPatch) -> HttpResponse:
