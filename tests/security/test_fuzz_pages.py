@@ -20,9 +20,14 @@ from analysis.lists.matrix.query import MatrixForm
 from analysis.lists.runs.filters import RunFilter
 from analysis.lists.trend.query import TrendForm
 from analysis.models import Run
+from analysis.pages.commands.views import FromForm
 from analysis.pages.estimates.forms import QuestionForm
+from analysis.pages.fleet.query import FleetQuery
 from analysis.pages.home.forms import RunForm
 from analysis.pages.kinds.estimate_cards import CardsForm
+from analysis.pages.validations.forms import ValidationQuery
+from analysis.pages.what_to_change.forms import NewChangesForm, WhereForm
+from analysis.presentation.advice_query import AdviceForm
 from tests.security.permission_table import PAGES_AND_API
 from tests.security.routes import FINISHED, Portal
 
@@ -96,8 +101,14 @@ FIELDS = {
     "GET /trend/": list(TrendForm.base_fields),
     "GET /estimates/": _QUESTION,
     "POST /estimates/": _QUESTION,
-    "GET /fleet/": ["host"],
-    "GET /fleet/now/": ["host"],
+    "GET /help/": ["q"],
+    "GET /commands/": [*FromForm.base_fields],
+    "GET /validations/": [*ValidationQuery.base_fields],
+    "GET /what-to-change/": [*WhereForm.base_fields],
+    "POST /what-to-change/": [*NewChangesForm.base_fields],
+    "GET /runs/<int:run_id>/advice/": [*AdviceForm.base_fields],
+    "GET /fleet/": [*FleetQuery.base_fields],
+    "GET /fleet/now/": [*FleetQuery.base_fields],
     "GET /login/": ["next"],
     "POST /login/": ["username", "password", "next"],
     "POST /runs/new/": _RUN_FORM,
@@ -109,7 +120,7 @@ FIELDS = {
     "POST /account/password/": ["old_password", "new_password1", "new_password2"],
     "POST /account/tokens/": [*TokenForm.base_fields],
 }
-"""What each page reads; the others read nothing."""
+"""What pages read; to the others a parameter is given that nobody knows."""
 
 PAGES = [line.split()[:2] for line in PAGES_AND_API.strip().splitlines()[1:] if "api/" not in line]
 ASKED = sorted({f"{method} {address}" for method, address in PAGES if method in ("GET", "POST")})
