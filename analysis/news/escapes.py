@@ -20,7 +20,10 @@ def one_line(text: str) -> str:
 
 
 def mail_line(text: str) -> str:
-    """Return a line for a plain text mail or its subject: no address in it becomes a link."""
+    """Return a line for a plain text mail or its subject: nothing with :// or www. in it becomes a link.
+
+    A domain alone and a mail address stay: they look as train.py and host names do, and a mail program may link them.
+    """
     return one_line(text).replace("://", "[:]//").replace("www.", "www[.]")
 
 
