@@ -187,8 +187,7 @@ def _why_unknown(metric: Metric, subject: ComparedRun) -> str:
     if metric is _SAFE:
         return "–"
     if metric is _RECOMMENDED and subject.outcome:
-        safe = subject.outcome.safe_batch_size
-        return f"≈ {safe:,} safe, estimated" if safe else "not estimated" if subject.is_predicted else "none"
+        return "none"  # of an estimate, too: the size with the margin has a row of its own
     return "not estimated" if subject.is_predicted and subject.outcome else NOT_MEASURED
 
 

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from analysis.lists.runs.columns import Column
 from analysis.models import ALL_GPUS, Run, State
 from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
+from analysis.presentation.estimate_summary import WITH_MARGIN
 from analysis.presentation.formatting import (
     ago,
     bytes_text,
@@ -41,6 +42,8 @@ class LineCell:
     column: Column
     content: str
     is_absent: bool
+    label: str
+    """What the card calls it, which has no head of the column."""
 
     @property
     def css_class(self) -> str:
@@ -85,9 +88,13 @@ def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> RunLi
     tags = () if "tags" in keys else tuple(tag.name for tag in run.tags.all())
     title = run.name if run.name and "name" not in keys else row.model_name
     settings = row.settings if title == row.model_name else f"{row.model_name} · {row.settings}"
-    contents = [(column, _CONTENTS[column.key](row)) for column in columns]
-    cells = tuple(LineCell(column, content or ABSENT, is_absent=not content) for column, content in contents)
-    return RunLine(run, row.kind, title, settings, tags, origin, cells)
+    return RunLine(run, row.kind, title, settings, tags, origin, tuple(_cell(row, column) for column in columns))
+
+
+def _cell(row: HistoryRow, column: Column) -> LineCell:
+    content = _CONTENTS[column.key](row)
+    names_margin = row.kind.is_predicted and column.key == "recommended"  # an estimate recommends nothing
+    return LineCell(column, content or ABSENT, not content, WITH_MARGIN if names_margin else column.title)
 
 
 def _state(row: HistoryRow) -> str:
@@ -101,7 +108,7 @@ def _largest(row: HistoryRow) -> str:
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "does not fit"
     if row.cards:
-        return format_html('<span title="Would safely train with your batch size today">{}</span>', row.cards)
+        return format_html('<span title="Your batch size today would fit there with the margin">{}</span>', row.cards)
     if row.kind.is_predicted and run.estimated_largest_batch_size is not None:
         bound = "≥ " if row.estimated_bound == "≥" else ""
         return format_html("{}{}", f"{bound}{run.estimated_largest_batch_size:,}", _small("estimated"))
@@ -114,8 +121,9 @@ def _largest(row: HistoryRow) -> str:
 
 def _recommended(row: HistoryRow) -> str:
     run = row.run
-    if row.kind.is_predicted and run.estimated_safe_batch_size is not None:
-        return format_html("{}{}", f"{run.estimated_safe_batch_size:,}", _small("safe, estimated"))
+    if row.kind.is_predicted and run.estimated_safe_batch_size:
+        size = f"{run.estimated_safe_batch_size:,}"
+        return format_html('<span title="Estimated, not measured">≈ </span>{}{}', size, _small("with margin"))
     return "" if run.recommended_batch_size is None else f"{run.recommended_batch_size:,}"
 
 

@@ -11,7 +11,9 @@ from django.utils import timezone
 from analysis.models import Run, State
 from analysis.presentation.charts.estimate_errors import error_plot
 from analysis.presentation.estimate_error import Grade, groups_of
+from engine.estimate.gpus import gpus
 from tests.factories import make_card, make_claimed_estimate, make_run
+from tests.factories.estimates import make_stored_estimate
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +50,15 @@ def test_the_page_lists_estimates_and_leads_to_a_new_one(alice_client):
     assert run.get_absolute_url() in text
     assert measured.get_absolute_url() not in text
     assert 'href="/runs/?kind=estimate"' in text
+
+
+def test_the_size_of_an_estimate_is_called_as_on_its_own_page(alice_client):
+    make_stored_estimate(), make_stored_estimate("all")
+    text = text_of(alice_client)
+    label = 'data-label="With margin, estimated"><span title="Estimated, not measured">≈ </span>89 '
+    assert f'{label}<span class="settings">with margin</span>' in text
+    assert f"batch 16 would fit with the margin on {len(gpus())} of {len(gpus())} GPUs" in text
+    assert "safe" not in text.partition("Latest estimates</h2>")[2]
 
 
 def test_with_nothing_graded_the_page_says_that_it_is_not_known(alice_client):

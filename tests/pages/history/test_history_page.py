@@ -175,10 +175,13 @@ def test_a_line_draws_memory_against_the_runs_own_limit(alice_client):
 
 
 def test_an_estimate_is_never_taken_for_a_measurement(alice_client):
-    store(kind="estimate", estimated_largest_batch_size=777)
+    store(kind="estimate", estimated_largest_batch_size=777, estimated_safe_batch_size=666)
     text = page(alice_client)
     assert 'chip-estimate">estimate<' in text
     assert re.search(r'777<span class="settings">estimated', text)
+    assert re.search(r'data-label="With margin"[^>]*><span title="Estimated, not measured">≈ </span>666<', text)
+    assert '666<span class="settings">with margin<' in text
+    assert 'data-label="Recommended"' not in text
 
 
 def test_what_people_wrote_is_escaped(alice_client, root):

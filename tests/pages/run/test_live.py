@@ -84,7 +84,7 @@ def test_the_estimate_stands_beside_what_is_measured(alice_client: Client) -> No
     expect(run, prior_estimate(at_4=390 * MIB, at_8=810 * MIB))
     measure(run, 4)
     text = page(alice_client, run)
-    assert "Estimated before the run: up to 8 samples, 7 safely." in words(text)
+    assert "Estimated before the run: up to 8 samples, 7 with the margin." in words(text)
     assert "4 ✓ fits 400.0 MiB 390.0 MiB 8.00" in words(text)
     assert 'class="trace line-estimated is-estimate"' in text
     assert "limit 1 GiB" in words(text)
