@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..estimate.types import Estimate, KnownError
+from ..estimate.types import OR_MORE, Estimate, KnownError, is_capped
 from ..text.units import format_percent
 
 METHODS = {
@@ -19,16 +19,21 @@ def describe_estimate(estimate: Estimate) -> str:
     if not estimate.largest_batch_size:
         return "not even batch 1 fits"
     because = estimate.approximate_because
-    stopped = " or more" if estimate.limits == "max_batch_size" else ""
-    safe = f"{estimate.safe_batch_size or 'none'} would still fit with {estimate.margin_fraction:.1%} more memory"
+    largest, safe = (_size(size, estimate) for size in (estimate.largest_batch_size, estimate.safe_batch_size))
     approximate = f" (approximate, because {because})" if because else ""
-    return f"largest batch {estimate.largest_batch_size}{stopped}; {safe}{approximate}"
+    margin = f"{estimate.margin_fraction:.1%} more memory"
+    return f"largest batch {largest}; {safe} would still fit with {margin}{approximate}"
 
 
 def describe_for_card(estimate: Estimate) -> str:
-    """Write "estimated for NVIDIA A100 40GB: up to 508, safe 480"."""
-    sizes = f"up to {estimate.largest_batch_size}, safe {estimate.safe_batch_size or 'none'}"
-    return f"estimated for {estimate.gpu.name}: {sizes if estimate.largest_batch_size else 'no size fits'}"
+    """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 would still fit with 0.8% more memory"."""
+    return f"estimated for {estimate.gpu.name}: {describe_estimate(estimate)}"
+
+
+def _size(size: int, estimate: Estimate) -> str:
+    """Write "512", "none", or "65536 or more" for the size at which the search stopped."""
+    is_cut = is_capped(size, estimate.limits, estimate.largest_batch_size)
+    return f"{size} {OR_MORE}" if is_cut else str(size or "none")
 
 
 def describe_known_error(error: KnownError | None) -> str:

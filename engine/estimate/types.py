@@ -17,10 +17,6 @@ SCHEMA = 1
 Method = Literal["fake_cuda", "approximate_fake_cpu", "fake_cpu"]
 """Fake tensors on `cuda`; on `cpu` in place of `cuda`, whose operators differ somewhat; on `cpu` for the CPU."""
 Limit = Literal["memory", "max_batch_size", "does_not_fit"]
-SEARCH_STOPS = "or more: the search stops there"
-"""How a size at which the search ended for another reason than memory is described."""
-
-
 OR_MORE = "or more"
 """Follows a size at which the search stopped, wherever it is written: "65,536 or more"."""
 
