@@ -18,7 +18,7 @@ def test_with_six_rounds_the_interval_is_their_whole_range():
 
 @pytest.mark.parametrize(("rounds", "outside"), [(6, 0), (7, 2), (8, 3), (10, 8), (20, 52)])
 def test_the_ends_are_the_ranks_of_the_signed_rank_table(rounds, outside):
-    """`outside` is the critical value of Wilcoxon's table (two-sided, 5 %): so many pairwise means lie beyond."""
+    """`outside` is the critical value of Wilcoxon's table (two-sided, 5 %): how many pairwise means lie beyond."""
     values = [2.0**i for i in range(rounds)]
     means = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
     found = interval(values)

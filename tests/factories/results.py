@@ -87,7 +87,7 @@ def finished_on_day(day: int, answer: RunResult | None = None, **spec: Any) -> R
 
 
 def estimate(largest: int = 9, cards: int = 1) -> dict[str, Any]:
-    """The stored answer of the predictor, for so many cards."""
+    """The stored answer of the predictor, for this number of cards."""
     sizes = (1, 4, largest, largest + 1)
     points = [estimated_at(size, fits=size <= largest, allocated_bytes=size * GIB) for size in sizes]
     gpu = {"id": "a10", "name": CARD.name, "total_bytes": CARD.capacity_bytes}

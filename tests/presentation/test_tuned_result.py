@@ -23,7 +23,7 @@ COMMAND = ("python", "train.py", "{batch_size}")
 
 
 def timed_in_turns(result: RunResult, times_as_fast: tuple[float, ...]) -> RunResult:
-    """Add six pairs of starts of 4 and 8, in which 8 was so many times as fast."""
+    """Add six pairs of starts of 4 and 8; `times_as_fast` is how much faster 8 was in each."""
     steps = {4: (1.0,) * 6, 8: tuple(2.0 / times for times in times_as_fast)}
     probes = [Probe(n, Outcome.FITS, Purpose.TIMING, timed_step_seconds=steps[n]) for n in steps]
     rounds = [

@@ -16,7 +16,7 @@ from analysis.runs.columns.series import SeriesKey
 
 SAMPLES_MAX = 200
 LOOKED_THROUGH_MAX = 2_000
-"""Select runs of the model, card, precision and optimizer whose other settings are read, newest first."""
+"""How many runs of a model, GPU, precision and optimizer are read, newest first, for those of the same settings."""
 
 
 def measured_runs() -> RunQuerySet:

@@ -51,7 +51,7 @@ class DeviceUse:
 
 
 def first_moment(now: datetime, count: int) -> datetime:
-    """Return the beginning of the first of so many days (UTC), of which today is the last."""
+    """Return the beginning of the first of `count` days (UTC), of which today is the last."""
     return datetime.combine(now.astimezone(UTC).date() - DAY * (count - 1), time.min, UTC)
 
 

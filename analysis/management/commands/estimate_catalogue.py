@@ -44,7 +44,7 @@ class Command(BaseCommand):
             "--precisions", nargs="+", choices=PRECISIONS, default=("fp32", "bf16"), help="default: both"
         )
         parser.add_argument("--batch-size", type=int, default=DEFAULTS["current_batch_size"], help="today's size")
-        parser.add_argument("--most", type=int, metavar="N", help="queue no more than so many this time")
+        parser.add_argument("--most", type=int, metavar="N", help="queue at most N estimates this time")
         parser.add_argument("--retry-failed", action="store_true", help="queue those again that failed before")
         parser.add_argument("--dry-run", action="store_true", help="say what would be queued, and queue nothing")
 

@@ -17,7 +17,7 @@ from tests.engine.honest_worker import HonestWorker, document_of
 
 
 class DroppingWorker(HonestWorker):
-    """A machine on which sizes can no longer be timed after so many blocks of theirs."""
+    """A machine on which sizes can no longer be timed after some number of their blocks."""
 
     def __init__(self, boundary: int, blocks_until_it_fails: dict[int, int], **fields: Any) -> None:
         super().__init__(boundary, **fields)
@@ -108,7 +108,7 @@ def test_rounds_that_do_not_say_when_a_size_dropped_out_show_no_speed() -> None:
 
 
 def padded(rounds: int, sizes: int) -> dict[str, Any]:
-    """A document of so many rounds of so many sizes. One was left out: then their order was not checked."""
+    """A document of `rounds` rounds of several sizes. One was left out: then their order was not checked."""
     document = document_of(HonestWorker(528))
     first = document["speed_rounds"][0]
     blocks = [{**first["blocks"][0], "batch_size": size + 1} for size in range(sizes)]

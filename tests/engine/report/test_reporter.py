@@ -59,7 +59,7 @@ def log(number: int) -> dict[str, Any]:
 
 
 def report(run: Reporter, count: int = 3) -> None:
-    """Carry out a run that says so many lines and has a result."""
+    """Carry out a run that says this number of lines and has a result."""
     with run:
         for number in range(count):
             run.emit(log(number))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def ran(hours: float, *, days_ago: float = 0.0, **columns: object) -> Run:
-    """A run that held a card for so long, and ended so many days ago."""
+    """A run that held a card for some hours, and ended some days ago."""
     run = make_measured_run(**columns)
     ends = timezone.now() - timedelta(days=days_ago)
     Attempt.objects.filter(run=run).update(started_at=ends - timedelta(hours=hours), ended_at=ends)

@@ -38,7 +38,7 @@ _SPEED_HELP = {
     ),
     "speedup_low": (
         "Lower end of the 95 % confidence interval of the speed-up. Without `speedup` it is what is claimed: the "
-        "recommended size is at least so many times as fast. null in runs of versions before 0.5."
+        "recommended size is at least this many times as fast. null in runs of versions before 0.5."
     ),
     "speedup_high": "Upper end of the 95 % confidence interval of the speed-up.",
     "is_speed_measurable": (
