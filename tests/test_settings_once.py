@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from analysis.api.v1.run.spec_schema import spec_properties
@@ -44,3 +47,12 @@ def test_a_setting_that_is_no_default_is_named_beside_a_run_and_keeps_its_cell_a
     spec = {**make_spec().to_dict(), name: changed}
     assert any(SETTINGS[name].label.lower() in text.lower() for text in describe_settings(spec))
     assert settings_key(spec) == f"{name}={changed}"
+
+
+def test_fields_of_a_forms_class_are_declared_by_the_function_for_it() -> None:
+    written = [
+        path
+        for path in (Path(__file__).parents[1] / "analysis").rglob("*.py")
+        if re.search(r"vars\(\)(\[|\.)", path.read_text())
+    ]
+    assert written == []

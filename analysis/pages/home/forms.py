@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import setting_field
+from analysis.http.setting_fields import declare_fields, setting_field
 from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
 from analysis.pages.form_choices import (
     describe_input_sizes,
@@ -67,8 +67,8 @@ class RunForm(SpecForm):
     device = forms.ChoiceField(label="Device", required=False)
     gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
     # one field for each setting of the training, so that a new one of the engine is on the page
-    vars().update({name: setting_field(name, required=name in CHOICES) for name in PROMINENT})
-    vars().update({name: setting_field(name) for name in RARER})
+    declare_fields(vars(), PROMINENT, lambda name: setting_field(name, required=name in CHOICES))
+    declare_fields(vars(), RARER)
     sequence_length = setting_field("sequence_length")
     image_size = setting_field("image_size")
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
@@ -304,9 +304,12 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
 class StartForm(StrictQueryForm):
     """The parameters that fill in the form. Values that are not allowed are shown when the form is sent."""
 
-    vars().update({name: forms.CharField(required=False) for name in RunForm.base_fields if name != "suggested_limit"})
-    clone = WholeNumberField(required=False)
-    vars()["from"] = WholeNumberField(required=False)
+    declare_fields(
+        vars(),
+        [name for name in RunForm.base_fields if name != "suggested_limit"],
+        lambda _: forms.CharField(required=False),
+    )
+    declare_fields(vars(), ["clone", "from"], lambda _: WholeNumberField(required=False))
 
     @property
     def filled(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import setting_field
+from analysis.http.setting_fields import declare_fields, setting_field
 from analysis.models import Device
 from analysis.runs.earlier.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from analysis.runs.gpu_catalog import gpu_of
@@ -85,7 +85,7 @@ def _field(name: str) -> forms.Field:
 class RecommendationForm(StrictQueryForm):
     """The settings of a run that change what is measured, and where."""
 
-    vars().update({name: _field(name) for name in _SETTINGS})
+    declare_fields(vars(), _SETTINGS, _field)
     gpu = forms.CharField(label="", required=False, help_text="Instead of device: any card of this type in the portal.")
 
     def clean(self) -> None:
