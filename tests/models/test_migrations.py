@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from analysis.models import Report
+from analysis.models import Report, Run
 from tests.factories import make_device
 
 
@@ -43,6 +43,22 @@ def test_reports_of_an_earlier_version_are_those_of_the_people_who_requested_the
     call_command("migrate", verbosity=0)
     found = Report.objects.order_by("run_key").values_list("reported_by__username", "probe_bytes")
     assert list(found) == [("ann", 0), (None, 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_reports_of_two_people_with_the_same_key_can_be_taken_back_and_the_newest_keeps_it():
+    for name, key in (("ann", "a" * 32), ("bea", "a" * 32), ("cleo", "c" * 32)):
+        person = User.objects.create(username=name)
+        run = Run.objects.create(model="bert-tiny", spec={}, requested_by=person)
+        Report.objects.create(run=run, reported_by=person, run_key=key, document_sha256=key * 2)
+    call_command("migrate", "analysis", "0032_claims", verbosity=0)
+    call_command("migrate", verbosity=0)
+    found = {report.reported_by.username: report for report in Report.objects.select_related("reported_by")}
+    kept = [(name, found[name].run_key, found[name].document_sha256) for name in ("bea", "cleo")]
+    assert kept == [("bea", "a" * 32, "a" * 64), ("cleo", "c" * 32, "c" * 64)]
+    assert found["ann"].run_key not in {"a" * 32, "c" * 32}
+    assert (len(found["ann"].run_key), found["ann"].document_sha256) == (32, None)
 
 
 @pytest.fixture
