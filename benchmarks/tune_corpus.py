@@ -105,7 +105,7 @@ CORPUS = {
     "compiled": Case("PYTHON DIR/compiled.py {batch_size}"),
     "compiled_in_place": Case("PYTHON DIR/compiled.py {batch_size} in_place"),
     "grows": Case("PYTHON DIR/grows.py {batch_size}"),
-    # with datasets, evaluate, trl and sentence-transformers of benchmarks/requirements.txt
+    # with datasets, evaluate, trl, sentence-transformers and accelerate of benchmarks/requirements.txt
     "hf_causal_lm": Case(f"PYTHON DIR/hf_causal_lm.py {TRAINER} --per_device_train_batch_size {{batch_size}}"),
     "trl_sft": Case(f"PYTHON DIR/trl_sft.py {TRAINER}", limit_mib=96, batch="hf"),
     "trl_dpo": Case(f"PYTHON DIR/trl_dpo.py {TRAINER}", NOT_HONOURED, batch="hf"),

@@ -86,7 +86,7 @@ def _demanded(now: Measured, demands: Demands) -> Iterator[Row]:
         yield Row("batch size demanded", _size(largest), f"at least {least}", *found)
     if (most := demands.max_memory_bytes) is not None:
         points, recommended = now.points(), now.recommended.batch_size if now.recommended else 0
-        # the speed of today's size, or of the recommended one where today's was not measured
+        # the memory of today's size, or of the recommended one where today's was not measured
         sizes = (now.spec.get("current_batch_size", 0), recommended)
         size = next((each for each in sizes if each in points), None)
         memory_bytes = None if size is None else points[size].memory_bytes
