@@ -9,6 +9,7 @@ from typing import Any
 from .results import savings, stats
 from .results.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, RunResult, Speed, Timings
 from .results.speed_rounds import SpeedClaim
+from .search.allowed_sizes import AllowedSizes
 from .search.reserve import largest_with_reserve
 from .spec import SearchSpec
 from .speed.comparison import Comparison
@@ -46,7 +47,8 @@ def answer(
         points[size] = Point.of(probe, device, speed)
     limit_bytes = device.limit_bytes or device.capacity_bytes
     is_searched = spec.check_batch_size is None and boundary.reason is not Reason.TIME_BUDGET
-    with_reserve = largest_with_reserve(points, limit_bytes, spec.reserve_fraction) if is_searched else None
+    rule = AllowedSizes.parse(boundary.allowed_sizes) if boundary.allowed_sizes else None
+    with_reserve = largest_with_reserve(points, limit_bytes, spec.reserve_fraction, rule) if is_searched else None
     current, recommended = points.get(spec.current_batch_size), points.get(comparison.recommended or 0)
     speedup = comparison.speedup
     is_bound = comparison.claim is SpeedClaim.AT_LEAST

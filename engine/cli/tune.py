@@ -127,6 +127,7 @@ def _params() -> list[click.Parameter]:
         option("--batch", panel=TRAIN, metavar="WAY", help=ways, default_text="template"),
         option("--function", panel=TRAIN, metavar="TARGET", help="package.module:function, in place of a command"),
         option("--python", panel=TRAIN, metavar="PROGRAM", help="Python that runs the function"),
+        option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that the script takes, such as 'multiple of 8'"),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
         option(
             "--compare-speed/--no-compare-speed",

@@ -30,10 +30,11 @@ def certificate(result: RunResult) -> str:
     boundary, (_, trained) = result.boundary, verbs(result.spec)
     largest = boundary.largest_batch_size
     if boundary.reason is Reason.DOES_NOT_FIT:
-        return f"Does not fit: batch 1 ran out of memory ({boundary.refusal})."
+        return f"Does not fit: batch {boundary.refused_batch_size or 1} ran out of memory ({boundary.refusal})."
     if boundary.certified:
         ran = _in_a_fresh_process(boundary, trained)
-        return f"Certified: {largest} {ran}; {boundary.refused_batch_size} ran out of memory there."
+        among = f" among {boundary.allowed_sizes}" if boundary.allowed_sizes else ""
+        return f"Certified{among}: {largest} {ran}; {boundary.refused_batch_size} ran out of memory there."
     if boundary.reason is Reason.ONE_SIZE:
         return check_answer(result)
     cause = f" ({boundary.refusal})" if boundary.reason in (Reason.SIZE_LIMIT, Reason.ERROR) else ""
@@ -59,14 +60,27 @@ def why_not_certified(result: RunResult) -> str | None:
 def _why_open(result: RunResult) -> str:
     most = f"{result.spec.max_batch_size:,}"
     return {
-        Reason.SIZE_LIMIT: "the data ends there, memory does not"
-        if any(p.error_type == DATA_EXHAUSTED for p in result.probes)
-        else "larger sizes hit a limit of the library, not memory",
-        Reason.ERROR: "the next size failed, and not for lack of memory",
+        Reason.SIZE_LIMIT: _what_ends(result),
+        Reason.ERROR: f"{_failed_size(result.boundary)} failed, and not for lack of memory",
         Reason.FOREIGN_MEMORY: "other processes held memory of the device; run it again when the device is free",
         Reason.MAX_BATCH_SIZE: f"{most} was the largest size allowed, and memory did not run out",
         Reason.TIME_BUDGET: "the time budget ended first",
     }.get(result.boundary.reason, "the next size was not shown to run out of memory in a fresh process")
+
+
+def _failed_size(boundary: Boundary) -> str:
+    """Write "the next size", or the smallest that failed where sizes are left between."""
+    largest, failed = boundary.largest_batch_size or 0, boundary.refused_batch_size
+    return "the next size" if failed in (None, largest + 1) else f"{failed:,}"
+
+
+def _what_ends(result: RunResult) -> str:
+    """Say what ended below the limit of memory."""
+    if any(p.error_type == DATA_EXHAUSTED for p in result.probes):
+        return "the data ends there, memory does not"
+    if result.boundary.allowed_sizes and result.boundary.refused_batch_size is None:
+        return "the script takes no larger size, and memory did not run out"
+    return "larger sizes hit a limit of the library, not memory"
 
 
 def answer_of_check(result: RunResult) -> Answer:

@@ -18,7 +18,7 @@ PURPOSES = {
     Purpose.TIMING: "timed in turns",
 }
 """What a probe was run for, where that was not the search."""
-_REASON_MOST = 300
+_REASON_MOST, _TYPE_MOST = 300, 60
 
 
 def describe_probe(probe: Probe) -> str:
@@ -35,8 +35,9 @@ def describe_probe(probe: Probe) -> str:
 
 
 def describe_outcome(probe: Probe) -> str:
-    """Write "fits", "timed", or "out of memory in optimizer step"."""
+    """Write "fits", "timed", "out of memory in optimizer step", or "failed with AssertionError"."""
     if probe.fits:
         return "timed" if probe.purpose is Purpose.TIMING else OUTCOMES[Outcome.FITS]
     where = f" in {probe.failed_phase.replace('_', ' ')}" if probe.failed_phase else ""
-    return f"{OUTCOMES[probe.outcome]}{where}"
+    error = f" with {probe.error_type[:_TYPE_MOST]}" if probe.outcome is Outcome.ERROR and probe.error_type else ""
+    return f"{OUTCOMES[probe.outcome]}{error}{where}"

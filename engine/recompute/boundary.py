@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..errors import SpecError
 from ..plan import soak_steps
 from ..results.result import Boundary, Outcome, Probe, Purpose, Reason
+from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import (
     boundary_of_check,
     boundary_of_search,
@@ -21,6 +23,8 @@ from ..search.boundary import (
 from ..search.foreign_memory import bytes_taken_by_others
 from ..search.unguided import Found, Trial, next_soak_size
 from ..spec import RunSpec
+from ..tune.learned_sizes import sizes_taken_and_failed
+from ..tune.script_error import wall_of_the_script
 from .document import Claims
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
@@ -114,18 +118,49 @@ def _of_check(claims: Claims) -> list[Boundary]:
 
 def _of_starts(claims: Claims) -> list[Boundary]:
     """Return the boundary of a command: each probe is a start, and running out of data is a limit too."""
-    probes, maximum = searched(claims.probes), claims.spec.max_batch_size
+    probes, maximum, rule = searched(claims.probes), claims.spec.max_batch_size, _rule_of(claims)
     too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
     ended = _found([p for p in probes if p not in too_few], maximum) or _found(probes, maximum)
     possible = [_out_of_time(probes)]
+    if rule is not None:
+        ended = _found_among(rule, probes, maximum)
     if ended is not None:
-        possible.insert(0, boundary_of_search(ended, probes, claims.device))
+        boundary = boundary_of_search(ended, probes, claims.device)
+        possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
     low = max((p.batch_size for p in probes if p.fits), default=0)
+    if (wall := wall_of_the_script(probes, low)) is not None:
+        possible.insert(0, boundary_of_search(Found(low, wall), probes, claims.device))
     if too_few and low and min(p.batch_size for p in too_few) > low:
         refusal = too_few[0].error_message
         possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
     steps = max((p.steps for p in probes if p.fits and p.batch_size == low), default=0)
     return [each if each.reason is Reason.TIME_BUDGET else replace(each, soak_steps=steps) for each in possible]
+
+
+def _rule_of(claims: Claims) -> AllowedSizes | None:
+    """Return the rule that the sizes were searched among: the spec's, or a claimed one that the probes may teach."""
+    assert not isinstance(claims.spec, RunSpec)
+    if claims.boundary.allowed_sizes is None or claims.spec.sizes is not None:
+        return claims.spec.allowed_sizes
+    try:
+        rule = AllowedSizes.parse(claims.boundary.allowed_sizes)
+    except SpecError:
+        return None  # then the claim is none of the possible boundaries
+    taken, failed = sizes_taken_and_failed(searched(claims.probes))
+    return rule if failed and rule.is_consistent(taken, failed) else None
+
+
+def _found_among(rule: AllowedSizes, probes: Sequence[Probe], maximum: int) -> Found | None:
+    """Return where the search ended among the sizes of a rule; None where it did not end."""
+    _, failed = sizes_taken_and_failed(probes)
+    tried = [p for p in probes if p.batch_size not in failed]
+    low = max((p.batch_size for p in tried if p.fits), default=0)
+    high = min((p.batch_size for p in tried if not p.fits and p.batch_size > low), default=None)
+    following = rule.at_least(low + 1)
+    if high is None:
+        return Found(low, None) if following is None or following > maximum else None
+    is_fresh = any(p.fresh_process and not p.fits and p.batch_size == high for p in tried)
+    return Found(low, high) if high == following and is_fresh else None
 
 
 def is_refused_for_memory(probe: Probe, claims: Claims) -> bool:

@@ -190,6 +190,7 @@ class Boundary:
     `certified` means: `largest_batch_size` trained and `refused_batch_size` is one more and ran out of
     memory in a fresh process. `soak_steps` is how many steps the largest one ran in a fresh process.
     `largest_batch_size` is 0 where not even batch 1 fits, and None where nothing could be tried in time.
+    `allowed_sizes`: "multiples of 8", where a script takes only those. Then the refused size is the next of these.
     """
 
     largest_batch_size: int | None
@@ -199,6 +200,7 @@ class Boundary:
     refusal: str | None = None
     soak_steps: int = 0
     note: str | None = None
+    allowed_sizes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

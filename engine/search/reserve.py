@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..results.result import Point
+from .allowed_sizes import AllowedSizes
 
 ABOUT = 1.01
 """Two sizes within this factor count as taking the same memory, or as the same size."""
@@ -43,8 +44,10 @@ def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: f
     return size if size > below * ABOUT else None
 
 
-def largest_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> int | None:
-    """Return the largest measured size that leaves the reserve free.
+def largest_with_reserve(
+    points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float, rule: AllowedSizes | None = None
+) -> int | None:
+    """Return the largest measured size that leaves the reserve free, of those that a script takes.
 
     None where none does, or where a clearly larger size should do so but was not measured, as after a search that ran
     out of time: the largest size that happens to be measured would then be too small an answer.
@@ -52,4 +55,6 @@ def largest_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_
     allowed = allowed_bytes(limit_bytes, reserve_fraction)
     size = max((s for s, p in points.items() if p.memory_bytes is not None and p.memory_bytes <= allowed), default=None)
     expected = edge_size(points, limit_bytes, reserve_fraction)
+    if expected is not None and rule is not None:
+        expected = rule.at_most(expected)
     return None if size is None or (expected is not None and expected > size * NEAR) else size

@@ -27,11 +27,11 @@ from ..text.masking import masked_text
 from ..text.units import format_bytes
 from .data_end import DataEnd
 from .reading import BY_LOADER, Memory, Reading, Step
+from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 AXES = (0, 1, BY_LOADER)
-TIMEOUT = "Timeout"
 MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first

@@ -17,22 +17,25 @@ from ..provenance.parse import mig_profile
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
+from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.claim import NOT_COMPARED
 from ..speed.comparison import Comparison
 from ..sweep import Sweep
-from .data_end import DataEnd, size_before_the_data_ends
+from .data_end import DataEnd
 from .devices import facts_of
 from .disk import changed_files
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure
 from .in_turns import InTurns, steps_to_time
-from .next_size import Start, next_size
+from .learned_sizes import describe_learned
+from .next_size import Start
+from .next_start import SearchSoFar, next_start
 from .reading import Reading
 from .script import script_facts
-from .script_error import is_same_error, size_of_the_scripts_wall
+from .script_error import is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .start.command import begin_command, unwatched
 from .start.launch import Begin, BeginUnwatched, Watching, start
@@ -119,24 +122,24 @@ class StartSweep(Sweep):
         return self._result(boundary, comparison, search_seconds)
 
     def decide(self) -> Try | Found:
-        """Decide by the memory of the starts so far."""
-        maximum = min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size)
-        memory_bytes = 0 if self.seen_device is None else self.limit_bytes
-        step = next_size(
+        """Decide by the starts so far."""
+        step = next_start(self.so_far)
+        return step if isinstance(step, Found) else Try(step, fresh_process=True)
+
+    @property
+    def so_far(self) -> SearchSoFar:
+        """What the search knows."""
+        return SearchSoFar(
             self.starts,
-            memory_bytes=memory_bytes,
+            self.searched,
+            memory_bytes=0 if self.seen_device is None else self.limit_bytes,
             first=self.spec.start_batch_size or self.spec.current_batch_size,
-            maximum=maximum,
+            maximum=min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size),
             # a CPU with memory to spare runs a size beyond the limit to its end
             measures_refused=self._is_on_cpu and 2 * (self.device.limit_bytes or 0) <= self.device.capacity_bytes,
+            data_end=self.data_end,
+            given=self.spec.allowed_sizes,
         )
-        if isinstance(step, Found):
-            return step
-        most_trained = max((s.batch_size for s in self.starts if s.fits), default=0)
-        size = size_of_the_scripts_wall(self.probes, most_trained)
-        if size is None:
-            size = size_before_the_data_ends(step, self.data_end, self.starts, self.probes, memory_bytes)
-        return Try(min(size, maximum), fresh_process=True)
 
     @property
     def data_end(self) -> DataEnd | None:
@@ -156,6 +159,10 @@ class StartSweep(Sweep):
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
+        if (rule := self.so_far.allowed) is not None:
+            boundary = boundary_among(boundary, rule)
+            if self.spec.sizes is None:
+                boundary = with_note(boundary, describe_learned(rule, self.searched))
         if (of_largest := self.evidence.get(step.largest)) is None:
             return boundary
         boundary = replace(boundary, soak_steps=of_largest.probe.steps)
@@ -169,7 +176,7 @@ class StartSweep(Sweep):
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""
-        if (size := self.next_size_at_reserve(boundary)) is None:
+        if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
             return
         with self._losing_nothing("the size that keeps the reserve"):
             self.probe(size, Purpose.CURVE)
@@ -243,6 +250,11 @@ class StartSweep(Sweep):
         patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self.execution.seconds_left
         return min(patience, self.execution.seconds_left)
 
+    def _allowed(self, size: int | None) -> int | None:
+        """Return the largest size up to this one that the script takes; None or 0 where there is none."""
+        rule = self.so_far.allowed
+        return size if size is None or rule is None else rule.at_most(size)
+
     def _start_near_the_bend(self, largest: int) -> None:
         """Start today's size, if it should train, and sizes up to where more samples make the training no faster."""
         today = self.spec.current_batch_size
@@ -253,8 +265,8 @@ class StartSweep(Sweep):
                 return
             for _ in range(MOST_BETWEEN):
                 speeds = start_speeds(self.spec, self.device, self.probes, largest)
-                size = size_to_start(speeds, today if today in speeds else None)
-                if size is None or size in self.evidence:
+                size = self._allowed(size_to_start(speeds, today if today in speeds else None))
+                if not size or size in self.evidence:
                     return
                 self.probe(size, Purpose.CURVE)
 

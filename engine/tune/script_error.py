@@ -8,6 +8,9 @@ from math import prod
 
 from ..results.result import Outcome, Probe
 
+TIMEOUT = "Timeout"
+"""The error type of a start whose steps were not done in time."""
+SIZES_OF_A_WALL, NEAR_A_WALL = 3, 1.1
 _NUMBER = re.compile(r"(?<![\w.])\d{1,12}(?![\w.])|(?<![\w.])\d{1,12}(?=\.(?:\s|$))")
 _SHAPE = re.compile(r"[\[(](\d+(?:, ?\d+)+)[\])]")
 
@@ -27,6 +30,20 @@ def size_of_the_scripts_wall(probes: Sequence[Probe], most_trained: int) -> int 
         return most_trained + 1
     untried = (size for size in named if most_trained < size < failed.batch_size and size not in started)
     return max(untried, default=None)
+
+
+def wall_of_the_script(probes: Sequence[Probe], most_trained: int) -> int | None:
+    """Return the smallest size that failed, where one error ends all larger sizes and the search is near enough.
+
+    It is not memory that ends there, so no certificate is lost by the sizes that are left between.
+    """
+    failed = {p.batch_size: p for p in probes if p.outcome is Outcome.ERROR and p.error_type != TIMEOUT}
+    if len(failed) < SIZES_OF_A_WALL:
+        return None
+    smallest = min(failed)
+    is_near = most_trained < smallest <= NEAR_A_WALL * most_trained
+    is_one_error = all(is_same_error(failed[smallest], each) for each in failed.values())
+    return smallest if is_near and is_one_error else None
 
 
 def sizes_named(message: str) -> set[int]:

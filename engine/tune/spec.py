@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from ..catalog import WORKLOADS
 from ..errors import SpecError
 from ..program import PROGRAM
+from ..search.allowed_sizes import AllowedSizes
 from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
 from ..text.masking import masked
@@ -59,6 +60,8 @@ class Limits:
     price_per_hour_usd: float = shared_setting("price_per_hour_usd")
     hours_per_run: float = shared_setting("hours_per_run")
     runs_per_year: int = shared_setting("runs_per_year")
+    sizes: str | None = None
+    """Which sizes the script takes, such as "multiple of 8"; None: any, unless its errors teach otherwise."""
     compare_speed: bool = True
     """Start today's size and up to three others in turns: without it no size is recommended."""
 
@@ -68,6 +71,14 @@ class Limits:
             raise SpecError("compare_speed", "must be true or false")
         check_device_name(self.device)
         check_start(self.start_batch_size, self.max_batch_size)
+        self._check_texts(may_be_null=("sizes",))
+        if (allowed := self.allowed_sizes) is not None and not allowed.at_most(self.max_batch_size):
+            raise SpecError("sizes", f"allows no size up to the largest one, {self.max_batch_size:,}")
+
+    @property
+    def allowed_sizes(self) -> AllowedSizes | None:
+        """The rule of `sizes`. Raises SpecError where it is none."""
+        return None if self.sizes is None else AllowedSizes.parse(self.sizes)
 
     def _check_texts(self, *names: str, may_be_null: Sequence[str] = ()) -> None:
         """Raise SpecError where one of these fields is no text: a document may hold anything there."""

@@ -70,7 +70,7 @@ TABLE: dict[str, Row] = {
     **_of("DeviceFacts", Row(Kind.RECOMPUTED, "engine.recompute.physics.impossible_device"), "device", "kind"),
     **_of("DeviceFacts", Row(Kind.RECOMPUTED, "engine.recompute.physics.impossible_device"), "limit_bytes"),
     **_of("Boundary", BOUNDARY, "largest_batch_size", "certified", "refused_batch_size", "reason", "soak_steps"),
-    **_of("Boundary", BOUNDARY, "refusal"),
+    **_of("Boundary", BOUNDARY, "refusal", "allowed_sizes"),
     "Boundary.note": Row(Kind.TEXT, "engine.recompute.boundary.is_claimed"),
     **_of("Point", ANSWER, "batch_size", "samples_per_second", "step_seconds", "peak_allocated_bytes"),
     **_of("Point", ANSWER, "peak_reserved_bytes", "memory_bytes", "samples_per_second_low", "samples_per_second_high"),

@@ -20,6 +20,7 @@ from engine.tune.training import Training
 from engine.validation.verdict import ValidationResult
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.engine.recompute.shown_figures import TABLE, Kind
+from tests.engine.tune.test_allowed_sizes import tuned
 
 ADDED = {
     RunResult: {"schema": int, "fits": bool, "kinds": dict, "training": Training, "estimate": Estimate},
@@ -106,7 +107,8 @@ def leaves(kind: Any, value: Any, path: tuple[Any, ...], row: str) -> Iterator[L
 def documents() -> dict[str, dict[str, Any]]:
     left_out = document_of(HonestWorker(90, not_together=frozenset({90})))
     function = json.loads(FUNCTION.read_text())["result"]
-    return {**originals(), "a size left out": left_out, "function": function}
+    _, learned = tuned(lambda size: 512 % size == 0, most_for_memory=150)
+    return {**originals(), "a size left out": left_out, "function": function, "learned sizes": learned.to_dict()}
 
 
 def chosen() -> list[tuple[str, str, tuple[Any, ...]]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.results.result import Outcome, Reason
+from engine.results.result import Reason
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
@@ -39,12 +39,14 @@ def test_a_reshape_to_more_rows_than_there_are_names_the_size_where_it_breaks(mo
     assert len(started) <= 6
 
 
-def test_an_error_that_came_back_at_another_size_is_not_started_again(monkeypatch) -> None:
+def test_an_error_at_every_larger_size_is_closed_in_on_and_not_started_again(monkeypatch) -> None:
     started, found = starts_of(monkeypatch, 1000, "batch {} is too large for this script")
     failed = [size for size in started if size > 1000]
-    assert found.largest_batch_size == 1000
     assert len(failed) == len(set(failed)) + 1, "only the first is started a second time"
-    assert [p.outcome for p in found.result.probes if p.batch_size == 1001] == [Outcome.ERROR]
+    boundary = found.result.boundary
+    assert boundary.largest_batch_size <= 1000 < boundary.refused_batch_size <= 1.1 * boundary.largest_batch_size
+    assert (boundary.reason, boundary.certified) == (Reason.ERROR, False)
+    assert len(started) <= 10
 
 
 def test_an_error_of_another_kind_is_started_again(monkeypatch) -> None:

@@ -21,7 +21,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 ROOT = Path(__file__).parents[3]
 ONE_START = ("--max", "24", "--current-batch-size", "24")  # how a search goes on is test_next_size's
 AT_THE_MAXIMUM = {"largest_batch_size": 24, "certified": False, "refused_batch_size": None, "refusal": None}
-AT_THE_MAXIMUM |= {"reason": "max_batch_size", "soak_steps": 5, "note": None}
+AT_THE_MAXIMUM |= {"reason": "max_batch_size", "soak_steps": 5, "note": None, "allowed_sizes": None}
 TUNE = (sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--no-compare-speed")
 
 
@@ -241,3 +241,11 @@ def test_a_script_that_fails_shows_its_lines_its_log_and_its_command_and_whose_f
     log = tmp_path / "memorymark" / "failed-start.log"
     assert f"Its whole output: {log}" in error
     assert (log.stat().st_mode & 0o777, "takes no such batch" in log.read_text()) == (0o600, True)
+
+
+def test_a_script_that_wants_a_divisor_of_its_total_is_certified_among_the_sizes_that_it_takes() -> None:
+    result = tuned("--memory-limit", "400KiB", *script("divides_its_total.py", "{batch_size}"))
+    boundary = result["boundary"]
+    assert (boundary["largest_batch_size"], boundary["refused_batch_size"], boundary["certified"]) == (128, 256, True)
+    assert boundary["allowed_sizes"] == "powers of two"
+    assert "ended with AssertionError" in boundary["note"]

@@ -1,0 +1,72 @@
+"""PURE: what the errors of a script teach about the batch sizes that it takes.
+
+The strictest rule that the starts allow is followed first, because its sizes train under any of the others: powers of
+two. Once they have led to the limit of memory, a size between tells whether the script takes more.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from ..results.result import Outcome, Probe
+from ..search.allowed_sizes import MOST_NUMBER, AllowedSizes, Rule
+from ..search.unguided import Found
+from .next_size import Start
+from .script_error import TIMEOUT, sizes_named
+
+_DIVISION = re.compile(r"divi[ds]|multiple|remainder|%", re.IGNORECASE)
+
+
+def sizes_taken_and_failed(probes: Sequence[Probe]) -> tuple[set[int], set[int]]:
+    """Return the sizes that came as far as memory decides, and those that ended with an error of the script's own."""
+    ended = (Outcome.FITS, Outcome.OUT_OF_MEMORY)
+    taken = {p.batch_size for p in probes if p.outcome in ended}
+    failed = {p.batch_size for p in probes if p.outcome is Outcome.ERROR and p.error_type != TIMEOUT}
+    return taken, failed - taken
+
+
+def learned_sizes(probes: Sequence[Probe]) -> AllowedSizes | None:
+    """Return the strictest rule that the starts so far allow; None where nothing failed, or no rule explains it."""
+    taken, failed = sizes_taken_and_failed(probes)
+    if not failed or not taken:
+        return None
+    rules = [*_rules_named(probes), AllowedSizes(Rule.POWER_OF_TWO), AllowedSizes(Rule.MULTIPLE, math.gcd(*taken))]
+    return next((rule for rule in rules if rule.is_consistent(taken, failed)), None)
+
+
+def wider_sizes(probes: Sequence[Probe]) -> AllowedSizes | None:
+    """Return the widest rule of multiples that the starts so far allow, to see whether the script takes more."""
+    taken, failed = sizes_taken_and_failed(probes)
+    common = math.gcd(*taken)
+    powers = (1 << power for power in range(1, common.bit_length()) if common % (1 << power) == 0)
+    rules = (AllowedSizes(Rule.MULTIPLE, number) for number in powers)
+    return next((rule for rule in rules if rule.is_consistent(taken, failed)), None)
+
+
+def _rules_named(probes: Sequence[Probe]) -> Iterator[AllowedSizes]:
+    """Yield the rules that errors spell out: "batch size must be divisible by 8", "524288 is not divisible by 105"."""
+    messages = {p.error_message or "" for p in probes if p.outcome is Outcome.ERROR}
+    for number in sorted({n for message in messages if _DIVISION.search(message) for n in sizes_named(message)}):
+        if 1 < number <= MOST_NUMBER:
+            yield AllowedSizes(Rule.MULTIPLE, number)
+            yield AllowedSizes(Rule.DIVISOR, number)
+
+
+def next_allowed(rule: AllowedSizes, step: int | Found, starts: Sequence[Start], maximum: int) -> int | Found:
+    """Return the allowed size to start in place of `step`, or where the search among them has ended."""
+    if isinstance(step, Found):
+        return step
+    low = max((s.batch_size for s in starts if s.fits), default=0)
+    high = min((s.batch_size for s in starts if not s.fits and s.batch_size > low), default=None)
+    size = rule.nearest(step, low, high or maximum + 1)
+    return Found(low, high) if size is None else size
+
+
+def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
+    """Say by which errors a rule was learned."""
+    _, failed = sizes_taken_and_failed(probes)
+    errors = {p.error_type or "an error" for p in probes if p.batch_size in failed}
+    sizes = " and ".join(map(str, sorted(failed)))
+    return f"the script seems to take {rule.describe()} only: {sizes} ended with {' and '.join(sorted(errors))}"

@@ -1,0 +1,140 @@
+"""A script that does not take every size: the rule is given or learned, and the certificate is among its sizes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.describe.boundary import certificate
+from engine.errors import SpecError
+from engine.kinds import find_contradictions
+from engine.results.result import Reason
+from engine.search.allowed_sizes import AllowedSizes, Rule
+from engine.tune import run
+from engine.tune.evidence import Ended
+from engine.tune.reading import Reading
+from engine.tune.spec import TuneSpec
+from engine.tune.training import TuneResult
+from tests.engine.tune.test_evidence import reading, steps
+
+MUTE = "the script's assertion has no text"
+
+
+def tuned(
+    takes: Callable[[int], bool], most_for_memory: int, message: str = MUTE, **spec: Any
+) -> tuple[list[int], TuneResult]:
+    """Tune a made-up script of 100 bytes a sample, which fails with the sizes that it does not take."""
+    started: list[int] = []
+
+    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        started.append(batch_size)
+        if not takes(batch_size):
+            failed = {"error_type": "AssertionError", "error_message": message.format(batch_size), "ended": "error"}
+            return [reading([], **failed)], Ended(exit_status=1)
+        return [reading(steps(batch_size), peak=100 * batch_size, python="3.11.7")], Ended(wall_seconds=1.0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "start", start)
+        command = ("python", "train.py", "{batch_size}")
+        limit_bytes = 100 * most_for_memory + 50
+        return started, run.tune(TuneSpec(command, memory_limit_bytes=limit_bytes, compare_speed=False, **spec))
+
+
+CASES = {
+    "a divisor of a total": (lambda size: 512 % size == 0, 150, (128, 256), "powers of two"),
+    "a divisor that a message names": (lambda size: 480 % size == 0, 150, (120, 160), "divisors of 480"),
+    "a multiple of 8": (lambda size: size % 8 == 0, 1500, (1496, 1504), "multiples of 8"),
+    "a power of two": (lambda size: size & (size - 1) == 0, 1500, (1024, 2048), "powers of two"),
+}
+NAMED = {"a divisor that a message names": "480 samples are not divisible by {}"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_sizes_that_a_script_takes_are_learned_from_its_errors(case: str) -> None:
+    takes, most, (largest, refused), rule = CASES[case]
+    started, found = tuned(takes, most, NAMED.get(case, MUTE))
+    boundary = found.result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (largest, refused, True)
+    assert boundary.allowed_sizes == rule
+    assert f"the script seems to take {rule} only" in (boundary.note or "")
+    assert certificate(found.result).startswith(f"Certified among {rule}: {largest} trained")
+    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+    assert len(started) <= 9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 64), st.integers(16, 5_000), st.integers(1, 40))
+def test_no_certificate_leaves_out_a_size_that_a_given_rule_allows(number: int, most: int, today: int) -> None:
+    started, found = tuned(
+        lambda size: size % number == 0, most, sizes=f"multiple of {number}", current_batch_size=today
+    )
+    assert all(size % number == 0 for size in started)
+    boundary = found.result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size) == (
+        most // number * number,
+        (most // number + 1) * number,
+    )
+    assert boundary.certified
+    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([2, 4, 8, 16]), st.integers(17, 3_000))
+def test_a_learned_certificate_holds_for_the_true_rule(number: int, most: int) -> None:
+    _, found = tuned(lambda size: size % number == 0, most)
+    boundary = found.result.boundary
+    assert boundary.largest_batch_size == most // number * number
+    assert boundary.certified
+
+
+def test_the_largest_divisor_is_the_end_of_the_search() -> None:
+    started, found = tuned(lambda size: 48 % size == 0, 1000, sizes="divisor of 48")
+    boundary = found.result.boundary
+    assert (started, boundary.largest_batch_size, boundary.certified) == ([16, 48], 48, False)
+    assert boundary.reason is Reason.SIZE_LIMIT
+    assert "the script takes no larger size" in certificate(found.result)
+    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+
+
+def test_where_not_even_the_smallest_allowed_size_fits_it_is_named() -> None:
+    _, found = tuned(lambda size: size % 8 == 0, 5, sizes="multiple of 8")
+    assert found.largest_batch_size == 0
+    assert certificate(found.result).startswith("Does not fit: batch 8 ran out of memory")
+
+
+def test_a_wall_is_not_taken_for_a_rule() -> None:
+    started, found = tuned(lambda size: size <= 1000, 3000, "batch {} is too large for this script")
+    boundary = found.result.boundary
+    assert 900 <= boundary.largest_batch_size <= 1000
+    assert (boundary.reason, boundary.certified, boundary.allowed_sizes) == (Reason.ERROR, False, None)
+    assert f"{boundary.refused_batch_size:,} failed, and not for lack of memory" in certificate(found.result)
+    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+    assert len(started) <= 11
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("multiple of 8", AllowedSizes(Rule.MULTIPLE, 8)),
+        ("Multiples of 1,024", AllowedSizes(Rule.MULTIPLE, 1024)),
+        ("divisor of 524288", AllowedSizes(Rule.DIVISOR, 524_288)),
+        ("powers of 2", AllowedSizes(Rule.POWER_OF_TWO)),
+    ],
+)
+def test_rules_are_read_as_people_write_them(text: str, rule: AllowedSizes) -> None:
+    assert AllowedSizes.parse(text) == rule
+    assert AllowedSizes.parse(rule.describe()) == rule
+
+
+@pytest.mark.parametrize("text", ["", "8", "multiple of 0", "multiple of -8", "powers of three", "divisor of"])
+def test_what_is_no_rule_is_refused_by_the_name_of_the_field(text: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        TuneSpec(("python", "train.py", "{batch_size}"), sizes=text)
+    assert refused.value.field == "sizes"
+
+
+def test_a_rule_without_a_size_in_range_is_refused() -> None:
+    with pytest.raises(SpecError, match="allows no size up to the largest one, 50"):
+        TuneSpec(("python", "train.py", "{batch_size}"), sizes="multiple of 64", max_batch_size=50)
