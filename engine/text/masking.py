@@ -82,7 +82,7 @@ _CLIENTS = {
     **dict.fromkeys(("docker", "podman", "apptainer", "singularity", "helm", "oras"), "login -p"),
     **{"redis-cli": "a", "ldapsearch": "w", "sqlcmd": "P", "curl": "u", "wandb": "login"},
 }
-"""Programs whose argument after this short option, or after this subcommand, is a secret."""
+"""Programs whose argument after this short option or joined to it, or after this subcommand, is a secret."""
 
 _ASSIGNED_PART = re.compile(r"^([+~-]{0,2}[A-Za-z_][\w./-]*=)(.*)$", re.DOTALL)
 _BARE_WITHOUT_SIGN = frozenset({"key", "keys", "token", "tokens", "auth", "login", "pass"})
@@ -219,8 +219,7 @@ def _client_secret(before: Sequence[str], part: str) -> str | None:
         short = letter if letter.startswith("-") else f"-{letter}"
         if since and since[-1] == short:
             return HIDDEN
-        is_joined = program.startswith(("mysql", "maria", "sshpass")) and part.startswith(short) and part != short
-        return f"{short}{HIDDEN}" if is_joined else None
+        return f"{short}{HIDDEN}" if part.startswith(short) and part != short else None
     return None
 
 
