@@ -97,7 +97,7 @@ def percent(fraction: float | None) -> str:
 
 
 def usd(amount_usd: float | None) -> str:
-    """1.592 -> "$1.59"; a positive amount below half a cent -> "less than $0.01"."""
+    """1.592 -> "$1.59"; 0.001 -> "less than $0.01", -0.001 -> "more than −$0.01"."""
     return NOT_MEASURED if amount_usd is None else format_usd(amount_usd)
 
 

@@ -48,10 +48,10 @@ def format_factor_range(low: float | None, high: float | None) -> str:
 
 
 def format_usd(amount_usd: float) -> str:
-    """Write 1.592 as "$1.59", a positive amount below half a cent as "less than $0.01", from 1,000 on without cents."""
+    """Write 1.592 as "$1.59", from 1,000 on without cents; 0.001 as "less than $0.01", -0.001 as "more than −$0.01"."""
     size = abs(amount_usd)
     if 0 < size < 0.005:
-        return "less than $0.01"
+        return "less than $0.01" if amount_usd > 0 else "more than −$0.01"
     sign = "−" if amount_usd < 0 else ""
     return f"{sign}${size:,.0f}" if size >= 1000 else f"{sign}${size:,.2f}"
 

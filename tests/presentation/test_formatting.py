@@ -57,7 +57,14 @@ def test_a_factor_is_not_rounded_up_to_a_gain(ratio: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("amount", "text"),
-    [(0, "$0.00"), (0.001, "less than $0.01"), (1.592, "$1.59"), (-2.567, "−$2.57"), (12345.6, "$12,346")],
+    [
+        (0, "$0.00"),
+        (0.001, "less than $0.01"),
+        (-0.001, "more than −$0.01"),
+        (1.592, "$1.59"),
+        (-2.567, "−$2.57"),
+        (12345.6, "$12,346"),
+    ],
 )
 def test_money_says_when_it_is_too_small_or_unknown(amount: float | None, text: str) -> None:
     assert formatting.usd(amount) == text
