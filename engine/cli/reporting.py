@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from ..report.files import folder_of
 from ..report.reporter import Reporter
 from ..results.result_file import Document, write_result
 from .command import ADVANCED, OUTPUT, option
+from .printing.stopped import stored_by_then
 
 
 class Spec(Protocol):
@@ -39,13 +40,16 @@ class Reported:
     emit: Emit
     reporter: Reporter | None = None
     result_file: Path | None = None
+    kept: list[Path] = field(default_factory=list)
+    """The files of this command's results, those of earlier runs included."""
 
     def keep(self, exit_status: int, result: Document) -> None:
         """Write the result to each of its files."""
-        if self.reporter is not None:
-            self.reporter.keep(exit_status, result)
+        if self.reporter is not None and (path := self.reporter.keep(exit_status, result)) is not None:
+            self.kept.append(path)
         if self.result_file is not None:
             write_result(self.result_file, exit_status, result)
+            self.kept.append(self.result_file)
 
 
 def report_options() -> list[RichOption]:
@@ -80,6 +84,7 @@ class Reporting:
         self._address = address_of(report_to, os.environ)
         self._folder = folder_of(runs_dir, os.environ)
         self._result_file = result_file
+        self._kept: list[Path] = []
 
     @classmethod
     def of(cls, options: SimpleNamespace) -> Reporting:
@@ -96,10 +101,23 @@ class Reporting:
 
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
-        """Report the run of this context. Its events are stored, then passed to `emit`."""
+        """Report the run of this context. Its events are stored, then passed to `emit`.
+
+        What stops it, Ctrl-C or SIGTERM, gets a note of the results that are stored by then.
+        """
+        try:
+            with self._reported(kind, spec, emit) as reported:
+                yield reported
+        except (KeyboardInterrupt, SystemExit) as stopped:
+            if self._kept:
+                stopped.add_note(stored_by_then(self._kept))
+            raise
+
+    @contextmanager
+    def _reported(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
         facts = run_facts()
         if self._address is None:
-            yield Reported(facts, emit, result_file=self._result_file)
+            yield Reported(facts, emit, None, self._result_file, self._kept)
             return
         own = {"run_key": facts["run_key"], "host": facts["host"], "engine_version": __version__}
         announcement = {**own, "kind": kind, "spec": spec.to_dict()}
@@ -113,4 +131,4 @@ class Reporting:
                 reporter.emit(event)
                 emit(event)
 
-            yield Reported(facts, both, reporter, self._result_file)
+            yield Reported(facts, both, reporter, self._result_file, self._kept)

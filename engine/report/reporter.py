@@ -126,15 +126,16 @@ class Reporter:
             self._say(CANCELLED)
             raise KeyboardInterrupt
 
-    def keep(self, exit_status: int, result: Document) -> None:
-        """Write the result to the folder, from which it is sent."""
+    def keep(self, exit_status: int, result: Document) -> Path | None:
+        """Write the result to the folder, from which it is sent; return its file, or None where it is not taken."""
         try:
             content = {"exit_status": exit_status, "result": self._to_send(result.to_dict())}
             write_content(self._result_path, content, mode=PRIVATE_FILE)
         except OSError as exc:
             self._say(f"the result could not be stored in {self.folder}: {exc.strerror}")
-        else:
-            self._has_result = True
+            return None
+        self._has_result = True
+        return self._result_path
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         if error is not None:

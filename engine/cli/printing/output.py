@@ -18,6 +18,7 @@ from typing import Any
 
 from ...errors import DeviceBusy, EngineError
 from ...execution import event_of
+from .stopped import describe_stop
 from .terminal import say, say_error
 
 EXIT_INTERRUPTED, EXIT_STOPPED = 128 + signal.SIGINT, 128 + signal.SIGTERM
@@ -27,7 +28,8 @@ EXIT_NOBODY_READS = 141  # 128 + SIGPIPE, which Windows does not have
 def run_command(command: Callable[[], int]) -> int:
     """Run `command` and bring out what it prints; the exit status.
 
-    Where Ctrl-C or SIGTERM ends it, what was known by then is a note of the exception: see `Console`.
+    Where Ctrl-C or SIGTERM ends it, what was known and stored by then are notes of the exception: see `Console` and
+    `Reporting`.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -45,8 +47,7 @@ def run_command(command: Callable[[], int]) -> int:
         is_interrupted = isinstance(error, KeyboardInterrupt)
         if not is_interrupted and getattr(error, "code", None) != EXIT_STOPPED:
             raise
-        known = "".join(f"{note} " for note in getattr(error, "__notes__", ()) if note)
-        say(f"Stopped. {known}No result is stored.", sys.stderr)
+        say(describe_stop(getattr(error, "__notes__", ())), sys.stderr)
         return EXIT_INTERRUPTED if is_interrupted else EXIT_STOPPED
     return status
 

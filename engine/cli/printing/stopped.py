@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ...results.result import Outcome, Probe, Purpose
 
+STORED = "Stored by then"
 _ENDED = {Outcome.OUT_OF_MEMORY: "ran out of memory", Outcome.SIZE_LIMIT: "met a size limit", Outcome.ERROR: "failed"}
 
 
@@ -25,6 +27,17 @@ def known_so_far(probes: Sequence[Probe], progress: Mapping[str, Any]) -> str:
         return f"{refused}; nothing smaller trained."
     is_next = over.batch_size == largest + 1
     return f"{largest:,} trained, {refused}{'' if is_next else '; nothing between was tried'}."
+
+
+def stored_by_then(paths: Sequence[Path]) -> str:
+    """Write "Stored by then: memorymark-runs/ab12.json."."""
+    return f"{STORED}: {', '.join(dict.fromkeys(map(str, paths)))}."
+
+
+def describe_stop(notes: Sequence[str]) -> str:
+    """Write what is said of a command that is stopped, from the notes of what stopped it: what is known, and stored."""
+    stored = [note for note in notes if note.startswith(STORED)] or ["No result is stored."]
+    return " ".join(["Stopped.", *(note for note in notes if note and note not in stored), *stored])
 
 
 def _was(count: int) -> str:
