@@ -17,7 +17,7 @@ from analysis.presentation.formatting import (
     usd_range,
 )
 from analysis.presentation.stored.result import StoredResult
-from engine.describe.result import compared, describe_other
+from engine.describe.result import compared, describe_other, is_disturbed
 from engine.results.result import Point, Savings
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.claim import describe_bounds, describe_lower_bound
@@ -129,6 +129,8 @@ def _speedup(result: StoredResult) -> Figure:
 
 
 def _why_no_speedup(result: StoredResult) -> str:
+    if is_disturbed(result):
+        return "Other programs disturbed the timing, and would make any factor wrong."
     if result.speed is not None and not result.is_speed_measurable:
         return f"{sentence_case(result.speed.reason or 'the speeds were not compared').removesuffix('.')}."
     if result.recommended is None:

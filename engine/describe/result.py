@@ -109,6 +109,14 @@ def other_work(speed: Speed | None) -> Iterator[str]:
         yield f"other programs used {speed.others_cores:.1f} of {speed.cores} cores"
 
 
+def is_disturbed(result: RunResult) -> bool:
+    """Whether other programs disturbed the speeds so that nothing is claimed: on a CPU the factor itself is wrong."""
+    speed = result.speed
+    if speed is None or claim_in(result) is not SpeedClaim.NOTHING or result.device.kind != "cpu":
+        return False
+    return compared_in(speed.reason) is not None and any(other_work(speed))
+
+
 def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
     """Say what was shown of the others: a command is timed at two sizes, and a faster one may lack the reserve."""
     timed = {p.batch_size for p in result.probes if p.purpose is Purpose.TIMING} - {chosen.batch_size}
@@ -143,6 +151,8 @@ def _why_none(result: RunResult) -> str:
         return "the time ended first"
     if reason == NOT_COMPARED:
         return "the speeds were not compared"
+    if is_disturbed(result):
+        return "other programs disturbed the timing"
     found = compared(result)
     if found is None:
         return (reason or "").removesuffix(".")
@@ -151,7 +161,7 @@ def _why_none(result: RunResult) -> str:
 
 def compared(result: RunResult) -> ComparedSizes | None:
     """Return the two sizes of which no figure is claimed, with the bounds of their ratio; None where not known."""
-    return compared_in(result.speed.reason if result.speed else None)
+    return None if is_disturbed(result) else compared_in(result.speed.reason if result.speed else None)
 
 
 def describe_other(found: ComparedSizes, result: RunResult) -> str:
@@ -162,12 +172,12 @@ def describe_other(found: ComparedSizes, result: RunResult) -> str:
 def _what_helps(result: RunResult) -> Iterator[str]:
     if result.boundary.reason is Reason.TIME_BUDGET:
         yield "A longer time budget lets the search end, and the speeds be compared."
-    elif compared(result) is None:
-        if "time budget" in ((result.speed.reason if result.speed else None) or ""):
-            yield "A longer time budget lets the speeds be compared."
-    elif work := [*other_work(result.speed)]:
-        yield f"{sentence_case(work[0])} and slow small batches down more: time again when the machine is quiet."
-    else:
+    elif "time budget" in ((result.speed.reason if result.speed else None) or ""):
+        yield "A longer time budget lets the speeds be compared."
+    elif is_disturbed(result):
+        (work,) = other_work(result.speed)
+        yield f"{sentence_case(work)} and slow small batches down more: time again when the machine is quiet."
+    elif compared(result) is not None:
         yield "The rounds of this run contradict each other: time again."
 
 
@@ -212,7 +222,8 @@ def speedup_lines(result: RunResult) -> list[str]:
     speed = result.speed
     if speed is None:
         return []
-    lines = [] if speed.reason is None or is_bound(result) else [f"{sentence_case(speed.reason)}."]
+    has_reason = speed.reason is not None and not is_bound(result) and not is_disturbed(result)
+    lines = [f"{sentence_case(speed.reason or '')}."] if has_reason else []
     if is_bound(result) or (speed.is_measurable and result.speedup is not None):
         lines += [_speedup(result, speed), _money(result)]
     if speed.rounds and speed.others_cores is not None and speed.cores:

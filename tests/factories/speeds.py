@@ -92,6 +92,12 @@ def make_unmeasurable_result(**fields: Any) -> RunResult:
     )
 
 
+def undisturbed(result: RunResult) -> RunResult:
+    """The same result, timed while no other program ran."""
+    assert result.speed is not None
+    return replace(result, speed=replace(result.speed, others_cores=0.0))
+
+
 def make_result_out_of_time(**fields: Any) -> RunResult:
     """The time ended before the limit was known, so nothing was compared."""
     plain = make_unmeasurable_result(**fields)

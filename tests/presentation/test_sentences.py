@@ -41,6 +41,7 @@ from tests.factories.speeds import (
     make_result_out_of_time,
     make_timed_result,
     make_unmeasurable_result,
+    undisturbed,
 )
 
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
@@ -130,7 +131,7 @@ def test_a_kept_size_that_leaves_less_than_the_reserve_says_so() -> None:
 def test_speeds_that_do_not_say_which_is_better_recommend_nothing_and_name_no_money() -> None:
     result = stored(make_unmeasurable_result())
     said = headline(result)
-    assert said.sentence == "Up to 8 fit. None is recommended: 8 is 0.8 to 13x as fast as your 4."
+    assert said.sentence == "Up to 8 fit. None is recommended: other programs disturbed the timing."
     assert said.batch_size is None
     assert said.notes == (
         "The largest that keeps the reserve (5 % free) is 8.",
@@ -138,6 +139,12 @@ def test_speeds_that_do_not_say_which_is_better_recommend_nothing_and_name_no_mo
     )
     assert "$" not in said.sentence + "".join(str(figure) for figure in figures(result))
     assert paste(result) is None
+
+
+def test_a_factor_is_named_only_where_no_other_program_distorted_it() -> None:
+    said = headline(stored(undisturbed(make_unmeasurable_result())))
+    assert said.sentence == "Up to 8 fit. None is recommended: 8 is 0.8 to 13x as fast as your 4."
+    assert said.notes[1:] == ("The rounds of this run contradict each other: time again.",)
 
 
 def test_a_run_out_of_time_recommends_nothing() -> None:
@@ -157,7 +164,7 @@ def test_a_limit_that_is_known_without_a_comparison_says_what_was_missing() -> N
 
 def test_a_size_by_memory_of_an_earlier_build_is_no_recommendation() -> None:
     result = stored(make_result_by_memory())
-    assert headline(result).sentence.startswith("Up to 8 fit. None is recommended: 8 is")
+    assert headline(result).sentence.startswith("Up to 8 fit. None is recommended")
     assert (result.recommended, paste(result)) == (None, None)
     assert result.largest_with_reserve is not None
     assert result.largest_with_reserve.batch_size == 8
@@ -181,7 +188,7 @@ def test_a_size_of_today_that_does_not_fit_is_answered_by_a_compared_choice_alon
     assert headline(compared).sentence == "Your 16 does not fit. Use 8: no measured size is clearly faster."
     unknown = stored(make_unmeasurable_result(), spec=spec, current=None)
     assert headline(unknown).sentence == "Your 16 does not fit; up to 8 fit."
-    assert headline(unknown).notes[0] == "None is recommended: 8 is 0.8 to 13x as fast as 4."
+    assert headline(unknown).notes[0] == "None is recommended: other programs disturbed the timing."
 
 
 def test_a_recommended_size_that_leaves_less_than_the_reserve_says_so() -> None:
@@ -215,7 +222,10 @@ def test_where_todays_size_does_not_fit_the_speed_of_the_other_stands_alone() ->
 
 
 def test_without_a_claim_the_interval_and_the_size_with_the_reserve_are_shown() -> None:
-    speedup, largest = figures(stored(make_unmeasurable_result()))
+    disturbed, _ = figures(stored(make_unmeasurable_result()))
+    assert disturbed.value == "not measured"
+    assert disturbed.text == "Other programs disturbed the timing, and would make any factor wrong."
+    speedup, largest = figures(stored(undisturbed(make_unmeasurable_result())))
     assert (speedup.value, speedup.kind, speedup.is_gain) == ("0.8 to 13x", "", False)
     assert speedup.text == "8 against your 4. No gain is claimed from it."
     assert (largest.title, largest.value, largest.is_gain) == ("Largest that keeps the reserve", "8", False)

@@ -47,7 +47,8 @@ def test_a_registered_command_is_tuned_stored_and_shown(settings, tmp_path: Path
     assert run.result["training"]["ranks"] == 1
     text = alice_client.get(run.get_absolute_url()).content.decode()
     assert "tagger" in text
-    assert "None is recommended: no larger size than your 24 keeps the reserve" in text
+    assert "At least 24 fit. None is recommended." in text
+    assert "No larger size than your 24 keeps the reserve" in text
     assert "Batches of a step" in text
     assert "Time again" not in text
     for address in ("/", "/runs/", f"/compare/?ids={run.pk}", "/trend/", "/matrix/", f"/api/v1/runs/{run.pk}/"):
