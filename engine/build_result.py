@@ -34,10 +34,14 @@ def answer(
 ) -> RunResult:
     """Return the result of a run whose search is over. Only sizes that trained appear as points of the answer.
 
-    A size is recommended by compared speeds alone. Where they show no gain and no figure, none is: the largest size
-    that keeps the reserve is an answer to another question.
+    A size is recommended by compared speeds alone, and only where today's size trained or was refused. Where they show
+    no gain and no figure, none is: the largest size that keeps the reserve is an answer to another question.
     """
     largest = boundary.largest_batch_size or 0
+    if comparison.recommended and not is_today_known(spec.current_batch_size, probes):
+        why = f"your {spec.current_batch_size:,} was not measured"
+        comparison = replace(comparison, claim=SpeedClaim.NOTHING, reason=why, recommended=None, speedup=None)
+        comparison = replace(comparison, fastest=None, speeds={}, rough={})
     decisive = stats.decisive_probes(probes)
     points = {}
     for size in measured_points(probes, device, largest):
@@ -73,6 +77,11 @@ def answer(
         speed_rounds=comparison.speed_rounds,
         largest_with_reserve=points.get(with_reserve or 0),
     )
+
+
+def is_today_known(today: int, probes: Sequence[Probe]) -> bool:
+    """Whether today's size trained, or it or a smaller one was refused: else no size is known to be better."""
+    return any(p.batch_size == today if p.fits else p.batch_size <= today for p in probes)
 
 
 def _speed(comparison: Comparison, reserve_fraction: float) -> Speed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..build_result import measured_points
+from ..build_result import is_today_known, measured_points
 from ..results.intervals import ENOUGH_ROUNDS
 from ..results.result import DeviceFacts, Probe
 from ..results.stats import decisive_probes
@@ -34,7 +34,7 @@ def sizes_to_compare(
     """Return what to compare, or why there is nothing to. `probes` are those of the search, none of a timing."""
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
-    if today not in points and not any(not p.fits and p.batch_size <= today for p in probes):
+    if not is_today_known(today, probes):
         return f"your {today} was not measured here: no speed to compare with"
     speeds = start_speeds(spec, device, probes, largest)
     base = today if today in points else None
