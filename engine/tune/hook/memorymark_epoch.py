@@ -170,7 +170,7 @@ class Epoch:
         if now is self.first:
             return bool(watched.least_steps() >= now.steps + watched.settings["memory_steps"])
         is_late = time.monotonic() > now.began + EVALUATION_SECONDS
-        is_alone = os.environ.get("WORLD_SIZE", "1") == "1"  # ranks that end at different batches wait for each other
+        is_alone = watched.place()[1] == 1  # ranks that end at different batches wait for each other
         return is_evaluation and is_late and is_alone and now.drawn >= EVALUATED
 
     def is_ended_by_cut(self, kind: Any, message: str) -> bool:
@@ -221,7 +221,7 @@ class Epoch:
             return {"rows": [], "looked": 0, "problem": "its rows come one after the other"}
         if rows_of_a_batch(self.torch, iterator._index_sampler) is None:
             return {"rows": [], "looked": 0, "problem": "a batch sampler of its own chooses the rows"}
-        name = f"{os.environ.get('RANK', '0')}-{number}.json"
+        name = f"{self.watched.place()[0]}-{number}.json"
         path = os.path.join(settings["rows_folder"], name)
         is_watched = self.watched.profile is not None
         return largest_rows(

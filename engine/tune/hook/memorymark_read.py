@@ -7,6 +7,7 @@ import weakref
 from typing import Any
 
 _SOME_TENSORS = 64
+_TEXT_MOST, _TEXT_END = 2_000, 1_500
 
 
 def card_memory(torch: Any) -> dict[str, Any]:
@@ -62,6 +63,19 @@ def rows_drawn(torch: Any, iterator: Any) -> tuple[int | None, int | None]:
         return None, int(batches.batch_size)
     left = rows - (iterator._num_yielded - 1) * size
     return rows, min(size, left) if left > 0 else size
+
+
+def shortened(text: str) -> str:
+    """Return the beginning and the end of a long message: that of a rank's parent ends with the rank's own error."""
+    is_short = len(text) <= _TEXT_MOST
+    return text if is_short else f"{text[: _TEXT_MOST - _TEXT_END]} ... {text[-_TEXT_END:]}"
+
+
+def place_in_group(torch: Any) -> tuple[int, int] | None:
+    """Return this process's rank and how many there are; None where it has not joined, or has left, a process group."""
+    if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return None
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
 def idle_optimizers(torch: Any, made: set[int], stepped: Any) -> int:

@@ -23,13 +23,18 @@ SUFFIX = ".seen"
 
 
 class Seen:
-    """The facts of this process. A fork of it counts into the same file."""
+    """The facts of this process. A fork of it that counts anything gets a file of its own."""
 
     def __init__(self, folder: str | None) -> None:
+        self.folder = folder
+        self.begin()
+
+    def begin(self) -> None:
+        self.pid = os.getpid()
         self.facts: Any = array("d", [0.0] * len(FACTS))
-        if folder is None:
+        if self.folder is None:
             return
-        path = os.path.join(folder, f"{os.getpid()}{SUFFIX}")
+        path = os.path.join(self.folder, f"{self.pid}{SUFFIX}")
         with suppress(OSError):  # the folder is already gone, or the disk is full: nothing is read from it
             with suppress(FileNotFoundError):
                 os.unlink(path)  # a process that restarts itself has the same id
@@ -37,9 +42,13 @@ class Seen:
                 file.write(self.facts.tobytes())  # allocates space now: on a full disk a count would end the program
                 self.facts = memoryview(mmap.mmap(file.fileno(), 0)).cast("d")
         self.now("began")
-        atexit.register(self.end, os.getpid())
+        atexit.register(self.end)
 
     def count(self, fact: str) -> None:
+        if os.getpid() != self.pid:
+            imported = self.facts[NUMBER["imported"]]
+            self.begin()
+            self.put("imported", imported)
         self.facts[NUMBER[fact]] += 1
 
     def now(self, fact: str) -> None:
@@ -52,6 +61,6 @@ class Seen:
     def put(self, fact: str, value: float) -> None:
         self.facts[NUMBER[fact]] = value
 
-    def end(self, pid: int) -> None:
-        if os.getpid() == pid:  # not where a fork ends
+    def end(self) -> None:
+        if os.getpid() == self.pid:  # not where a fork ends that counted nothing
             self.now("ended")

@@ -51,6 +51,7 @@ class Watch:
         self.epoch: Any = None
         self.seen = memorymark_seen.Seen(settings.get("folder"))
         self.forwards = self.evaluations = 0
+        self.group: Any = None
 
     def arm(self, torch: Any) -> None:
         optim, loaders = import_module("torch.optim.optimizer"), import_module("torch.utils.data.dataloader")
@@ -92,12 +93,45 @@ class Watch:
         report = sys.excepthook
 
         def failed(kind: Any, exc: Any, trace: Any) -> None:
-            is_cut = self.epoch is not None and self.epoch.is_ended_by_cut(kind, str(exc))
-            self.end("cut" if is_cut else "error", kind.__name__, str(exc))
+            self.fail(exc)
             report(kind, exc, trace)
 
         sys.excepthook = failed
         atexit.register(self.end, "exit")
+        self.see_failed_ranks(import_module("multiprocessing.process").BaseProcess)
+
+    def see_failed_ranks(self, kind: Any) -> None:
+        """Note how a rank of multiprocessing ends: its error never reaches `sys.excepthook`, a fork runs no handlers.
+
+        torch's own wrapper of a rank turns its error into an exit.
+        """
+        run = kind.run
+
+        def ran(process: Any) -> None:
+            if process.pid != os.getpid():  # the script calls it without a process of its own
+                run(process)
+                return
+            before = self.forwards
+            try:
+                run(process)
+            except (Exception, SystemExit) as raised:
+                error = raised.__context__ if isinstance(raised, SystemExit) and raised.code else raised
+                if isinstance(error, Exception) and self.forwards > before:
+                    self.fail(error)
+                raise
+            finally:
+                self.seen.end()
+
+        kind.run = ran
+
+    def fail(self, error: Any) -> None:
+        is_cut = self.epoch is not None and self.epoch.is_ended_by_cut(type(error), str(error))
+        self.end("cut" if is_cut else "error", type(error).__name__, str(error))
+
+    def place(self) -> tuple[int, int]:
+        """Return the rank of this process and how many there are; of a group also when it has been left."""
+        self.group = self.group or read.place_in_group(self.torch)
+        return self.group or (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     def limit_memory(self) -> None:
         total_bytes = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
@@ -160,6 +194,7 @@ class Watch:
     def after_step(self, optimizer: Any) -> None:
         self.seen.count("steps")
         self.seen.now("stepped")
+        self.place()
         if self.device is None:  # no forward pass was seen: the steps after this one are watched
             self.start(self.torch.device("cuda" if self.torch.cuda.is_initialized() else "cpu"))
             return
@@ -184,7 +219,7 @@ class Watch:
 
         The first rank that is late makes one more step, and informs the others by a file next to the records.
         """
-        if os.environ.get("WORLD_SIZE", "1") == "1":
+        if self.place()[1] == 1:
             return now if is_late else sys.maxsize
         path = os.path.join(self.settings["folder"], "last-step")
         if is_late and not os.path.exists(path):
@@ -212,12 +247,12 @@ class Watch:
         if self.is_ended:
             return
         self.is_ended = True
-        self.seen.end(os.getpid())  # os._exit calls no handlers
+        self.seen.end()  # os._exit calls no handlers
         if self.profile is not None:
             self.read_memory()  # the profiler must not outlive the interpreter
-        world = int(os.environ.get("WORLD_SIZE", "1"))
-        noted = {"pid": os.getpid(), "rank": int(os.environ.get("RANK", "0")), "world_size": world, "ended": how}
-        noted |= {"error_type": error_type, "error_message": error_message and error_message[:2000]}
+        rank, world = self.place()
+        noted = {"pid": os.getpid(), "rank": rank, "world_size": world, "ended": how}
+        noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
         noted["whole_run"] = self.epoch and self.epoch.noted

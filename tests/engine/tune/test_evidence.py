@@ -9,6 +9,14 @@ from engine.tune.reading import BY_LOADER, Reading, cpu_memory
 from engine.tune.seen import KEPT_OUT, LastSeen
 
 MEMORY_STEPS, TIMED_STEPS = 5, 4
+RANK_OUT_OF_MEMORY = """
+
+-- Process 1 terminated with the following error:
+Traceback (most recent call last):
+  File "/venv/torch/multiprocessing/spawn.py", line 95, in _wrap
+    fn(i, *args)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+"""
 
 
 def marks_of(sizes: list[list[int]], *, step_seconds: float = 1.0) -> list[list]:
@@ -157,6 +165,7 @@ def test_the_worst_rank_decides_and_all_are_kept() -> None:
     ("changes", "outcome"),
     [
         ({"error_type": "OutOfMemoryError", "error_message": "CUDA out of memory"}, Outcome.OUT_OF_MEMORY),
+        ({"error_type": "ProcessRaisedException", "error_message": RANK_OUT_OF_MEMORY}, Outcome.OUT_OF_MEMORY),
         ({"error_type": "RuntimeError", "error_message": "canUse32BitIndexMath"}, Outcome.SIZE_LIMIT),
         ({"error_type": "ValueError", "error_message": "no"}, Outcome.ERROR),
     ],

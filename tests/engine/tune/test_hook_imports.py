@@ -24,12 +24,13 @@ FAKE_TORCH = {
             from torch import nn
             raise OSError("libcudart.so.13: cannot open shared object file")
         import torch.nn.modules.module, torch.optim.optimizer, torch.utils.data.dataloader
-        from torch import cuda, nn, optim, utils, version
+        from torch import cuda, distributed, nn, optim, utils, version
         __version__ = "2.13.0"
         def is_grad_enabled(): return True
     """,
     "torch/version.py": "cuda = None",
     "torch/cuda.py": "def is_initialized(): return False",
+    "torch/distributed.py": "def is_available(): return False",
     "torch/nn/__init__.py": "",
     "torch/nn/modules/__init__.py": "",
     "torch/nn/modules/module.py": """

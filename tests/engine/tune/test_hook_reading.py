@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 import engine
-from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers
+from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers, shortened
 
 
 def test_a_module_at_the_address_of_an_optimizer_that_was_freed_is_no_optimizer() -> None:
@@ -28,6 +28,13 @@ def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
     first, second = (torch.optim.SGD(torch.nn.Linear(8, 8).parameters()) for _ in range(2))
     assert idle_optimizers(torch, {id(first), id(second), 1}, {id(first): 3}) == 1
+
+
+def test_a_long_message_is_noted_with_the_error_of_the_rank_at_its_end() -> None:
+    text = f"-- Process 1 terminated:{' frame' * 1_000} OutOfMemoryError: CUDA out of memory"
+    noted = shortened(text)
+    assert (noted[:12], noted[-18:], len(noted)) == ("-- Process 1", "CUDA out of memory", 2_005)
+    assert shortened("short") == "short"
 
 
 def test_the_table_of_what_runs_in_the_users_process_names_each_file() -> None:

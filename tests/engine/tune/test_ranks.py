@@ -1,27 +1,87 @@
-"""Ranks of one training end together, whatever each of them does."""
+"""Ranks of one training are seen however they were started, and end together, whatever each of them does."""
 
+import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
+from engine.results.result import Outcome
+from engine.tune.evidence import Ended, Evidence, evidence_of
+from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
 
-SCRIPT = Path(__file__).parent / "scripts" / "ranks.py"
-TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).parent / "scripts"
+PYTHON = sys.executable
+TORCHRUN = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+ACCELERATE = (PYTHON, "-m", "accelerate.commands.launch", "--num_processes", "2", "--multi_gpu")  # --cpu starts one
+STARTS_RANKS = (PYTHON, str(SCRIPTS / "starts_ranks.py"), "--batch-size", "{batch_size}")
+WATCHING = Watching(5, timed_steps=3)
 
 
-@pytest.mark.slow
-def test_a_rank_whose_time_is_over_first_does_not_leave_the_other_waiting() -> None:
-    command = (*TORCHRUN, str(SCRIPT), "--rank-late", "1", "--batch-size", "{batch_size}")
+def started(*command: str, watching: Watching = WATCHING, size: int = 8) -> tuple[list[Reading], Ended]:
     begin = partial(begin_command, TuneSpec(command, device="cpu"))
-    watching = Watching(5, timed_steps=1_000, timed_seconds=1.0)
-    readings, ended = start(begin, 8, watching, seconds=300)
+    return start(begin, size, watching, seconds=300)
+
+
+def judged(*command: str) -> Evidence:
+    readings, ended = started(*command)
+    return evidence_of(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=())
+
+
+@cache
+def lightning_problem() -> str | None:
+    done = subprocess.run([PYTHON, "-c", "import lightning"], capture_output=True, text=True, check=False)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else None
+
+
+def test_a_rank_whose_time_is_over_first_does_not_leave_the_other_waiting() -> None:
+    command = (*TORCHRUN, str(SCRIPTS / "ranks.py"), "--rank-late", "1", "--batch-size", "{batch_size}")
+    readings, ended = started(*command, watching=Watching(5, timed_steps=1_000, timed_seconds=1.0))
     assert sorted((each.rank, each.data["ended"]) for each in readings if each.has_trained) == [
         (0, "done"),
         (1, "done"),
     ]
     assert ended.timed_out_after_seconds is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param((*STARTS_RANKS, "--start", "spawn"), id="spawn"),
+        pytest.param((*STARTS_RANKS, "--start", "fork"), id="fork"),
+        pytest.param((*STARTS_RANKS, "--start", "processes"), id="processes"),
+        pytest.param((*ACCELERATE, str(SCRIPTS / "accelerate_ranks.py"), "{batch_size}"), id="accelerate"),
+    ],
+)
+def test_ranks_are_seen_however_they_were_started(command: tuple[str, ...]) -> None:
+    evidence = judged(*command)
+    assert evidence.probe.fits
+    assert len(evidence.ranks) == 2
+    assert min(evidence.ranks) > 200_000  # the weights, their gradients and the optimizer's state
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+def test_ranks_that_lightning_starts_are_seen(strategy: str) -> None:
+    if problem := lightning_problem():
+        pytest.skip(problem)
+    script = (PYTHON, str(SCRIPTS / "lightning_ranks.py"), "--batch-size", "{batch_size}")
+    evidence = judged(*script, "--strategy", strategy)
+    assert (evidence.probe.fits, len(evidence.ranks)) == (True, 2)
+
+
+@pytest.mark.parametrize("way", ["spawn", "fork", "processes"])
+@pytest.mark.parametrize("fails", [("1", "--steps", "2"), ("0", "1", "--steps", "7")], ids=["one", "all-when-read"])
+def test_a_rank_that_runs_out_of_memory_refuses_the_size_however_it_was_started(way: str, fails: tuple[str]) -> None:
+    probe = judged(*STARTS_RANKS, "--start", way, "--rank-fails", *fails).probe
+    assert (probe.outcome, probe.error_type) == (Outcome.OUT_OF_MEMORY, "RuntimeError")
+    assert "DefaultCPUAllocator: can't allocate memory" in (probe.error_message or "")
+
+
+def test_one_process_that_a_script_starts_is_a_training() -> None:
+    assert judged(*STARTS_RANKS, "--alone", "--ranks", "1").probe.fits

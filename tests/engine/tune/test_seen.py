@@ -1,5 +1,6 @@
 """A start that makes no step says what is seen of it, while it runs and where it ends without an answer."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,17 @@ from engine.errors import WorkloadFailed
 from engine.execution import Execution
 from engine.tune import run, seen
 from engine.tune.evidence import Ended
-from engine.tune.seen import AGAIN_SECONDS, LEAST_SECONDS, UNSEEN_SECONDS, LastSeen, Seen, describe, is_due
+from engine.tune.hook import memorymark_seen
+from engine.tune.seen import (
+    AGAIN_SECONDS,
+    LEAST_SECONDS,
+    UNSEEN_SECONDS,
+    LastSeen,
+    Seen,
+    describe,
+    is_due,
+    read_seen,
+)
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
@@ -55,6 +66,19 @@ def test_a_process_that_has_ended_does_not_hide_the_one_that_runs() -> None:
     prepared = Seen(began=BEGAN, imported=NOW - 30, evaluations=5, ended=NOW - 20)
     assert said(prepared, Seen(began=NOW - 20)) == "no running Python process has imported torch yet (38 s)"
     assert said(prepared).endswith("that process has ended")
+
+
+def test_a_fork_that_counts_has_a_file_of_its_own(tmp_path: Path) -> None:
+    own = memorymark_seen.Seen(str(tmp_path))
+    own.now("imported")
+    own.count("forwards")
+    if (pid := os.fork()) == 0:
+        own.count("steps")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    forked, parent = sorted(read_seen(tmp_path), key=lambda each: -each.began)
+    assert (parent.forwards, parent.steps, forked.forwards, forked.steps) == (1, 0, 0, 1)
+    assert forked.imported == parent.imported
 
 
 @pytest.mark.parametrize(
