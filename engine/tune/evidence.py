@@ -4,6 +4,7 @@ hook_not_loaded       no Python process with torch was seen: nothing could be wa
 batch_size_not_set    the hook was to set the batch size and found nowhere to set it
 batch_size_ignored    the training was given batches of another size than it was started with
 ranks_disagree        the processes of one training did not consume the same, or one ended before the others
+several_trainings     processes that know nothing of each other train at the same time
 ended_early           the command ended in order before enough optimizer steps
 no_memory_seen        steps were counted, but nothing of their memory
 memory_varies         a smaller batch took clearly more memory than a larger one: no boundary is to be trusted
@@ -119,6 +120,10 @@ def evidence_of(
     world_size, finished = trained[0].world_size, len({r.rank for r in trained})
     if finished < world_size:
         raise CommandUntunable("ranks_disagree", f"{finished} of {world_size} ranks made enough optimizer steps")
+    alone = max(len(trained), ended.seen.training if ended.seen else 0)
+    if world_size == 1 and alone > 1:
+        what = f"{alone} processes train side by side without a process group"
+        raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one")
     steps = [r.steps() for r in trained]

@@ -53,11 +53,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
-    """What was seen when a start was over: of how many Python processes, whether one imported torch, and in words."""
+    """What was seen when a start was over: of how many Python processes, whether one imported torch, and in words.
+
+    `training` are those that made optimizer steps side by side.
+    """
 
     processes: int
     has_torch: bool
     text: str
+    training: int = 0
 
 
 def read_seen(notes: Path) -> list[Seen]:
@@ -74,7 +78,24 @@ def last_seen(notes: Path, began: float) -> LastSeen:
     """Return what can be said of a start that is over."""
     processes = read_seen(notes)
     has_torch = any(each.imported for each in processes)
-    return LastSeen(len(processes), has_torch, describe(processes, began, time.monotonic()))
+    text = describe(processes, began, time.monotonic())
+    return LastSeen(len(processes), has_torch, text, trained_side_by_side(processes))
+
+
+def trained_side_by_side(processes: Collection[Seen]) -> int:
+    """Return how many made an optimizer step and lived with the one that made the latest: it counts, too."""
+    trained = [each for each in processes if each.steps]
+    _, latest_began = max(((each.stepped, each.began) for each in trained), default=(0.0, 0.0))
+    return sum(not each.ended or each.ended > latest_began for each in trained)
+
+
+def is_another_about_to_train(notes: Path) -> bool:
+    """Whether a process that runs has all that a training needs and has made no step: a launcher or a worker has not.
+
+    None where one has made a step: that there is another training is known then.
+    """
+    running = [each for each in read_seen(notes) if not each.ended]
+    return not any(each.steps for each in running) and any(each.forwards or each.optimizers for each in running)
 
 
 def describe(processes: Collection[Seen], began: float, now: float) -> str:

@@ -20,11 +20,12 @@ from ...text.masking import masked_text
 from ...text.printable import printable_lines
 from ..evidence import Ended
 from ..reading import Reading
-from ..seen import News, last_seen
+from ..seen import News, is_another_about_to_train, last_seen
 from .kept_log import kept_log
 
 LOOK_SECONDS = 0.05
 GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first
+ANOTHER_SECONDS = 5.0  # how far a training may be behind one that runs next to it without a process group
 LAST_BYTES, LAST_LINES, LAST_OUTPUT, LINE_MOST = 8_000, 3, 20, 500
 
 
@@ -106,7 +107,7 @@ def start(
 
 def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[str | None], None]) -> bool:
     """Wait until every rank is done, one failed, or the training ended; true when the time was over first."""
-    news = News(notes, time.monotonic())
+    news, is_enough = News(notes, time.monotonic()), False
     while time.monotonic() < until:
         has_ended = running.has_ended()
         readings = _readings(notes)
@@ -114,11 +115,14 @@ def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[str |
         if any(r.has_failed for r in readings):
             time.sleep(GRACE_SECONDS)
             return False
-        if has_ended or (done and len(done) >= done[0].world_size):
+        is_enough = bool(done) and len(done) >= done[0].world_size
+        if has_ended or (is_enough and not (done[0].world_size == 1 and is_another_about_to_train(notes))):
             return False
+        if is_enough:
+            until = min(until, time.monotonic() + ANOTHER_SECONDS)
         on_tick(news.due())
         time.sleep(LOOK_SECONDS)
-    return True
+    return not is_enough
 
 
 def _readings(notes: Path) -> list[Reading]:

@@ -154,6 +154,14 @@ def test_a_rank_that_ended_before_its_steps_is_no_answer_though_the_other_traine
     assert judged([first, reading(steps(40), world_size=2, rank=1)]).probe.fits
 
 
+def test_processes_that_train_next_to_each_other_without_a_group_are_no_answer() -> None:
+    assert why_not([reading(steps(40), pid=1), reading(steps(40), pid=2)]) == "several_trainings"
+    one, trains_on = [reading(steps(40))], LastSeen(3, has_torch=True, text="", training=2)
+    assert why_not(one, ended=Ended(seen=trains_on)) == "several_trainings"
+    launcher = LastSeen(3, has_torch=True, text="", training=1)
+    assert judged(one, ended=Ended(seen=launcher)).probe.fits
+
+
 def test_the_worst_rank_decides_and_all_are_kept() -> None:
     two = {"world_size": 2}
     evidence = judged([reading(steps(40), rank=1, peak=950, **two), reading(steps(40), **two)])

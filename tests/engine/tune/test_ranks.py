@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import Reading
@@ -32,6 +33,12 @@ def started(*command: str, watching: Watching = WATCHING, size: int = 8) -> tupl
 def judged(*command: str) -> Evidence:
     readings, ended = started(*command)
     return evidence_of(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=())
+
+
+def why_not(*command: str) -> tuple[str, str]:
+    with pytest.raises(CommandUntunable) as refused:
+        judged(*command)
+    return refused.value.code, str(refused.value)
 
 
 @cache
@@ -81,6 +88,12 @@ def test_a_rank_that_runs_out_of_memory_refuses_the_size_however_it_was_started(
     probe = judged(*STARTS_RANKS, "--start", way, "--rank-fails", *fails).probe
     assert (probe.outcome, probe.error_type) == (Outcome.OUT_OF_MEMORY, "RuntimeError")
     assert "DefaultCPUAllocator: can't allocate memory" in (probe.error_message or "")
+
+
+@pytest.mark.parametrize("way", ["spawn", "fork"])
+def test_trainings_side_by_side_without_a_group_are_no_answer(way: str) -> None:
+    code, message = why_not(*STARTS_RANKS, "--alone", "--start", way)
+    assert (code, message.partition(" ")[0]) == ("several_trainings", "2")
 
 
 def test_one_process_that_a_script_starts_is_a_training() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from array import array
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ from engine.tune.seen import (
     LastSeen,
     Seen,
     describe,
+    is_another_about_to_train,
     is_due,
     read_seen,
+    trained_side_by_side,
 )
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
@@ -66,6 +69,36 @@ def test_a_process_that_has_ended_does_not_hide_the_one_that_runs() -> None:
     prepared = Seen(began=BEGAN, imported=NOW - 30, evaluations=5, ended=NOW - 20)
     assert said(prepared, Seen(began=NOW - 20)) == "no running Python process has imported torch yet (38 s)"
     assert said(prepared).endswith("that process has ended")
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ([{"forwards": 1}], True),
+        ([{"optimizers": 1}], True),
+        ([{"optimizers": 1, "ended": NOW}], False),
+        ([{}], False),
+        ([{"batches": 3, "evaluations": 2}], False),
+        ([{"optimizers": 1}, {"optimizers": 1, "steps": 1}], False),
+    ],
+    ids=str,
+)
+def test_a_launcher_and_a_worker_are_not_waited_for_and_a_training_only_until_its_first_step(
+    facts: list[dict[str, float]], expected: bool, tmp_path: Path
+) -> None:
+    for number, each in enumerate(facts):
+        values = [({"began": BEGAN, "imported": BEGAN} | each).get(fact, 0.0) for fact in memorymark_seen.FACTS]
+        (tmp_path / f"{number}{memorymark_seen.SUFFIX}").write_bytes(array("d", values).tobytes())
+    assert is_another_about_to_train(tmp_path) is expected
+
+
+def test_a_training_that_ended_before_another_began_was_not_next_to_it() -> None:
+    first, second = Seen(began=1, steps=9, stepped=5, ended=6), Seen(began=2, steps=9, stepped=7, ended=8)
+    launcher, later = Seen(began=1, imported=2), Seen(began=7, steps=1, stepped=9)
+    assert trained_side_by_side([launcher]) == 0
+    assert trained_side_by_side([launcher, first]) == 1
+    assert trained_side_by_side([launcher, first, second]) == 2
+    assert trained_side_by_side([first, later]) == 1
 
 
 def test_a_fork_that_counts_has_a_file_of_its_own(tmp_path: Path) -> None:
