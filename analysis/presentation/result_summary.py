@@ -19,7 +19,7 @@ from engine.describe.result import answer_of, other_work, parts_of_time
 from engine.results.result import Reason
 from engine.text.units import sentence_case
 from engine.training_spec import PURE_BF16
-from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
+from engine.tune.spec import BATCH_WAYS, with_batch_size
 from engine.tune.training import describe_loader
 
 _NAME_WORDS = 6
@@ -141,7 +141,7 @@ def own_setting(spec: Mapping[str, Any], size: int) -> str | None:
         return f"from {module} import {own.partition('.')[0]}\n\n{call}" if colon else call
     if not spec["command"]:
         return None
-    line = shlex.join(part.replace(BATCH_SIZE, str(size)) for part in spec["command"])
+    line = shlex.join(with_batch_size(part, size) for part in spec["command"])
     return line if spec["batch"] == "template" else f"# {BATCH_WAYS[spec['batch']]}: {size}\n{line}"
 
 

@@ -131,6 +131,8 @@ def evidence_of(
     if None in counted:
         if too_large and data_end:
             return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
+        if not honoured:
+            _check_undivided(trained, steps, batch_size)
         return _short(steps, batch_size, ended, honoured)
     found = [each for each in counted if each is not None]
     axis, micro_batches = found[0]
@@ -327,6 +329,18 @@ def _caveat(
             f"{idle_optimizers} of the optimizers had made no step yet: once all do, the training may take more memory"
         )
     return "; ".join(parts) or None
+
+
+def _check_undivided(trained: Sequence[Reading], steps: Sequence[Sequence[Step]], batch_size: int) -> None:
+    """Raise CommandUntunable where each rank was given its part of the size, and the data has more rows than that."""
+    ranks, part = len(trained), batch_size // len(trained)
+    has_more = all(r.rows_of_a_pass != part for r in trained)
+    if ranks > 1 and part and has_more and all(_micro_batches(each, part) for each in steps):
+        given = f"started with batch size {batch_size}, each of the {ranks} ranks was given {part}"
+        remedy = f"write '{{batch_size*{ranks}}}', so that each rank is given the size"
+        raise CommandUntunable(
+            "batch_size_ignored", f"{given}: if the script divides its batch size by its ranks, {remedy}"
+        )
 
 
 def _short(steps: Sequence[Sequence[Step]], batch_size: int, ended: Ended, honoured: Collection[int]) -> Evidence:

@@ -22,6 +22,8 @@ from ..training_spec import check_device_name
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
 """Placeholders of a command: the batch size of a start, and a fresh folder of that start."""
+BATCH_SIZE_PLACE = re.compile(r"\{batch_size(?:\*([1-9]\d{0,3}))?\}")
+"""The batch size, or a multiple of it: for a script that divides by its ranks, so that each is given the size."""
 OWN_PYTHON, STEP_MODULE = "{python}", "memorymark_step"
 """The command of a function begins with the Python that MemoryMark itself runs in, and the hook that runs it."""
 VARIABLE, FUNCTION = "MEMORYMARK_BATCH_SIZE", "function"
@@ -36,6 +38,15 @@ STARTING_WAYS = ("process", "warm", "fork")
 """How a start of a function is made: a fresh process, a fork of a server that imported it, a fork of the program."""
 TARGET = re.compile(r"[\w.]+:[\w.]+")
 PARTS_MOST, COMMAND_LENGTH_MOST, NAME_MOST, FUNCTION_MOST, PATH_MOST = 4_096, 200_000, 100, 300, 4_096
+
+
+def with_batch_size(part: str, batch_size: int) -> str:
+    """Return a part of a command with the batch size of a start.
+
+    >>> with_batch_size("--total={batch_size*2}", 8)
+    '--total=16'
+    """
+    return BATCH_SIZE_PLACE.sub(lambda found: str(batch_size * int(found[1] or 1)), part)
 
 
 def function_command(function: str, python: str | None = None) -> tuple[str, ...]:
@@ -133,7 +144,7 @@ class TuneSpec(Limits):
             return
         if self.batch not in BATCH_WAYS:
             raise SpecError("batch", not_offered(self.batch, tuple(BATCH_WAYS)))
-        has_placeholder = any(BATCH_SIZE in part for part in self.command)
+        has_placeholder = any(map(BATCH_SIZE_PLACE.search, self.command))
         if self.batch == "template" and not has_placeholder:
             others = ", ".join(way for way in BATCH_WAYS if way != "template")
             raise SpecError(
@@ -170,7 +181,7 @@ class TuneSpec(Limits):
         """What is tuned, in a word: its name, else the function, the script, or the module after `-m`."""
         if self.name is not None or self.function is not None:
             return _own_name(self.name or self.function or "")
-        parts = [part for part in self.command if BATCH_SIZE not in part]
+        parts = [part for part in self.command if not BATCH_SIZE_PLACE.search(part)]
         script = next((part for part in parts if part.endswith(".py")), None)
         if script is not None:
             return _own_name(PurePath(script).name)
@@ -193,7 +204,7 @@ class TuneSpec(Limits):
     def arguments(self, batch_size: int, out: str) -> list[str]:
         """Return the command of one start. Other braces stay as they are."""
         parts = (self.program, *self.command[1:])
-        return [part.replace(BATCH_SIZE, str(batch_size)).replace(OUT, out) for part in parts]
+        return [with_batch_size(part, batch_size).replace(OUT, out) for part in parts]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document. What looks like a secret on the command line is hidden."""

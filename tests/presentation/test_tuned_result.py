@@ -9,7 +9,14 @@ import pytest
 
 from analysis.presentation.figures import figures
 from analysis.presentation.nothing_to_gain import nothing_to_gain
-from analysis.presentation.result_summary import describe_timing, headline, loader_limit, paste, training_rows
+from analysis.presentation.result_summary import (
+    describe_timing,
+    headline,
+    loader_limit,
+    own_setting,
+    paste,
+    training_rows,
+)
 from analysis.presentation.stored.result import StoredResult, read_result
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
@@ -92,3 +99,8 @@ def test_a_function_is_pasted_as_a_call(function: str, call: str) -> None:
     spec = TuneSpec(function_command("lab.train:make_step"), batch="function", current_batch_size=4)
     result = tuned(make_timed_result(), spec)
     assert paste(replace(result, spec=StoredSpec({**result.spec, "function": function}))) == call
+
+
+def test_a_script_that_divides_by_its_ranks_is_given_the_size_of_all_of_them() -> None:
+    spec = TuneSpec(("torchrun", "train.py", "--total={batch_size*2}"), current_batch_size=4).to_dict()
+    assert own_setting(spec, 8) == "torchrun train.py --total=16"

@@ -162,6 +162,21 @@ def test_processes_that_train_next_to_each_other_without_a_group_are_no_answer()
     assert judged(one, ended=Ended(seen=launcher)).probe.fits
 
 
+def test_ranks_among_which_a_script_divides_its_batch_are_told_what_to_write() -> None:
+    two = [reading(steps(20), world_size=2), reading(steps(20), rank=1, world_size=2)]
+    with pytest.raises(CommandUntunable, match=r"each of the 2 ranks was given 20: .*'\{batch_size\*2\}'") as refused:
+        judged(two)
+    assert refused.value.code == "batch_size_ignored"
+
+
+def test_ranks_whose_data_ends_at_their_part_of_the_size_are_no_script_that_divides() -> None:
+    marks = [[*mark, [], 20, 20] if mark[1] == "batch" else mark for mark in marks_of(steps(20))]
+    two = [reading([], marks=marks, world_size=2), reading([], marks=marks, rank=1, world_size=2)]
+    with pytest.raises(CommandUntunable, match="was given 20$"):
+        judged(two)
+    assert judged(two, honoured={16}).probe.outcome is Outcome.SIZE_LIMIT
+
+
 def test_the_worst_rank_decides_and_all_are_kept() -> None:
     two = {"world_size": 2}
     evidence = judged([reading(steps(40), rank=1, peak=950, **two), reading(steps(40), **two)])

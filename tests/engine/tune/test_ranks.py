@@ -98,3 +98,12 @@ def test_trainings_side_by_side_without_a_group_are_no_answer(way: str) -> None:
 
 def test_one_process_that_a_script_starts_is_a_training() -> None:
     assert judged(*STARTS_RANKS, "--alone", "--ranks", "1").probe.fits
+
+
+def test_a_script_that_divides_its_batch_is_told_apart_and_can_be_given_it_for_each_rank() -> None:
+    code, message = why_not(*STARTS_RANKS, "--divides")
+    assert code == "batch_size_ignored"
+    assert "each of the 2 ranks was given 4" in message
+    assert "{batch_size*2}" in message
+    multiplied = [part.replace("{batch_size}", "{batch_size*2}") for part in STARTS_RANKS]
+    assert len(judged(*multiplied, "--divides").ranks) == 2

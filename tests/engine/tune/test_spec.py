@@ -51,6 +51,13 @@ def test_the_placeholders_are_filled_in_and_other_braces_stay() -> None:
     assert spec.arguments(40, "/o") == ["python", "train.py", "--batch-size", "40", "--output", "/o", '{"lr": 1}']
 
 
+def test_a_multiple_of_the_batch_size_is_filled_in_for_a_script_that_divides_by_its_ranks() -> None:
+    spec = TuneSpec(("python", "train.py", "total={batch_size*2}", "--each={batch_size}", "{batch_size*x}"))
+    assert spec.arguments(40, "/o")[2:] == ["total=80", "--each=40", "{batch_size*x}"]
+    with pytest.raises(SpecError, match="holds no"):
+        TuneSpec(("python", "train.py", "{batch_size*0}"))
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [
@@ -58,6 +65,7 @@ def test_the_placeholders_are_filled_in_and_other_braces_stay() -> None:
         (("torchrun", "--nproc-per-node", "2", "x/run_clm.py", "{batch_size}"), "run_clm.py"),
         (("python", "-m", "lab.train", "{batch_size}"), "lab.train"),
         (("./train", "{batch_size}"), "train"),
+        (("./train", "{batch_size*2}/a.py"), "train"),
     ],
 )
 def test_a_command_is_named_after_its_script(command: tuple[str, ...], name: str) -> None:
