@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 _TRACE_POINTS = "USDT:"
-"""torch's profiler says with this that it registered a trace point."""
+"""torch's profiler says with this that it registered a trace point, or that it starts or stops."""
+_BEFORE_THE_PROFILER = re.compile(r"\[W[^]]*\] Memory block of unknown size was allocated before the profiling started")
 
 
 def is_noise(line: str) -> bool:
     """Whether a line of error output is left out of logs and messages: an empty one, or a remark of the profiler."""
-    return not line.strip() or line.startswith(_TRACE_POINTS)
+    return not line.strip() or line.startswith(_TRACE_POINTS) or _BEFORE_THE_PROFILER.match(line) is not None

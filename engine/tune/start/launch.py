@@ -17,6 +17,7 @@ from ...machine.host import oom_kills
 from ...machine.scratch import scratch_folder
 from ...report.script_output import MARK
 from ...text.masking import masked_text
+from ...text.noise import is_noise
 from ...text.printable import printable_lines
 from ..evidence import Ended
 from ..reading import Reading
@@ -91,7 +92,7 @@ def start(
             status = running.end()
         readings = _readings(place.notes)
         _reading.cache_clear()  # the events of a start are many, and no other start reads them
-        last = _last_lines(place.log)
+        last = last_lines(place.log)
         ended = Ended(
             exit_status=status,
             timed_out_after_seconds=seconds if timed_out else None,
@@ -135,12 +136,13 @@ def _reading(path: Path, _: int) -> Reading:
     return Reading(json.loads(path.read_text()))
 
 
-def _last_lines(log: Path) -> tuple[str, ...]:
-    """Return the last lines of the command's output, without what looks like a secret."""
+def last_lines(log: Path) -> tuple[str, ...]:
+    """Return the last lines of the script's own output, without what looks like a secret."""
     with log.open("rb") as file:
         skipped = max(log.stat().st_size - LAST_BYTES, 0)
         file.seek(skipped)
-        lines = [line.rstrip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        lines = file.read().decode(errors="replace").splitlines()
     if skipped and len(lines) > 1:
         del lines[0]  # its beginning, which may tell that the rest is a secret, is not there
+    lines = [line for line in lines if not is_noise(line)]
     return tuple(masked_text(printable_lines(line).rstrip())[:LINE_MOST] for line in lines[-LAST_OUTPUT:])

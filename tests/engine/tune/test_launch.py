@@ -9,6 +9,7 @@ import pytest
 from engine.errors import DeviceUnavailable
 from engine.tune.disk import changed_files
 from engine.tune.start.environment import visible_devices
+from engine.tune.start.launch import LAST_BYTES, last_lines
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,26 @@ def test_files_that_were_written_since_then_are_listed_and_no_others(tmp_path: P
         (tmp_path / name).write_text("")
     os.utime(tmp_path / "old", (1, 1))
     assert changed_files(tmp_path, time.time() - 60) == ("new",)
+
+
+def test_the_last_lines_of_a_failed_start_are_those_of_the_script(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 5, in <module>\n'
+        "KeyError: 'O'\n\n"
+        "[W1124 14:38:25.2330 CPUAllocator.cpp:245] Memory block of unknown size was allocated before the profiling "
+        "started, profiler results will not include the deallocation event\n"
+        "USDT:2026-11-24 14:38:26 28263:28263 SyncActivityProfilerHandler.cpp:59] profiler_stop\n"
+    )
+    assert last_lines(log) == (
+        "Traceback (most recent call last):",
+        '  File "train.py", line 5, in <module>',
+        "KeyError: 'O'",
+    )
+
+
+def test_a_line_whose_beginning_is_not_there_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("token " + "x" * LAST_BYTES + "\nthe last line\n")
+    assert last_lines(log) == ("the last line",)
