@@ -8,7 +8,9 @@ from typing import Any
 from .plan import SoFar
 from .results.result import Outcome, Probe, Purpose
 from .spec import MEMORY_STEPS
-from .time_left import describe_round
+from .text.units import format_duration
+from .time_left import describe_number, describe_round
+from .tune.plan import StartUnderWay
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 
@@ -39,10 +41,10 @@ def searched(probes: Sequence[Probe], trying: int | None = None) -> str:
     return ", ".join(parts)
 
 
-def what_is_tried(progress: Mapping[str, Any], known: SoFar, start: int | None = None) -> str:
+def what_is_tried(progress: Mapping[str, Any], known: SoFar, start: StartUnderWay | None = None) -> str:
     """Write "batch 22, step 2 of 3", "round 4 of about 8", "GPU 12 of 34", or what else takes a while now.
 
-    `start` is the number of the start that runs, where a command is started: "start 4 with 512".
+    `start` is the one that runs, where a command is started: "start 4 of about 7 with 512, 25 s each".
     """
     phase, stage = progress.get("phase"), str(progress.get("stage") or "")
     if phase == "predicting" and progress.get("cards") and not stage:
@@ -52,10 +54,16 @@ def what_is_tried(progress: Mapping[str, Any], known: SoFar, start: int | None =
     size = progress.get("batch_size")
     if size is None:
         return stage
-    tried = f"batch {size:,}" if start is None else f"start {start} with {size:,}"
-    step = progress.get("step")
+    if start is not None:
+        return describe_start(start, size)
+    step, tried = progress.get("step"), f"batch {size:,}"
     if not step:
         return tried
     steps = known.soak_steps if phase == "soaking" else MEMORY_STEPS
-    is_of_known = start is None and step <= steps
-    return f"{tried}, step {step}{f' of {steps}' if is_of_known else ''}"
+    return f"{tried}, step {step}{f' of {steps}' if step <= steps else ''}"
+
+
+def describe_start(start: StartUnderWay, batch_size: int) -> str:
+    """Write "start 4 of about 7 with 512, 25 s each"."""
+    each = "" if start.seconds_each is None else f", {format_duration(start.seconds_each)} each"
+    return f"{describe_number('start', start.number, start.expected)} with {batch_size:,}{each}"

@@ -76,6 +76,14 @@ class TimeLeft:
         budget = self._budget
         return budget - now if budget is not None and 2 * now >= budget > now else None
 
+    def start_under_way(self, number: int, now: float) -> tune_plan.StartUnderWay | None:
+        """Return what is to be said of the start with this number; None where no training of one's own is started."""
+        return tune_plan.start_under_way(self._starts(now), number) if self._is_tuning else None
+
+    @property
+    def _is_tuning(self) -> bool:
+        return "command" in self.spec or "function" in self.spec
+
     @property
     def _budget(self) -> float | None:
         budget = self.spec.get("time_budget_seconds")
@@ -99,7 +107,7 @@ class TimeLeft:
             return _of_check(self.spec, self.progress, now)
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
-        if "command" in self.spec or "function" in self.spec:
+        if self._is_tuning:
             return tune_plan.seconds_left(self._starts(now))
         return seconds_left(so_far(self.spec, self.progress, self.probes, now))
 
@@ -126,9 +134,13 @@ def next_said(said: Said | None, expected: float | None, now: float) -> Said | N
 
 def describe_round(number: int, expected: object) -> str:
     """Write ``round 4 of about 8``; ``round 4`` where it is not known how many there will be."""
-    return (
-        f"round {number} of about {expected}" if isinstance(expected, int) and expected >= number else f"round {number}"
-    )
+    return describe_number("round", number, expected)
+
+
+def describe_number(what: str, number: int, expected: object) -> str:
+    """Write ``start 4 of about 7``; ``start 4`` where there are more than were expected, or none were."""
+    of_about = f" of about {expected}" if isinstance(expected, int) and expected >= number else ""
+    return f"{what} {number}{of_about}"
 
 
 def so_far(spec: Mapping[str, Any], progress: Mapping[str, Any], probes: Iterable[Probe], now: float = 0.0) -> SoFar:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import pstdev
 
 from ..results.intervals import ENOUGH_ROUNDS
@@ -39,14 +39,34 @@ class StartsSoFar:
     timing_seconds_left: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StartUnderWay:
+    """The number of a start, how many are expected before speeds are compared, and how long the latest ones took."""
+
+    number: int
+    expected: int
+    seconds_each: float | None
+
+
+def start_under_way(so_far: StartsSoFar, number: int) -> StartUnderWay:
+    """Return what is to be said of the start that runs now; the comparison of speeds counts its own rounds."""
+    before_speeds = replace(so_far, compares_speed=False)
+    expected = len(so_far.probes) + math.ceil(starts_left(before_speeds))
+    return StartUnderWay(number, expected, seconds_of_a_start(so_far.probes))
+
+
+def seconds_of_a_start(probes: Sequence[Probe]) -> float | None:
+    """Return how long a start takes by the latest ones; None before the first has ended."""
+    walls = [p.wall_seconds for p in probes if p.wall_seconds and p.purpose is not Purpose.TIMING]
+    return max(walls[-LATEST_STARTS:], default=None)  # the sizes rise towards the limit, and so does their time
+
+
 def seconds_left(so_far: StartsSoFar) -> float | None:
     """Return how long the tuning is expected to go on; None where nothing shows it."""
-    walls = [p.wall_seconds for p in so_far.probes if p.wall_seconds and p.purpose is not Purpose.TIMING]
     if so_far.phase == "timing" and so_far.timing_seconds_left is not None:
         return so_far.timing_seconds_left
-    if not walls:
+    if (each := seconds_of_a_start(so_far.probes)) is None:
         return None
-    each = max(walls[-LATEST_STARTS:])  # the sizes rise towards the limit, and so does their time
     left = each * starts_left(so_far)
     if so_far.under_way_seconds is None:
         return left

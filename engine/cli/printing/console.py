@@ -1,7 +1,7 @@
 """What the command line prints while it works: the events of a run, as they come.
 
 On a terminal a living line says what is tried now, and each finished phase leaves a short line. Elsewhere there is a
-line for each phase and each probe.
+line for each phase and each probe, and after a minute without one what the living line would say.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from ...results.result import Probe, Purpose
 from ...text.printable import printable
 from ...text.units import format_bytes, format_duration
 from ...time_left import TimeLeft, describe_left, describe_round, so_far
-from .living_line import Doing, LivingLine, living_line
+from .living_line import Doing, LivingLine, describe_doing, living_line
 from .stopped import known_so_far
 from .terminal import LEAST_SECONDS, say
 
 MESSAGE_MOST = 2_000
 NOT_MEASURED = "not measured"
+SILENT_SECONDS = 60.0  # longest time without a line where there is no living line
 ROUNDS_A_LINE = 5  # rounds of the comparison of speeds between two lines; a round takes a second or two
 
 Event = Mapping[str, Any]
@@ -89,6 +90,7 @@ class Console:
         self._run = TimeLeft(spec)
         self._begun = time.monotonic()
         self._starts = 0
+        self._written_at = 0.0
         self._device = ""
         self._is_warned = False  # in the phase that goes on
         self._is_open = False
@@ -130,7 +132,10 @@ class Console:
         line = self._line_of(event) if self._has_own_line(event) else None
         if line is None and event["event"] == "stage" and not self._starts:
             line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
+        if line is None and seconds_of(event) >= self._written_at + SILENT_SECONDS:
+            line = describe_doing(self._doing())
         if line is not None:
+            self._written_at = seconds_of(event)
             say(f"{event['seconds']:7.1f}s  {line}", self._stream)
 
     def _write_above(self, living: LivingLine, event: Event, before: Mapping[str, Any]) -> None:
@@ -166,7 +171,7 @@ class Console:
     def _doing(self) -> Doing:
         run, now = self._run, time.monotonic() - self._begun
         phase = str(run.progress.get("phase") or "")
-        start = self._starts if "command" in run.spec or "function" in run.spec else None
+        start = run.start_under_way(self._starts, now)
         tried = what_is_tried(run.progress, so_far(run.spec, run.progress, run.probes, now), start)
         return Doing(PHASE_NAMES.get(phase, "Starting"), tried, now, run.left(now))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 REDRAWN_A_SECOND = 4.0
-WIDEST, BAR_WIDTH, BAR_FROM_WIDTH = 100, 12, 70
+WIDEST, BAR_WIDTH = 100, 12
 TIME_WIDTH = len("about 1 min 45 s left")
 LISTINGS = frozenset({"advise", "calibrate", "check", "devices", "gpus", "list", "models", "sync"})
 """Commands that answer at once, or print a line for each thing they did."""
@@ -39,6 +39,11 @@ class Doing:
     what: str
     seconds: float
     left: float | None
+
+    @property
+    def text(self) -> str:
+        """The phase, and what it does: "Search: batch 22, step 2 of 3"."""
+        return f"{self.phase}{self.what and ': '}{self.what}"
 
 
 class LivingLine:
@@ -85,12 +90,14 @@ class LivingLine:
         from rich.text import Text
 
         now, width = self.doing(), min(self._console.width - 1, WIDEST)
+        text = printable(now.text)
+        room_for_bar = width - len(text) - TIME_WIDTH - 4  # the spinner, and a space between two of four parts
         line = Table.grid(padding=(0, 1), expand=False)
         line.width = width
         line.add_column(width=1)
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        cells: list[RenderableType] = [self._spinner, Text(printable(f"{now.phase}{now.what and ': '}{now.what}"))]
-        if width >= BAR_FROM_WIDTH:
+        cells: list[RenderableType] = [self._spinner, Text(text)]
+        if room_for_bar >= BAR_WIDTH:
             whole = None if now.left is None else now.seconds + now.left
             line.add_column(width=BAR_WIDTH)
             cells.append(ProgressBar(total=whole or None, completed=now.seconds, width=BAR_WIDTH))
@@ -135,6 +142,11 @@ def stream_of(arguments: Sequence[str]) -> TextIO | None:
         return None
     is_on_error = own[0] in _ON_STANDARD_ERROR or any(each in ("--json", "--validate") for each in own)
     return sys.stderr if is_on_error else sys.stdout
+
+
+def describe_doing(now: Doing) -> str:
+    """Write "Search: start 3 of about 6 with 512, 25 s each; about 3 min left"."""
+    return "; ".join(part for part in (printable(now.text), describe_time(now)) if part)
 
 
 def describe_time(now: Doing) -> str:

@@ -21,6 +21,7 @@ from engine.phase_facts import what_is_tried
 from engine.program import PROGRAM
 from engine.results.result import Outcome, Probe, Purpose
 from engine.time_left import so_far
+from engine.tune.plan import StartUnderWay
 
 ROOT = Path(__file__).resolve().parents[3]
 COLOUR, CONTROL = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -100,6 +101,48 @@ def test_a_file_gets_a_line_for_each_phase_and_probe_and_nothing_that_controls(t
         "searching for the largest batch size", "batch 22", "batch 23", "comparing speeds",
     ]  # fmt: skip
     assert "\x1b" not in file.getvalue()
+
+
+def starts_of_a_command() -> list[dict[str, Any]]:
+    """Return the events of three starts of 25 s, the last of which takes 3 min so far; it is seen every 5 s."""
+    ended = [event for n, size in enumerate((16, 512)) for event in started(size, 25.0 * n, 25.0)]
+    alive = [
+        event("progress", float(at), batch_size=900, purpose="search", stage="memory", step=0)
+        for at in range(55, 231, 5)
+    ]
+    begun = event("probe_started", 50.0, batch_size=900, purpose="search")
+    return [
+        event("started", 0.0, spec={"command": ["python"]}),
+        event("phase", 0.0, phase="searching"),
+        *ended,
+        begun,
+        *alive,
+    ]
+
+
+def started(size: int, at: float, seconds: float) -> list[dict[str, Any]]:
+    found = Probe(size, Outcome.FITS, purpose=Purpose.SEARCH, steps=5, wall_seconds=seconds)
+    return [
+        event("probe_started", at, batch_size=size, purpose="search"),
+        event("probe", at + seconds, probe=found.to_dict()),
+    ]
+
+
+def test_a_file_gets_a_line_a_minute_while_nothing_else_is_written() -> None:
+    with Console(file := io.StringIO()) as console:
+        for each in starts_of_a_command():
+            console(each)
+    lines = [line for line in file.getvalue().splitlines() if "Search:" in line]
+    assert [line.split()[0] for line in lines] == ["110.0s", "170.0s", "230.0s"]
+    assert lines[0].endswith("Search: start 3 of about 6 with 900, 25 s each; about 1 min left")
+
+
+def test_a_terminal_says_which_start_it_is_of_how_many_and_how_long_one_takes(terminal: Terminal) -> None:
+    with Console(terminal) as console:
+        for each in starts_of_a_command()[:7]:
+            console(each)
+        living_line._current.refresh()  # type: ignore[union-attr]
+    assert re.search(r"Search: start 3 of about 6 with 900, 25 s each +about 2 min left", "\n".join(drawn(terminal)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("CI", "true")])
@@ -209,7 +252,10 @@ def test_what_is_tried_is_said_in_a_few_words(spec: dict[str, Any], phase: dict[
 
 def test_a_command_counts_its_starts() -> None:
     progress = {"phase": "searching", "batch_size": 512}
-    assert what_is_tried(progress, so_far({}, progress, ()), start=4) == "start 4 with 512"
+    known = so_far({}, progress, ())
+    assert what_is_tried(progress, known, StartUnderWay(1, 6, None)) == "start 1 of about 6 with 512"
+    assert what_is_tried(progress, known, StartUnderWay(4, 7, 25.4)) == "start 4 of about 7 with 512, 25 s each"
+    assert what_is_tried(progress, known, StartUnderWay(8, 7, 25.4)) == "start 8 with 512, 25 s each"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import pytest
 
 from engine.results.intervals import ENOUGH_ROUNDS
 from engine.results.result import Outcome, Probe, Purpose
-from engine.tune.plan import PAIRS_PRIOR, StartsSoFar, pairs_expected, search_starts_left, seconds_left, starts_left
+from engine.tune.plan import (
+    PAIRS_PRIOR,
+    StartsSoFar,
+    pairs_expected,
+    search_starts_left,
+    seconds_left,
+    start_under_way,
+    starts_left,
+)
 
 MOST_PAIRS = 12
 
@@ -60,6 +68,20 @@ def test_a_start_under_way_has_its_time_taken_off_and_never_all_of_it() -> None:
     assert times[-1] > 0
     unplanned = left("curve", *FOUND, AT_RESERVE, under_way_seconds=1.0)
     assert unplanned == pytest.approx(3.0)
+
+
+def test_the_start_under_way_is_one_of_those_expected_until_speeds_are_compared() -> None:
+    def counted(phase: str, *probes: Probe) -> tuple[int, float | None]:
+        so_far = StartsSoFar(phase, probes, 16, compares_speed=True)
+        start = start_under_way(so_far, len(probes) + 1)
+        return start.expected, start.seconds_each
+
+    assert counted("searching") == (6, None)
+    assert counted("searching", FIRST) == (6, 4.0)
+    assert counted("searching", FIRST, start(512, seconds=9.0)) == (6, 9.0)
+    assert counted("curve", *FOUND) == (6, 4.0)
+    many = (FIRST, NEAR, *(start(513 + n) for n in range(5)))
+    assert counted("searching", *many)[0] == len(many) + 3
 
 
 def test_pairs_that_agree_are_soon_enough_and_pairs_that_do_not_never() -> None:
