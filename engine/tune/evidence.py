@@ -51,6 +51,8 @@ class Ended:
     log: Path | None = None
     """Its whole output, where it failed."""
     seen: LastSeen | None = None
+    began: float = 0.0
+    """When it was started: a time of `time.monotonic`, as the hook's marks are."""
     wall_seconds: float = 0.0
 
     @property

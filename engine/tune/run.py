@@ -33,6 +33,7 @@ from .in_turns import InTurns, steps_to_time
 from .learned_sizes import describe_learned
 from .next_size import Start
 from .next_start import SearchSoFar, next_start
+from .parts import describe_parts
 from .reading import Reading
 from .script import script_facts
 from .script_error import is_same_error
@@ -226,6 +227,8 @@ class StartSweep(Sweep):
             raise TimeIsUp("the time budget is spent")
         self.last_ended = ended
         self._learn(readings)
+        if not self.probes and (parts := describe_parts(self.spec, readings, ended)):
+            self.execution.log(parts)
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         probe = evidence.probe
         if self._is_on_cpu and not any(e.caveat for e in self.evidence.values()):

@@ -101,6 +101,7 @@ def start(
             last_output=last,
             log=kept_log(place.log) if status or any(r.has_failed for r in readings) else None,
             seen=last_seen(place.notes, began),
+            began=began,
             wall_seconds=time.monotonic() - began,
         )
         return readings, ended
