@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
-PROGRAM = "python -m engine" if __package__ == "engine" else "memorymark"
-IMPORTED_FROM = Path(__file__).resolve().parents[(__package__ or "").count(".") + 1]
+INSTALLED = "memorymark"
+PROGRAM = "python -m engine" if __package__ == "engine" else INSTALLED
+IMPORTED_FROM = Path(sys.modules[(__package__ or "").partition(".")[0]].__path__[0]).resolve().parent
 """The folder that holds the outermost package: a process that starts there can import this engine."""
 
 MODELS_NEED = ("torch", "torchvision", "transformers", "diffusers", "peft", "PIL")
 """What the models of the catalogue need. The package `memorymark` does not install it: `tune` needs none of it."""
+
+
+def how_to_install(folder: Path) -> str | None:
+    """Return what gives the installed command to who starts `python -m engine` in another folder than the checkout.
+
+    An `engine.py` or a folder `engine` of somebody's own there would run in its place, and say nothing.
+    """
+    if PROGRAM == INSTALLED or folder == IMPORTED_FROM:
+        return None
+    return (
+        f"`{PROGRAM}` runs the engine.py of this folder where there is one; "
+        f"`pip install -e {shlex.quote(str(IMPORTED_FROM))}` gives you the command `{INSTALLED}`"
+    )
 
 
 def not_installed(name: str) -> str:

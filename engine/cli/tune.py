@@ -6,13 +6,14 @@ import json
 import math
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import rich_click as click
 
 from ..documents.kind import KindName
 from ..errors import EngineError, SpecError
-from ..program import PROGRAM
+from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import tune
@@ -56,6 +57,8 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
     with console as emit, reporting.run(KindName.COMMAND, spec, emit) as run:
+        if advice := how_to_install(Path.cwd()):
+            emit(info_event(advice))
 
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))

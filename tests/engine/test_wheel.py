@@ -1,8 +1,9 @@
-"""The wheel, installed into environments of its own: as a tool without torch, and beside a training's torch."""
+"""The package in environments of its own: the wheel as a tool without torch and beside one, and a checkout."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -56,10 +57,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def environment(folder: Path, wheel: Path) -> Path:
-    """Make a new environment with the wheel and what it requires; its folder of programs."""
+def environment(folder: Path, *packages: object) -> Path:
+    """Make a new environment with a package and what it requires; its folder of programs."""
     run(sys.executable, "-m", "venv", folder)
-    run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
     return folder / "bin"
 
 
@@ -101,6 +102,24 @@ def test_the_tool_measures_a_script_of_another_environment_that_has_an_engine_of
     command = (*TUNE, "--", sys.executable, "train.py", "{batch_size}")
     result = json.loads(run(tool / "memorymark", *command, cwd=tmp_path))
     assert result["boundary"]["largest_batch_size"] == 24
+
+
+@pytest.mark.slow
+def test_the_command_of_a_checkout_answers_where_python_m_engine_would_run_another_program(tmp_path: Path) -> None:
+    (checkout := tmp_path / "memorymark").mkdir()
+    for folder in ("engine", "packaging"):
+        shutil.copytree(ROOT / folder, checkout / folder)
+    for file in ("pyproject.toml", "LICENSE"):
+        shutil.copy(ROOT / file, checkout)
+    programs = environment(tmp_path / "venv", "-e", checkout)
+    (detection := tmp_path / "detection").mkdir()
+    (detection / "engine.py").write_text("print('the training loop of torchvision')\n")
+    shutil.copy(SCRIPTS / "ten_lines.py", detection / "train.py")
+    command = (*TUNE, "--", sys.executable, "train.py", "{batch_size}")
+    result = json.loads(run(programs / "memorymark", *command, cwd=detection))
+    assert result["boundary"]["largest_batch_size"] == 24
+    where = "from memorymark.engine.program import *; print(PROGRAM, IMPORTED_FROM)"
+    assert run(programs / "python", "-c", where, cwd=detection) == f"memorymark {checkout / 'packaging'}\n"
 
 
 @pytest.mark.slow

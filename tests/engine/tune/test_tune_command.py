@@ -74,6 +74,17 @@ def test_a_function_of_a_module_is_tuned_by_its_name(tmp_path: Path) -> None:
     assert (result["boundary"], result["spec"]["function"]) == (AT_THE_MAXIMUM, "module_with_step:make_step")
 
 
+def test_python_m_engine_in_another_folder_says_how_the_command_is_installed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*TUNE, "--", "false", "{batch_size}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert f"`pip install -e {ROOT}` gives you the command `memorymark`" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
