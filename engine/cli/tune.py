@@ -8,6 +8,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import rich_click as click
 
@@ -17,7 +18,8 @@ from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import tune
-from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, TuneSpec, function_command
+from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, WARM, FunctionSpec, TuneSpec, function_command
+from ..tune.start.warm import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
@@ -27,6 +29,8 @@ from .printing.output import info_event, print_json
 from .printing.result_text import say_result
 from .reporting import Reporting, report_options
 
+OF_A_FUNCTION = ("function", "python", "warm")
+"""Options in place of a command."""
 HELP = f"""Find the exact largest batch size that your own training trains.
 
 The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
@@ -51,7 +55,8 @@ def _tune_or_say_why_not(options: SimpleNamespace) -> int:
 
 def _tune(options: SimpleNamespace, command: list[str]) -> int:
     spec = _spec(options, command)
-    spec.check_program()
+    if isinstance(spec, TuneSpec):
+        spec.check_program()
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
@@ -63,11 +68,12 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))
 
-        with devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait):
+        with devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait), warm_starts(spec) as begin:
             result = tune(
                 spec,
                 run.emit,
                 keep=lambda result: run.keep(exit_status(result.result), result),
+                begin=begin,
                 started_as=run.started_as,
             )
         if options.json:
@@ -95,23 +101,36 @@ def _throughput_line(each: Throughput) -> str:
     return ", ".join(parts)
 
 
-def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec:
-    names = [*(TuneSpec.__dataclass_fields__.keys() - {"command"}), "function", "python"]
+def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSpec:
+    names = [*(TuneSpec.__dataclass_fields__.keys() - {"command"}), *OF_A_FUNCTION]
     given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if options.spec is not None:
         return _spec_of(options.spec, [*given, *command])
     if "memory_limit_bytes" in given:
         given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
-    function, python = given.pop("function", None), given.pop("python", None)
-    if function is None and python is not None:
-        raise SpecError("python", "is for --function; a command begins with its own program")
-    if function is None:
-        return TuneSpec(tuple(command), **given)
+    of_function = {name: given.pop(name) for name in OF_A_FUNCTION if name in given}
+    if "function" in of_function:
+        return _spec_of_function(**of_function, command=command, given=given)
+    for name in of_function:
+        raise SpecError(name, "is for --function; a command begins with its own program")
+    return TuneSpec(tuple(command), **given)
+
+
+def _spec_of_function(
+    *, function: str, python: str | None = None, warm: bool = False, command: list[str], given: dict[str, Any]
+) -> TuneSpec | FunctionSpec:
+    """Return the spec of a function that is started as a command is, or by a server that has imported it."""
     if command:
         raise SpecError("function", "is tuned in place of a command: leave out what stands behind --")
     if "batch" in given:
         raise SpecError("batch", "a function is called with its batch size: leave out --batch")
-    return TuneSpec(function_command(function, python), batch=FUNCTION, **given)
+    spec = TuneSpec(function_command(function, python), batch=FUNCTION, **given)
+    if not warm:
+        return spec
+    if python is not None:
+        raise SpecError("warm", "starts forks of MemoryMark's own Python: leave out --python")
+    script = next((file for file in spec.files if Path(file).is_file()), None)
+    return FunctionSpec(function, starting=WARM, script=script, **given)
 
 
 def _spec_of(document: str, others: list[str]) -> TuneSpec:
@@ -130,6 +149,7 @@ def _params() -> list[click.Parameter]:
         option("--batch", panel=TRAIN, metavar="WAY", help=ways, default_text="template"),
         option("--function", panel=TRAIN, metavar="TARGET", help="package.module:function, in place of a command"),
         option("--python", panel=TRAIN, metavar="PROGRAM", help="Python that runs the function"),
+        flag("--warm", panel=TRAIN, help="Import the function's module once, and fork each start"),
         option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that the script takes, such as 'multiple of 8'"),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
         option(

@@ -19,11 +19,11 @@ from ..errors import SpecError
 from ..execution import Emit
 from .devices import devices_held
 from .run import tune
-from .spec import TARGET, FunctionSpec
+from .spec import TARGET, WARM, FunctionSpec
 from .start.environment import HOOK_VARIABLE
 from .start.fork import MakeStep, begin_fork, check_fork
 from .start.launch import Begin
-from .start.warm import WarmServer
+from .start.warm import warm_starts
 from .training import TuneResult
 
 
@@ -43,7 +43,7 @@ def tunable(make_step: MakeStep | str, limits: dict[str, Any], *, is_warm: bool 
     if os.environ.get(HOOK_VARIABLE):
         raise SpecError("make_step", "a start of it calls tune again; call it below `if __name__ == '__main__':`")
     spec, begin = _spec_of(make_step, limits)
-    return Tunable(replace(spec, starting="warm") if begin is None and is_warm else spec, begin)
+    return Tunable(replace(spec, starting=WARM) if begin is None and is_warm else spec, begin)
 
 
 def tune_function(
@@ -55,11 +55,8 @@ def tune_function(
 ) -> TuneResult:
     """Find the largest batch size that the steps of the function train. `keep` and `started_as` as of `tune`."""
     spec = function.spec
-    with devices_held(spec, f"memorymark.tune({spec.function})"):
-        if spec.starting == "warm":
-            with WarmServer(spec) as server:
-                return tune(spec, emit, keep=keep, begin=server.begin, started_as=started_as)
-        return tune(spec, emit, keep=keep, begin=function.begin, started_as=started_as)
+    with devices_held(spec, f"memorymark.tune({spec.function})"), warm_starts(spec) as begin:
+        return tune(spec, emit, keep=keep, begin=begin or function.begin, started_as=started_as)
 
 
 def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[FunctionSpec, Begin | None]:

@@ -34,7 +34,8 @@ BATCH_WAYS = {
     "steps": "the batch_size of the loader in memorymark.steps(loader) is set",
     "env": f"the command reads the environment variable {VARIABLE}",
 }
-STARTING_WAYS = ("process", "warm", "fork")
+WARM = "warm"
+STARTING_WAYS = ("process", WARM, "fork")
 """How a start of a function is made: a fresh process, a fork of a server that imported it, a fork of the program."""
 TARGET = re.compile(r"[\w.]+:[\w.]+")
 PARTS_MOST, COMMAND_LENGTH_MOST, NAME_MOST, FUNCTION_MOST, PATH_MOST = 4_096, 200_000, 100, 300, 4_096

@@ -14,18 +14,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...errors import CommandUntunable
 from ...machine.device_lock import inherited_lock
-from ..spec import FunctionSpec
+from ..spec import WARM, FunctionSpec, TuneSpec
 from .environment import HOOK_VARIABLE, environment_of
-from .launch import Place, Running, Watching
+from .launch import Begin, Place, Running, Watching
 
 END_SECONDS = 10.0
 GONE = {"event": "gone"}
+
+
+@contextmanager
+def warm_starts(spec: TuneSpec | FunctionSpec) -> Iterator[Begin | None]:
+    """Give what makes the starts by a server that ends with the context; None where the spec wants no warm ones."""
+    if not isinstance(spec, FunctionSpec) or spec.starting != WARM:
+        yield None
+        return
+    with WarmServer(spec) as server:
+        yield server.begin
 
 
 class WarmServer:

@@ -72,6 +72,8 @@ def test_a_function_of_a_module_is_tuned_by_its_name(tmp_path: Path) -> None:
     shutil.copy(SCRIPTS / "module_with_step.py", tmp_path)
     result = tuned(*ONE_START, "--function", "module_with_step:make_step", PYTHONPATH=f"{ROOT}:{tmp_path}")
     assert (result["boundary"], result["spec"]["function"]) == (AT_THE_MAXIMUM, "module_with_step:make_step")
+    warm = tuned(*ONE_START, "--warm", "--function", "module_with_step:make_step", PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert (warm["boundary"], warm["spec"]["starting"]) == (AT_THE_MAXIMUM, "warm")
 
 
 def test_python_m_engine_in_another_folder_says_how_the_command_is_installed(tmp_path: Path) -> None:
@@ -94,6 +96,8 @@ def test_python_m_engine_in_another_folder_says_how_the_command_is_installed(tmp
         (("--function", "a:b", "--whole-run"), "whole_run"),
         (("--function", "a:b", "--python", "/no/python"), "python"),
         (("--python", sys.executable, "--", "train", "{batch_size}"), "python"),
+        (("--warm", "--", "train", "{batch_size}"), "warm"),
+        (("--warm", "--function", "a:b", "--python", sys.executable), "warm"),
     ],
 )
 def test_what_does_not_belong_to_a_function_is_refused_by_its_name(arguments: tuple[str, ...], field: str) -> None:
