@@ -94,8 +94,11 @@ def test_a_job_that_is_cancelled_ends_its_run_in_the_portal(tmp_path: Path):
 
 def reporting_to(url: str, token: str, folder: Path) -> dict[str, str]:
     """The environment that has MemoryMark, and names a portal."""
+    (programs := folder / "programs").mkdir()
+    (command := programs / "memorymark").write_text('#!/bin/sh\nexec python -m engine "$@"\n')
+    command.chmod(0o755)
     return {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "MEMORYMARK_LOCK_DIR": str(folder / "locks"),
         ADDRESS_VARIABLE: url,
