@@ -106,7 +106,9 @@ def test_a_token_for_reports_is_made_in_one_click_and_shown_once_with_its_comman
     token = token_of(secret)
     assert (token.owner, token.only_reports) == (alice, True)
     assert 89 <= (token.expires_at - token.created_at).days <= 90
-    assert f"export MEMORYMARK_TOKEN={secret}\npython -m engine tune --report-to http://testserver/ -- python" in text
+    reads = "read -rs MEMORYMARK_TOKEN && export MEMORYMARK_TOKEN &&\n"
+    assert f"{reads}memorymark tune --report-to http://testserver/ -- python" in text
+    assert f"MEMORYMARK_TOKEN={secret}" not in text, "a line with the secret would be in the shell's history"
     assert "no-store" in answer.headers["Cache-Control"]
     assert secret not in alice_client.get("/account/").content.decode()
     assert "report runs" in words(alice_client.get("/account/").content.decode())

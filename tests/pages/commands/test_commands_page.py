@@ -155,7 +155,7 @@ def test_a_host_without_a_gpu_is_offered_the_limit_of_the_start_page(device: Dev
 def test_any_script_can_be_run_with_the_command_to_copy(settings, alice_client: Client) -> None:
     settings.COMMANDS_FILE = None
     text = alice_client.get("/commands/").content.decode()
-    command = "python -m engine tune --report-to http://testserver/ -- python train.py --batch-size {batch_size}"
+    command = "memorymark tune --report-to http://testserver/ -- python train.py --batch-size {batch_size}"
     assert command in text
     assert 'action="/account/tokens/report/"' in text
     assert "manage.py command add" in text
@@ -195,7 +195,7 @@ def test_the_start_page_lists_the_commands_and_leads_to_their_filled_forms(
 def test_the_start_page_has_the_command_for_any_script_where_none_is_registered(settings, alice_client: Client) -> None:
     settings.COMMANDS_FILE = None
     text = alice_client.get("/", headers={"accept": "text/html"}).content.decode()
-    assert "python -m engine tune --report-to http://testserver/ -- python train.py" in text
+    assert "memorymark tune --report-to http://testserver/ -- python train.py" in text
     assert 'action="/account/tokens/report/"' in text
     assert text.index("Your own script") < text.index("A model of the catalogue")
 
