@@ -6,7 +6,8 @@ the same round are compared. What differs from process to process then lies in t
 is reported as it is. Two stages keep the choice from flattering itself, as in `engine.speed.selection`:
 
 1. *Selection* among the other sizes, if there are several: the smallest that is not shown to be slower than the fastest
-   of them by more than 3 %. The start that each of them had in the search counts as a round of its own.
+   of them by more than 3 %. The start that each of them had in the search counts as a round of its own, but not
+   against all others.
 2. *Evaluation* of that size against today's, by pairs of new starts. Only these are reported.
 
 Nothing here has a state: what was started decides what is started next, so that a document can be decided on again.
@@ -237,11 +238,22 @@ def _is_chosen(remaining: Sequence[int], selection: Sequence[StartedRound]) -> b
 
 
 def _sizes_of_pair(compared: Compared, selection: Sequence[StartedRound]) -> tuple[int, int]:
-    """Return the two sizes to evaluate, once a size is chosen."""
-    remaining, speeds = _remaining(compared, selection), _logarithms(compared, selection)
-    means = {size: fmean(each[size] for each in speeds if size in each) for size in compared.others}
+    """Return the two sizes to evaluate, once a size is chosen.
+
+    The best is the fastest of the rounds: starts of the search were not made in turns. They count as a round of their
+    own for a smaller size, unless every round showed it to be clearly slower.
+    """
+    remaining, (by_start, *rounds) = _remaining(compared, selection), _logarithms(compared, selection)
+    means = {s: fmean([each[s] for each in rounds if s in each] or [by_start[s]]) for s in compared.others}
     best = max(remaining, key=lambda size: (means[size], -size))
-    chosen = next(s for s in remaining if any(each[s] >= each[best] - _TOLERANCE for each in speeds))
+
+    def is_as_fast(size: int) -> bool:
+        ahead = [each[size] - each[best] for each in rounds]
+        return (
+            max(ahead, default=0.0) >= -CLEARLY_SLOWER and max([*ahead, by_start[size] - by_start[best]]) >= -_TOLERANCE
+        )
+
+    chosen = next(size for size in remaining if is_as_fast(size))
     if compared.today is not None:
         return compared.today, chosen
     return chosen, max((s for s in compared.others if s != chosen), key=lambda size: (means[size], -size))

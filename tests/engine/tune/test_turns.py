@@ -248,3 +248,10 @@ def test_a_timed_size_keeps_the_steps_of_all_its_starts() -> None:
 @pytest.mark.parametrize(("step_seconds", "steps"), [(None, 6), (10.0, 6), (0.1, 20), (0.0001, 500)])
 def test_short_steps_are_timed_more_often(step_seconds: float | None, steps: int) -> None:
     assert steps_to_time(step_seconds) == steps
+
+
+def test_a_start_of_the_search_does_not_outweigh_rounds_that_all_show_a_size_to_be_slower() -> None:
+    by_start, speeds = {512: 22_184.0, 1005: 9_000.0}, {16: 300.0, 512: 3_000.0, 1005: 5_500.0}
+    what = Compared(16, (512, 1005), by_start, 10.0)
+    found = InTurns(what, noisy(speeds, 1, 0.02), lambda *_, **__: None, lambda: 1e6).compare()
+    assert found.recommended == 1005
