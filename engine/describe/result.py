@@ -132,8 +132,9 @@ def _none_recommended(result: RunResult) -> Answer:
     boundary, why, helps = result.boundary, _why_none(result), [*_what_helps(result)]
     reach = f"{'up to' if boundary.certified else 'at least'} {boundary.largest_batch_size or 0:,} fit"
     if (with_reserve := result.largest_with_reserve) is not None:
-        largest = f"The largest that keeps the reserve ({reserve_text(result)} free) is {with_reserve.batch_size:,}."
-        helps.insert(0, largest)
+        is_open = not boundary.certified and with_reserve.batch_size == boundary.largest_batch_size
+        size = f"{'at least ' if is_open else ''}{with_reserve.batch_size:,}"
+        helps.insert(0, f"The largest that keeps the reserve ({reserve_text(result)} free) is {size}.")
     because = f": {why}." if why else "."
     if is_today_refused(result):
         before = f"Your {result.current_batch_size:,} does not fit; {reach}."
