@@ -14,6 +14,7 @@ from .search.reserve import largest_with_reserve
 from .spec import SearchSpec
 from .speed.comparison import Comparison
 from .speed.selection import RUN_TO_RUN
+from .text.wording import Wording
 
 
 def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) -> dict[int, Point]:
@@ -90,18 +91,25 @@ def _speed(comparison: Comparison, reserve_fraction: float) -> Speed:
         reason=comparison.reason,
         recommended_by=RecommendedBy.SPEED if comparison.recommended else RecommendedBy.NOTHING,
         reserve_fraction=reserve_fraction,
-        method=comparison.method or (METHOD if comparison.rounds else None),
+        method=comparison.method or (METHOD.write(fraction=f"{RUN_TO_RUN:.1%}") if comparison.rounds else None),
         rounds=comparison.rounds,
         quiet_rounds=comparison.quiet_rounds,
         seconds=comparison.seconds,
-        others_cores=comparison.others_cores,
+        others_cores=_others_cores(comparison),
         cores=comparison.cores,
         left_out_batch_sizes=comparison.left_out,
         claim=comparison.claim,
     )
 
 
-METHOD = (
+def _others_cores(comparison: Comparison) -> float | None:
+    """Return the cores that other work used: the clock of the machine counts in ticks, and can give more than all."""
+    if comparison.others_cores is None or comparison.cores is None:
+        return comparison.others_cores
+    return min(comparison.others_cores, float(comparison.cores))
+
+
+METHOD = Wording(
     "rounds of blocks in random order in one process; signed-rank intervals of the rounds' ratios, from rounds other "
-    f"than those that chose the sizes, widened by the difference between runs ({RUN_TO_RUN:.1%})"
+    "than those that chose the sizes, widened by the difference between runs ({fraction})"
 )

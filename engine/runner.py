@@ -36,6 +36,7 @@ from .search.reserve import sizes_with_reserve
 from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_soak_size
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
+from .speed.reasons import ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
 from .worker.handle import CRASHES, WorkerHandle
@@ -138,7 +139,7 @@ class WorkerSweep(Sweep):
 
     def _measure(self) -> tuple[Boundary, Comparison]:
         """Find the boundary, unless it is known, and compare the speeds."""
-        comparison = Comparison(reason="the run ended before the speeds were compared")
+        comparison = Comparison(reason=RUN_ENDED)
         found = self.known_boundary or self.execution.timed("searching", self.search)
         if not found.largest_batch_size or found.reason is Reason.TIME_BUDGET:
             return found, comparison
@@ -152,7 +153,7 @@ class WorkerSweep(Sweep):
     def _check(self) -> tuple[Boundary, Comparison]:
         """Run only the requested size, for the steps of a soak run."""
         size = self.spec.check_batch_size or 0
-        comparison = Comparison(reason="one batch size was checked, and no speeds compared")
+        comparison = Comparison(reason=ONE_SIZE)
         try:
             probe = self.execution.timed("soaking", lambda: self.probe(size, Purpose.SOAK))
         except TimeIsUp:
@@ -257,9 +258,10 @@ class WorkerSweep(Sweep):
         try:
             found = comparison.run()
         except TimeIsUp:
-            found = comparison.cut_short("the time budget ended before the speeds were compared")
+            found = comparison.cut_short(TIME_ENDED)
         except (WorkerFailed, WorkloadFailed) as error:
-            found = comparison.cut_short(f"the timing failed: {error}")
+            found = comparison.cut_short(TIMING_FAILED)
+            self.execution.log(f"the timing failed: {error}", "warning")
         self.worker.close()
         for probe in comparison.probes(found):
             self.record(probe)

@@ -13,13 +13,13 @@ from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import (
     CLEARLY_FASTER,
-    NOT_COMPARED,
     ComparedSizes,
     compared_in,
     describe_bounds,
     describe_lower_bound,
     is_gain,
 )
+from ..speed.reasons import NOT_COMPARED
 from ..speed.rounds import BUSY_FRACTION
 from ..text.units import (
     format_factor,

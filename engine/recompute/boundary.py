@@ -26,6 +26,7 @@ from ..spec import RunSpec
 from ..tune.learned_sizes import sizes_taken_and_failed
 from ..tune.script_error import wall_of_the_script
 from .document import Claims
+from .words import are_possible_notes
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 
@@ -41,14 +42,17 @@ def possible_boundaries(claims: Claims) -> list[Boundary]:
     return [with_current_size_note(each, claims.spec) for each in found]
 
 
-def is_claimed(claimed: Boundary, possible: Boundary) -> bool:
-    """Whether the claim is this boundary, with all of its notes, or the same without a certificate."""
-    notes = possible.note.split("; ") if possible.note else []
-    has_notes = all(note in (claimed.note or "") for note in notes)
-    is_less = possible.certified and not claimed.certified
-    return has_notes and replace(claimed, note=None) == replace(
-        possible, note=None, certified=possible.certified and not is_less
-    )
+def claimed_of(claims: Claims, possible: Sequence[Boundary]) -> Boundary:
+    """Return the boundary that is claimed; where none of these is, the one that comes nearest."""
+    alike = [each for each in possible if has_claimed_figures(claims.boundary, each)]
+    noted = [each for each in alike if are_possible_notes(claims.boundary, each, claims)]
+    return next(iter((*noted, *alike, *possible)))
+
+
+def has_claimed_figures(claimed: Boundary, possible: Boundary) -> bool:
+    """Whether the claim is this boundary but for its notes, or the same without a certificate."""
+    certified = possible.certified and claimed.certified
+    return replace(claimed, note=None) == replace(possible, note=None, certified=certified)
 
 
 def searched(probes: Sequence[Probe]) -> list[Probe]:

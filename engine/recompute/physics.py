@@ -12,6 +12,7 @@ from ..plan import soak_steps
 from ..results.memory_breakdown import MEMORY_KINDS, MOST_ENTRIES, MemoryBreakdown
 from ..results.result import DeviceFacts, Probe, Purpose
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, RunSpec
+from ..text.printable import is_line
 from ..text.units import MIB
 from ..validation.spec import ValidationSpec
 from .boundary import is_refused_for_memory, searched
@@ -26,6 +27,12 @@ SLACK_SECONDS = 0.05
 """Tolerance of the seconds of a run, which come from several clocks."""
 OVERCOMMITTED = 2
 """Factor by which a refused step may exceed the memory of a host: it need not touch all that it was promised."""
+MOST_CORES = 8_192
+"""The most cores that Linux runs on one machine."""
+MOST_PROCESSES = 1_000
+LINE_MOST = 200
+_TEXTS_OF_A_DEVICE = {"device": 20, "kind": 10, "name": LINE_MOST, "uuid": 100, "driver": 100, "compute_capability": 20}
+"""By the longest that the portal's database holds."""
 DRIVER_COUNTS = 1 + 1 / 64
 """Factor by which a driver's count of a card's memory may exceed the card's properties."""
 
@@ -40,6 +47,7 @@ def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
         yield from _times(path, probe, claims)
     yield from _fits_above_refusal(claims)
     yield from _longer_than_the_run(claims)
+    yield from _other_work(claims)
     if (breakdown := claims.memory_breakdown) is not None:
         # pages draw each entry by its kind, as a share of the whole
         yield from _entries("memory_breakdown", breakdown)
@@ -66,13 +74,30 @@ def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
         yield from _entries("estimate.breakdown", estimate.breakdown)
 
 
+def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
+    """Yield what no device can be, whatever was run on it: its texts, its memory, who else used it."""
+    texts = {name: getattr(device, name) for name in _TEXTS_OF_A_DEVICE}
+    processes = [each.get("name") for each in device.foreign_processes]
+    texts |= {f"foreign_processes[{number}].name": name for number, name in enumerate(processes)}
+    for name, text in texts.items():
+        most = _TEXTS_OF_A_DEVICE.get(name, LINE_MOST)
+        is_left_out = text is None and name not in ("device", "kind", "name")
+        if not is_left_out and not (isinstance(text, str) and is_line(text, most)):
+            yield Contradiction(f"device.{name}", text, f"one line of 1 to {most} printable characters")
+    for name, least in (("capacity_bytes", 1), ("limit_bytes", 1), ("foreign_used_bytes", 0), ("beside_bytes", 0)):
+        held = getattr(device, name)
+        if held is not None and not least <= held < 2**63:
+            yield Contradiction(f"device.{name}", held, f"at least {least}")
+    if len(processes) > MOST_PROCESSES:
+        yield Contradiction("device.foreign_processes", len(processes), MOST_PROCESSES)
+
+
 def impossible_device(
     device: DeviceFacts, spec: Spec | ValidationSpec, raw: Mapping[str, Any]
 ) -> Iterator[Contradiction]:
-    """Yield the facts of a device that contradict its spec."""
+    """Yield what no device can be, and the facts that contradict its spec."""
+    yield from impossible_facts(device)
     limit = spec.memory_limit_bytes
-    if device.capacity_bytes < 1:
-        yield Contradiction("device.capacity_bytes", device.capacity_bytes, "at least 1")
     wanted = spec.device.partition(":")[0]
     if wanted not in ("auto", device.kind) or device.device.partition(":")[0] != device.kind:
         yield Contradiction("device.device", device.device, spec.device)
@@ -188,6 +213,21 @@ def _longer_than_the_run(claims: Claims) -> Iterator[Contradiction]:
         yield Contradiction("timings.total_seconds", timings.total_seconds, in_probes)
     if claims.speed is not None and claims.speed.seconds > timings.total_seconds + SLACK_SECONDS:
         yield Contradiction("speed.seconds", claims.speed.seconds, timings.total_seconds)
+
+
+def _other_work(claims: Claims) -> Iterator[Contradiction]:
+    """Yield cores that no machine has, and more of them in use than there are: pages show both."""
+    if (speed := claims.speed) is None:
+        return
+    if speed.cores is not None and not 1 <= speed.cores <= MOST_CORES:
+        yield Contradiction("speed.cores", speed.cores, [1, MOST_CORES])
+    if speed.others_cores is not None and not 0 <= speed.others_cores <= (speed.cores or 0):
+        yield Contradiction("speed.others_cores", speed.others_cores, [0, speed.cores])
+    for number, each in enumerate(claims.speed_rounds):
+        for place, block in enumerate(each.blocks):
+            if not 0 <= (block.others_cores or 0) <= MOST_CORES:
+                path = f"speed_rounds[{number}].blocks[{place}].others_cores"
+                yield Contradiction(path, block.others_cores, [0, MOST_CORES])
 
 
 def _entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Contradiction]:

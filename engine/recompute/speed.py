@@ -19,6 +19,7 @@ from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, replay
 from .contradiction import Contradiction, differences
 from .document import Claims
 from .turns import compare_starts_again
+from .words import is_possible_reason
 
 
 def timings_of(claims: Claims) -> dict[int, tuple[int, Probe]]:
@@ -31,7 +32,7 @@ def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[
 
     The comparison's other figures (seconds, other work) cannot be recomputed and are taken from the document.
     """
-    facts = _facts(claims)
+    facts = _facts(claims, boundary.largest_batch_size or 0)
     wrong = [*_untrue_blocks(claims)]
     points = {}
     if (
@@ -58,13 +59,12 @@ def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[
     return found, wrong or [*_untrue_speeds(claims, found)]
 
 
-def _facts(claims: Claims) -> Comparison:
+def _facts(claims: Claims, largest: int) -> Comparison:
     """Return a comparison without a verdict, with the conditions that the document claims."""
     if (speed := claims.speed) is None:
         return Comparison(reason="the speeds were not compared")
-    reason = speed.reason or "the rounds show no verdict"
     return Comparison(
-        reason=reason,
+        reason=speed.reason if is_possible_reason(claims, largest) else "a reason that the starts and rounds show",
         seconds=speed.seconds,
         others_cores=speed.others_cores,
         cores=speed.cores,
@@ -126,7 +126,7 @@ def _of_rounds(claims: Claims, facts: Comparison, candidates: Candidates) -> tup
     rounds = [Round.from_stored(each) for each in claims.speed_rounds]
     gone = sorted(each.left_out for each in rounds if each.left_out is not None)
     if gone != sorted(facts.left_out):
-        return _without_their_rounds(claims, facts, gone, candidates)
+        return facts, [Contradiction("speed.left_out_batch_sizes", sorted(facts.left_out), gone)]
     decisions = replay(candidates, rounds)
     try:
         for number, (each, step) in enumerate(zip(rounds, decisions, strict=False)):
@@ -136,22 +136,6 @@ def _of_rounds(claims: Claims, facts: Comparison, candidates: Candidates) -> tup
     except (KeyError, IndexError, ValueError):
         return facts, [Contradiction("speed_rounds", "rounds of other sizes", "rounds that a decision can rest on")]
     return (concluded(replace(facts, reason=None), step) if isinstance(step, SpeedVerdict) else facts), []
-
-
-def _without_their_rounds(
-    claims: Claims, facts: Comparison, gone: Sequence[int], candidates: Candidates
-) -> tuple[Comparison, list[Contradiction]]:
-    """Return no verdict where the rounds do not show when a size was left out: then a missing one cannot be detected.
-
-    Early versions of the engine did not write it. Such a document may only claim that speeds could not be measured.
-    """
-    speed, rounds = claims.speed, len(claims.speed_rounds)
-    timed = {b.batch_size for each in claims.speed_rounds for b in each.blocks}
-    is_strange = not {*facts.left_out} <= {*candidates.sizes} - timed
-    is_claim = speed is None or speed.is_measurable or not 0 <= speed.quiet_rounds <= speed.rounds <= rounds
-    if gone or is_strange or speed is None or is_claim:
-        return facts, [Contradiction("speed.left_out_batch_sizes", sorted(facts.left_out), gone)]
-    return replace(facts, rounds=speed.rounds, quiet_rounds=speed.quiet_rounds), []
 
 
 def _not_called_for(given: Round, step: RunRound | SpeedVerdict | None) -> list[Any] | str | None:

@@ -5,12 +5,19 @@ Tokens, waiting for data and the facts of a whole run were measured within the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..results.result import Purpose
-from ..tune.turns import mean_speed
+from ..results.result import Probe, Purpose
+from ..text.printable import is_line
+from ..text.units import format_bytes
+from ..tune.disk import MOST_FILES, MOST_PATH
+from ..tune.notes import PEAK
+from ..tune.turns import MOST_STARTS, mean_speed
 from .contradiction import Contradiction, differences
 from .document import Claims
+
+MOST_RANKS = 65_536
+MOST_SHOWN = 20
 
 
 def untrue_training(claims: Claims) -> Iterator[Contradiction]:
@@ -19,20 +26,33 @@ def untrue_training(claims: Claims) -> Iterator[Contradiction]:
     if training is None:
         return
     starts = [p for p in claims.probes if p.purpose is not Purpose.TIMING]
-    if len(training.starts) != claims.timings.processes or len(training.starts) < len(starts):
+    is_count = len(starts) <= len(training.starts) <= len(starts) + MOST_STARTS  # those that compare speeds are last
+    if len(training.starts) != claims.timings.processes or not is_count:
         yield Contradiction("timings.processes", claims.timings.processes, len(training.starts))
     for number, (probe, start) in enumerate(zip(starts, training.starts, strict=False)):
         seconds = [probe.batch_size, round(probe.wall_seconds, 3)]
         yield from differences(f"training.starts[{number}]", list(start), seconds, may_claim_less=False)
     last = {p.batch_size: p for p in starts}
     peaks = training.rank_peaks_bytes
-    if len(peaks) != training.ranks:
+    if len(peaks) != training.ranks or training.ranks > MOST_RANKS:
         yield Contradiction("training.ranks", training.ranks, len(peaks))
     largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
     peak = None if largest is None else largest.peak_allocated_bytes
     if peaks and max(peaks) != peak:
         yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)
+    yield from _untrue_peak(training.peak, largest)
+    yield from _unlikely_files(training.changed_files)
+    trained = [size for size, probe in last.items() if probe.fits]
+    timed_once = {each.batch_size for each in training.throughputs}
+    if len(timed_once) < len(training.throughputs) or not timed_once <= {*trained}:
+        sizes = [each.batch_size for each in training.throughputs[:MOST_SHOWN]]
+        yield Contradiction("training.throughputs", sizes, f"at most one of each size that trained: {sorted(trained)}")
+        return
     for number, each in enumerate(training.throughputs):
+        if (each.tokens_per_second or 0) < 0:
+            yield Contradiction(
+                f"training.throughputs[{number}].tokens_per_second", each.tokens_per_second, "0 or more"
+            )
         if not 0 <= (each.waiting_fraction or 0.0) <= 1:
             yield Contradiction(f"training.throughputs[{number}].waiting_fraction", each.waiting_fraction, [0, 1])
         timed = last.get(each.batch_size)
@@ -41,3 +61,22 @@ def untrue_training(claims: Claims) -> Iterator[Contradiction]:
         if each.samples_per_second is not None and speed is None:
             yield Contradiction(path, each.samples_per_second, None)
         yield from differences(path, each.samples_per_second, speed)
+
+
+def _untrue_peak(claimed: str | None, largest: Probe | None) -> Iterator[Contradiction]:
+    """Yield what is said of the largest size's peak, unless the engine says it so, and of those bytes."""
+    if claimed is None:
+        return
+    held = None if largest is None else format_bytes(largest.peak_allocated_bytes or 0)
+    said = PEAK.read(claimed)
+    if said is None or said["bytes"] != held:
+        yield Contradiction("training.peak", claimed, None if held is None else f"the peak of {held} is in ...")
+
+
+def _unlikely_files(files: Sequence[str]) -> Iterator[Contradiction]:
+    if len(files) > MOST_FILES:
+        yield Contradiction("training.changed_files", len(files), f"at most {MOST_FILES}")
+    for number, each in enumerate(files[:MOST_FILES]):
+        if not is_line(each, MOST_PATH):
+            allowed = f"one line of 1 to {MOST_PATH} printable characters"
+            yield Contradiction(f"training.changed_files[{number}]", each, allowed)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..results.result import Purpose
 from ..spec import RunSpec
 from ..speed.comparison import Comparison
+from ..speed.reasons import TOOK_LONG
 from ..tune.to_compare import sizes_to_compare
-from ..tune.turns import NOT_MEASURED, next_round, rounds_of, verdict
+from ..tune.turns import next_round, rounds_of, verdict
 from .contradiction import Contradiction
 from .document import Claims
 
@@ -30,7 +29,7 @@ def compare_starts_again(claims: Claims, facts: Comparison, largest: int) -> tup
         given = [each.stage, list(each.speeds)]
         if given != wanted:
             return facts, [Contradiction(f"speed_rounds[{number}]", given, wanted)]
-    ended = (facts.reason or "").removeprefix(NOT_MEASURED)  # the reason for an early end cannot be recomputed
+    ended = None if TOOK_LONG.read(facts.reason or "") else facts.reason  # another early end cannot be recomputed
     others, cores = facts.others_cores, facts.cores
     found = verdict(compared, rounds, ended, seconds=facts.seconds, others_cores=others, cores=cores)
-    return replace(found, method=facts.method), []
+    return found, []

@@ -11,6 +11,9 @@ from ..text.units import format_bytes
 from .foreign_memory import bytes_taken_by_others
 from .unguided import Found
 
+OF_EARLIER_RUN = "the limit is an earlier run's, on the same device with the same environment: only the speeds are new"
+"""The one note here that the probes do not show."""
+
 
 def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
     """Return the boundary of the search: certified if `found.refused` ran out of memory that no other process held."""
@@ -46,8 +49,7 @@ def boundary_of_soak(
 
 def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
     """Return the boundary of a run whose speeds are compared again, with a note of where its certificate comes from."""
-    note = "the limit is an earlier run's, on the same device with the same environment: only the speeds are new"
-    return with_note(boundary, note)
+    return with_note(boundary, OF_EARLIER_RUN)
 
 
 def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:

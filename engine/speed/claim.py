@@ -15,8 +15,6 @@ from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
 
 CLEARLY_FASTER = 1 + NOISE_FRACTION
-NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
-"""The reason of a tuned training whose spec does not request a comparison."""
 
 
 def claim_of(gain: Interval, *, is_narrow: bool) -> SpeedClaim:

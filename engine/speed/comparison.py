@@ -19,6 +19,7 @@ from ..results.result import Outcome, Point, Probe, Purpose
 from ..results.speed_rounds import SpeedClaim, SpeedRound
 from .claim import describe_range
 from .outlook import outlook
+from .reasons import NONE_TOGETHER
 from .rounds import BUSY_FRACTION, Block, Candidates, Round, RunRound
 from .selection import BLOCK_SECONDS, EXTRA_SECONDS, SpeedVerdict, decide
 
@@ -126,7 +127,7 @@ class SpeedComparison:
             )
             self._run_round(step)
         if step is None:
-            return self.cut_short("no size could be timed in the same process as the others")
+            return self.cut_short(NONE_TOGETHER)
         return concluded(self.cut_short(None), step)
 
     @property

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..text.printable import printable
+
 MOST_LOOKED_AT = 20_000
+MOST_FILES, MOST_PATH = 200, 1_000
+"""How many files a result names, and how many characters of a path."""
 _LEFT_OUT = {".git", "__pycache__", ".venv", "venv", "node_modules"}
 
 
@@ -23,7 +27,7 @@ def changed_files(folder: Path, since: float, run_key: str | None = None) -> tup
             path = Path(where, name)
             try:
                 if path.stat().st_mtime >= since:
-                    changed.append(str(path.relative_to(folder)))
+                    changed.append(printable(path.relative_to(folder), MOST_PATH) or "?")
             except OSError:  # gone meanwhile, or not to be read
                 continue
         seen += len(names)

@@ -26,6 +26,7 @@ from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady, samples_per_second
 from ..text.masking import masked_text
 from ..text.units import format_bytes
+from . import notes
 from .data_end import DataEnd
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
@@ -311,25 +312,20 @@ def _caveat(
     parts = []
     longest = [max(each) for each in lengths if each]
     if longest and min(longest) < max(longest):
-        size, larger = ("items large", "larger") if are_items else ("long", "longer")
-        parts.append(
-            f"the batches that were watched were {min(longest)} to {max(longest)} {size}, and a {larger} one takes "
-            f"more memory{'' if is_whole else ': --whole-run trains the longest'}"
+        text = notes.MORE_THAN_WATCHED.write(
+            least_count=min(longest),
+            most_count=max(longest),
+            what="items large" if are_items else "long",
+            larger="larger" if are_items else "longer",
+            remedy="" if is_whole else ": --whole-run trains the longest",
         )
+        parts.append(text)
     if growth_bytes:
-        parts.append(
-            f"each step left {format_bytes(growth_bytes)} more behind than the one before: "
-            "if that goes on, the training runs out of memory later"
-        )
+        parts.append(notes.GROWS.write(bytes=format_bytes(growth_bytes)))
     if kept_bytes:
-        parts.append(
-            f"each batch of the evaluation left about {format_bytes(kept_bytes)} behind: "
-            "an evaluation of many batches takes more than the few that were watched"
-        )
+        parts.append(notes.EVALUATION_KEEPS.write(bytes=format_bytes(kept_bytes)))
     if idle_optimizers:
-        parts.append(
-            f"{idle_optimizers} of the optimizers had made no step yet: once all do, the training may take more memory"
-        )
+        parts.append(notes.IDLE_OPTIMIZERS.write(count=idle_optimizers))
     return "; ".join(parts) or None
 
 

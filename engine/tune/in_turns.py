@@ -14,6 +14,7 @@ from ..results.intervals import ENOUGH_ROUNDS
 from ..results.result import Outcome, Probe, Purpose
 from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from ..speed.comparison import Comparison
+from ..speed.reasons import PAIRS_ENDED, START_FAILED
 from ..speed.rounds import RunRound
 from .turns import (
     Compared,
@@ -50,9 +51,10 @@ class InTurns:
                 self.rounds.append(self._round(step))
         except TimeIsUp:
             pairs = self._number(Stage.EVALUATION) - 1
-            ended = f"the time budget ended after {pairs} of at least {ENOUGH_ROUNDS} pairs of starts"
+            ended = PAIRS_ENDED.write(count=pairs, least_count=ENOUGH_ROUNDS)
         except CommandUntunable as error:
-            ended = f"a start could not be timed: {error}"
+            ended = START_FAILED
+            self.say("log", level="warning", message=f"a start could not be timed: {error}")
         seconds, others = time.monotonic() - began, fmean(self.others_cores) if self.others_cores else None
         cores = len(usable_cores())
         found = verdict(self.compared, self.rounds, ended, seconds=seconds, others_cores=others, cores=cores)

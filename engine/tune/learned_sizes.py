@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from ..results.result import Outcome, Probe
 from ..search.allowed_sizes import MOST_NUMBER, AllowedSizes, Rule
 from ..search.unguided import Found
+from ..text.wording import error_name
 from .next_size import Start
+from .notes import LEARNED_SIZES
 from .script_error import TIMEOUT, sizes_named
 
 _DIVISION = re.compile(r"divi[ds]|multiple|remainder|%", re.IGNORECASE)
@@ -67,6 +69,6 @@ def next_allowed(rule: AllowedSizes, step: int | Found, starts: Sequence[Start],
 def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
     """Say by which errors a rule was learned."""
     _, failed = sizes_taken_and_failed(probes)
-    errors = {p.error_type or "an error" for p in probes if p.batch_size in failed}
+    errors = {error_name(p.error_type) for p in probes if p.batch_size in failed}
     sizes = " and ".join(map(str, sorted(failed)))
-    return f"the script seems to take {rule.describe()} only: {sizes} ended with {' and '.join(sorted(errors))}"
+    return LEARNED_SIZES.write(rule=rule.describe(), failed_sizes=sizes, errors=" and ".join(sorted(errors)))

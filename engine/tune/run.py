@@ -21,12 +21,12 @@ from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
-from ..speed.claim import NOT_COMPARED
 from ..speed.comparison import Comparison
+from ..speed.reasons import NOT_COMPARED
 from ..sweep import Sweep
 from .data_end import DataEnd
 from .devices import facts_of
-from .disk import changed_files
+from .disk import MOST_FILES, changed_files
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure
 from .in_turns import InTurns, steps_to_time
@@ -331,7 +331,7 @@ class StartSweep(Sweep):
         if changed:
             more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
             self.execution.log(f"the training wrote in {folder}: {', '.join(changed[:FILES_NAMED])}{more}")
-        return changed
+        return changed[:MOST_FILES]
 
     def _rising_bytes(self, evidence: Evidence) -> int | None:
         """Return the memory to draw the search's line through: what grows with the batch, where that is known."""

@@ -17,7 +17,7 @@ from ..search.allowed_sizes import AllowedSizes
 from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
 from ..text.masking import masked
-from ..text.printable import printable
+from ..text.printable import is_line, printable
 from ..training_spec import check_device_name
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
@@ -102,7 +102,7 @@ class Limits:
     def _check_line(self, name: str, most: int) -> None:
         """Raise SpecError where a field is no line that a list, a mail or a terminal may show."""
         value = getattr(self, name)
-        if value is not None and not (value.strip() and len(value) <= most and value.isprintable()):
+        if value is not None and not is_line(value, most):
             raise SpecError(name, f"must be one line of 1 to {most} printable characters")
 
     @property

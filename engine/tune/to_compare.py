@@ -16,6 +16,7 @@ from ..results.result import DeviceFacts, Probe
 from ..results.stats import decisive_probes
 from ..search.reserve import sizes_with_reserve
 from ..speed.comparison import APART
+from ..speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
 from .spec import FunctionSpec, TuneSpec
 from .turns import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
 
@@ -35,14 +36,14 @@ def sizes_to_compare(
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
-        return f"your {today} was not measured here: no speed to compare with"
+        return TODAY_NOT_MEASURED.write(today_size=today)
     speeds = start_speeds(spec, device, probes, largest)
     base = today if today in points else None
     others = others_to_compare(speeds, base)
     if base is not None and not others:
-        return f"no larger size than your {today} keeps the reserve, and no smaller one was clearly faster in its start"
+        return NONE_TO_COMPARE.write(today_size=today)
     if base is None and len(others) < 2:
-        return "too few sizes keep the reserve: nothing to compare"
+        return TOO_FEW
     seconds = {p.batch_size: p.wall_seconds for p in probes if p.fits}
     searched = sum(p.wall_seconds for p in probes)
     most = min(MOST_SECONDS, spec.time_budget_seconds - searched)
@@ -51,7 +52,7 @@ def sizes_to_compare(
     while affordable and _least_seconds([seconds[s] for s in affordable], [seconds[s] for s in own]) > most:
         affordable = affordable[:-1]
     if len(own) + len(affordable) < 2:
-        return f"{2 * ENOUGH_ROUNDS} more starts, the fewest that tell, would take longer than a comparison may"
+        return TOO_LONG.write(count=2 * ENOUGH_ROUNDS)
     started = [seconds[s] for s in (*own, *affordable)]
     by_start = {size: speeds[size] for size in affordable}
     is_cpu = device.kind == "cpu"

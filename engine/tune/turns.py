@@ -26,6 +26,7 @@ from ..results.result import Probe, Purpose
 from ..results.speed_rounds import SpeedClaim, SpeedRound, Stage
 from ..speed.claim import claim_of, is_gain
 from ..speed.comparison import Comparison, reason
+from ..speed.reasons import TOOK_LONG
 from ..speed.rounds import RunRound
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
 from .evidence import Evidence
@@ -46,7 +47,6 @@ METHOD = (
     "whose starts are others than those that chose the size"
 )
 
-NOT_MEASURED = "speed not measured: "
 _TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
 
 
@@ -137,7 +137,7 @@ def verdict(
 ) -> Comparison:
     """Return the chosen size where it is a gain over today's, else today's; none where neither is shown.
 
-    `ended` says why the starts ended early, where they did. `others_cores` of the machine's `cores` were used by other
+    `ended` is the reason of starts that ended early. `others_cores` of the machine's `cores` were used by other
     work meanwhile: on a CPU that slows small batches down more than large ones (see `engine.speed.selection`).
     """
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
@@ -145,8 +145,7 @@ def verdict(
         Comparison, rounds=len(evaluation), seconds=seconds, method=METHOD, others_cores=others_cores, cores=cores
     )
     if len(evaluation) < ENOUGH_ROUNDS:
-        why = ended or f"the comparison may take {compared.most_seconds / 60:.0f} min at most, and its starts took more"
-        return facts(reason=f"{NOT_MEASURED}{why}")
+        return facts(reason=ended or TOOK_LONG.write(minutes_count=f"{compared.most_seconds / 60:.0f}"))
     pair = pair_of(*_sizes_of_pair(compared, selection), evaluation)
     is_disturbed = (others_cores or 0.0) > OTHERS_FRACTION * (cores or 1)
     claim = SpeedClaim.NOTHING if compared.shares_cores and is_disturbed else _claim(compared, pair)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ..text.units import format_bytes
+from . import notes
 
 DATA_NAMED = 4
+_ERROR = re.compile(rf"({notes.NO_LARGEST_BATCH}: )?([A-Za-z_]\w{{0,39}}): .*", re.ASCII | re.DOTALL)
 
 
 def describe_whole_run(seen: Mapping[str, Any]) -> str:
@@ -15,37 +18,46 @@ def describe_whole_run(seen: Mapping[str, Any]) -> str:
     data, optimizers, steps = seen["data"], seen["optimizers"], seen["least_steps"]
     parts = [_describe_data(each) for each in data[:DATA_NAMED]]
     if len(data) > DATA_NAMED:
-        parts.append(f"there were {len(data) - DATA_NAMED} more data sets")
+        parts.append(notes.MORE_DATA.write(count=len(data) - DATA_NAMED))
     if not any(each.get("is_trained") for each in data):
-        parts.append(
-            "what was trained came from no DataLoader, so it was not looked through: "
-            f"later batches may take more than those of the {steps} steps that were watched"
-        )
+        parts.append(notes.NO_LOADER.write(count=steps))
     if optimizers > 1:
-        parts.append(f"each of its {optimizers} optimizers made at least {steps} steps")
-    batches, checkpoints, short = seen["evaluation_batches"], seen["checkpoints"], seen["short_batch"]
-    evaluated = f"{batches} batches of its evaluation ran{', not all' if seen['is_evaluation_cut'] else ''}"
-    parts.append(evaluated if batches else "no evaluation was seen after training had begun")
-    parts.append("a checkpoint was saved" if checkpoints else "no checkpoint was saved")
+        parts.append(notes.OPTIMIZERS.write(count=optimizers, steps_count=steps))
+    batches, short = seen["evaluation_batches"], seen["short_batch"]
+    evaluated = notes.EVALUATED.write(count=batches, cut=", not all" if seen["is_evaluation_cut"] else "")
+    parts.append(evaluated if batches else notes.NOT_EVALUATED)
+    parts.append(notes.CHECKPOINT if seen["checkpoints"] else notes.NO_CHECKPOINT)
     if short:
-        parts.append(f"the short last batch of {short} was trained")
-    return f"whole run: {'; '.join(dict.fromkeys(parts))}"  # a data set made anew for each epoch is said once
+        parts.append(notes.SHORT_BATCH.write(count=short))
+    return notes.WHOLE_RUN + "; ".join(dict.fromkeys(parts))  # a data set made anew for each epoch is said once
 
 
 def _describe_data(data: Mapping[str, Any]) -> str:
     if data.get("problem"):
-        return f"a data set was not looked through ({data['problem']})"
+        return notes.NOT_LOOKED_THROUGH.write(problem=_describe_problem(data["problem"]))
     count, looked, order = data["count"], data["looked"], _describe_order(data)
     rows = f"all {count:,} rows" if looked == count else f"{looked:,} of {count:,} rows"
     if data["largest"] == data["smallest"] and not order:
-        return f"{rows} looked through have the same size"
-    sizes = f"{data['smallest']:,} to {data['largest']:,} {'characters' if order else 'elements'}"
-    used = "trained" if data.get("is_trained") else "used, without training"
+        return notes.ROWS_OF_ONE_SIZE.write(rows=rows)
     given, leading = data.get("leading_given", 0), data["leading"]
-    largest = (
-        f"{given} of the {leading} that are the largest in one of their parts" if given < leading else "the largest"
+    some = f"{given} of the {leading} that are the largest in one of their parts"
+    return notes.ROWS.write(
+        rows=rows,
+        least_count=f"{data['smallest']:,}",
+        most_count=f"{data['largest']:,}",
+        unit="characters" if order else "elements",
+        order=order,
+        largest=some if given < leading else "the largest",
+        used="trained" if data.get("is_trained") else "used, without training",
     )
-    return f"{rows} looked through have {sizes}, {order}and {largest} were {used}"
+
+
+def _describe_problem(problem: str) -> str:
+    """Return the engine's own words of a problem; of an error its class alone, since its message may be any text."""
+    if problem in notes.PROBLEMS:
+        return problem
+    found = _ERROR.fullmatch(problem)
+    return f"{found[1] or ''}{found[2]}" if found else "the result file says why"
 
 
 def _describe_order(data: Mapping[str, Any]) -> str:
@@ -61,8 +73,7 @@ def _describe_order(data: Mapping[str, Any]) -> str:
 def describe_peak(phase: str | None, shape: tuple[int, ...], peak_bytes: int) -> str:
     """Say what held the peak: "the peak of 3.1 GiB is in backward of a batch of 40 with rows of 512"."""
     what = {"evaluation": "the evaluation", "checkpoint": "saving a checkpoint"}.get(phase or "")
-    if what is None and shape:
+    if what is None and phase and shape:
         rows = f" with rows of {shape[1]:,}" if len(shape) > 1 else ""
-        what = f"{(phase or '').replace('_', ' ')} of a batch of {shape[0]:,}{rows}"
-    where = f"in {what}" if what else "between the steps"
-    return f"the peak of {format_bytes(peak_bytes)} is {where}"
+        what = f"{phase.replace('_', ' ')} of a batch of {shape[0]:,}{rows}"
+    return notes.PEAK.write(bytes=format_bytes(peak_bytes), where=f"in {what}" if what else "between the steps")

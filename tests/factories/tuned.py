@@ -8,7 +8,7 @@ from typing import Any
 from analysis.models import Run, RunKind
 from analysis.runs import services
 from engine.results.result import RunResult
-from engine.speed.claim import NOT_COMPARED
+from engine.speed.reasons import NOT_COMPARED
 from engine.tune.spec import TuneSpec
 from engine.tune.training import Training
 from tests.factories import make_claimed_run, make_result

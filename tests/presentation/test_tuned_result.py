@@ -21,7 +21,7 @@ from analysis.presentation.stored.result import StoredResult, read_result
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
-from engine.speed.claim import NOT_COMPARED
+from engine.speed.reasons import NOT_COMPARED
 from engine.tune.spec import TuneSpec, function_command
 from engine.tune.training import Throughput, Training
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result

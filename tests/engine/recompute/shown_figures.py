@@ -17,7 +17,7 @@ class Kind(Enum):
     RECOMPUTED = auto()
     """It follows from facts, is derived again, and must come out as claimed (or claim less)."""
     FIXED = auto()
-    """One value is allowed, or one of a few: another is refused."""
+    """One value is allowed, or one of a few, or a sentence of the engine: another is refused."""
     TEXT = auto()
     """Text of at most 20,000 characters, escaped wherever it is shown. It decides nothing."""
     REQUEST = auto()
@@ -46,6 +46,8 @@ TIMES = Row(Kind.FACT, "engine.recompute.physics._times")
 ROUNDS = Row(Kind.RECOMPUTED, "engine.speed.selection.replay")
 BLOCKS = Row(Kind.RECOMPUTED, "engine.recompute.speed._untrue_blocks")
 CHECK = Row(Kind.RECOMPUTED, "engine.recompute.validation._again")
+OTHER_WORK = Row(Kind.FACT, "engine.recompute.physics._other_work")
+DEVICE = Row(Kind.FACT, "engine.recompute.physics.impossible_facts")
 BREAKDOWN = Row(Kind.FACT, "engine.recompute.physics._entries")
 
 
@@ -64,14 +66,14 @@ TABLE: dict[str, Row] = {
     "RunResult.environment": TEXT,
     "RunResult.kinds": Row(Kind.FIXED, "engine.results.figure_kinds.FIGURE_KINDS"),
     "RunResult.schema": Row(Kind.FIXED, "engine.recompute.document.read_claims"),
-    **_of("DeviceFacts", FACT, "name", "uuid", "driver", "compute_capability", "foreign_used_bytes"),
-    **_of("DeviceFacts", FACT, "foreign_processes", "beside_bytes"),
+    **_of("DeviceFacts", DEVICE, "name", "uuid", "driver", "compute_capability", "foreign_used_bytes"),
+    **_of("DeviceFacts", DEVICE, "foreign_processes", "beside_bytes"),
     **_of("DeviceFacts", Row(Kind.FACT, "engine.recompute.physics.impossible_device"), "capacity_bytes"),
     **_of("DeviceFacts", Row(Kind.RECOMPUTED, "engine.recompute.physics.impossible_device"), "device", "kind"),
     **_of("DeviceFacts", Row(Kind.RECOMPUTED, "engine.recompute.physics.impossible_device"), "limit_bytes"),
     **_of("Boundary", BOUNDARY, "largest_batch_size", "certified", "refused_batch_size", "reason", "soak_steps"),
     **_of("Boundary", BOUNDARY, "refusal", "allowed_sizes"),
-    "Boundary.note": Row(Kind.TEXT, "engine.recompute.boundary.is_claimed"),
+    "Boundary.note": Row(Kind.FIXED, "engine.recompute.words.are_possible_notes"),
     **_of("Point", ANSWER, "batch_size", "samples_per_second", "step_seconds", "peak_allocated_bytes"),
     **_of("Point", ANSWER, "peak_reserved_bytes", "memory_bytes", "samples_per_second_low", "samples_per_second_high"),
     **_of("Waste", ANSWER, "capacity_bytes", "at_current_bytes", "at_current_fraction", "at_recommended_bytes"),
@@ -82,16 +84,16 @@ TABLE: dict[str, Row] = {
     **_of("EstimateError", Row(Kind.RECOMPUTED, "engine.estimate.prior.error_of"), "peak", "boundary"),
     **_of("Speed", ANSWER, "is_measurable", "recommended_by", "reserve_fraction", "rounds", "quiet_rounds"),
     **_of("Speed", ANSWER, "confidence", "claim"),
-    "Speed.method": TEXT,
-    "Speed.reason": Row(Kind.TEXT, "engine.speed.comparison.reason"),
-    **_of("Speed", FACT, "others_cores", "cores"),
+    "Speed.method": Row(Kind.FIXED, "engine.recompute.words.method_of"),
+    "Speed.reason": Row(Kind.FIXED, "engine.recompute.words.is_possible_reason"),
+    **_of("Speed", OTHER_WORK, "others_cores", "cores"),
     "Speed.seconds": Row(Kind.FACT, "engine.recompute.physics._longer_than_the_run"),
     "Speed.left_out_batch_sizes": ROUNDS,
     **_of("SpeedRound", ROUNDS, "stage", "left_out"),
     "SpeedRound.seconds": Row(Kind.FACT, "engine.recompute.speed._untrue_blocks"),
     "SpeedRound.blocks": PART,
     **_of("SpeedBlock", BLOCKS, "batch_size", "step_seconds", "first_step", "steps", "micro_batches"),
-    "SpeedBlock.others_cores": FACT,
+    "SpeedBlock.others_cores": OTHER_WORK,
     **_of("Timings", FACT, "import_seconds", "model_seconds", "search_seconds", "soak_seconds", "curve_seconds"),
     **_of("Timings", FACT, "carried_seconds", "estimate_seconds", "timing_seconds", "explaining_seconds"),
     "Timings.processes": FACT,
@@ -122,8 +124,10 @@ TABLE: dict[str, Row] = {
     **_of("Training", FACT, "micro_batches", "tokens_per_step", "waiting_for_data_fraction", "whole_run"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "starts", "ranks"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "rank_peaks_bytes"),
-    **_of("Training", TEXT, "changed_files", "peak"),
-    **_of("Throughput", FACT, "batch_size", "tokens_per_second", "is_steady"),
+    "Training.changed_files": Row(Kind.TEXT, "engine.recompute.training._unlikely_files"),
+    "Training.peak": Row(Kind.FIXED, "engine.recompute.training._untrue_peak"),
+    **_of("Throughput", FACT, "tokens_per_second", "is_steady"),
+    "Throughput.batch_size": Row(Kind.FIXED, "engine.recompute.training.untrue_training"),
     "Throughput.waiting_fraction": Row(Kind.FACT, "engine.recompute.training.untrue_training"),
     "Throughput.samples_per_second": Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"),
     # a prediction: what it says of itself is compared with the measurement, on the page and as its error

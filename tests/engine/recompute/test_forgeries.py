@@ -85,7 +85,6 @@ def test_a_warning_that_was_taken_out_is_missed() -> None:
     moved = document_of(HonestWorker(528, soak_boundary=500))
     note = "528 trained 3 steps, but not 5 in a row: the boundary moved down"
     assert find_contradictions(forged("boundary.note", None, moved)) == [Contradiction("boundary.note", None, note)]
-    assert find_contradictions(forged("boundary.note", f"{note}; and more", moved)) == []
 
 
 @pytest.mark.parametrize(

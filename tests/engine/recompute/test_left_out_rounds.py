@@ -94,17 +94,14 @@ def test_the_rounds_after_a_size_dropped_out_are_those_that_were_called_for(numb
 
 
 def test_rounds_that_do_not_say_when_a_size_dropped_out_show_no_speed() -> None:
-    """The engine did not write it at first. Without a claim of speed such a document is still believed."""
+    """Builds before 0.5 did not write it: a reason with figures cannot be checked either."""
     timed, busy = dropped_out(), dropped_out(noise=0.9, step_seconds=lambda size: 0.001 * size)
     assert (timed["speed"]["claim"], busy["speed"]["claim"]) == ("figure", "nothing")
     for document in (timed, busy):
         document["speed_rounds"] = [each for each in document["speed_rounds"] if each.pop("left_out") is None]
         for each in document["speed_rounds"]:
             each["blocks"] = [b for b in each["blocks"] if b["batch_size"] not in (256, 528)]
-    assert "speed.left_out_batch_sizes" in fields_of(timed)
-    assert fields_of(busy) == []
-    busy["speed"]["left_out_batch_sizes"] = [busy["speed_rounds"][0]["blocks"][0]["batch_size"]]
-    assert "speed.left_out_batch_sizes" in fields_of(busy)
+        assert "speed.left_out_batch_sizes" in fields_of(document)
 
 
 def padded(rounds: int, sizes: int) -> dict[str, Any]:

@@ -45,12 +45,13 @@ def compared(
     start: Callable[[int], Probe] | None = None,
     most_seconds: float = 1e6,
     seconds_left: float = 1e6,
+    say: Callable[..., None] = lambda *_, **__: None,
 ) -> tuple[InTurns, Comparison]:
     """Compare today's size with all others of `speeds`."""
     others = {size: speed for size, speed in speeds.items() if size != today}
     what = Compared(today, tuple(sorted(others)), others, 10.0, most_seconds)
     start = start or start_of(lambda size, _: speeds[size])
-    in_turns = InTurns(what, start, lambda *_, **__: None, lambda: seconds_left)
+    in_turns = InTurns(what, start, say, lambda: seconds_left)
     return in_turns, in_turns.compare()
 
 
@@ -170,7 +171,7 @@ def test_who_trains_at_the_bend_keeps_their_size_or_is_advised_nothing() -> None
     ("fails", "reason"),
     [
         (TimeIsUp(), "the time budget ended after 3 of at least 6 pairs of starts"),
-        (CommandUntunable("ended_early", "the training ended"), "a start could not be timed: the training ended"),
+        (CommandUntunable("ended_early", "the training ended"), "a start could not be timed: the log says why"),
     ],
 )
 def test_a_comparison_that_ends_early_says_why(fails: Exception, reason: str) -> None:
@@ -202,10 +203,15 @@ def test_a_comparison_ends_when_it_has_taken_as_long_as_it_may() -> None:
 
 def test_a_size_that_does_not_train_again_gives_no_speed() -> None:
     refused = {16: 1.0, 48: 1.0}
+    said: list[object] = []
     _, found = compared(
-        refused, today=16, start=lambda size: Probe(size, Outcome.OUT_OF_MEMORY, error_message="CUDA out of memory")
+        refused,
+        today=16,
+        start=lambda size: Probe(size, Outcome.OUT_OF_MEMORY, error_message="CUDA out of memory"),
+        say=lambda _, **content: said.append(content.get("message")),
     )
-    assert "batch 16 gave no speed: CUDA out of memory" in (found.reason or "")
+    assert found.reason == "speed not measured: a start could not be timed: the log says why"
+    assert said[-1] == "a start could not be timed: batch 16 gave no speed: CUDA out of memory"
 
 
 def test_the_events_name_the_round_and_the_time_left_at_most() -> None:

@@ -1,0 +1,33 @@
+"""PURE: why a result says nothing of speeds, in every sentence that a run may give.
+
+Sentences that compare two sizes are in `comparison.reason`: a document that holds one is computed again.
+"""
+
+from __future__ import annotations
+
+from ..text.wording import Text, Wording
+
+RUN_ENDED = "the run ended before the speeds were compared"
+ONE_SIZE = "one batch size was checked, and no speeds compared"
+TIME_ENDED = "the time budget ended before the speeds were compared"
+TIMING_FAILED = "the timing failed: the log says why"
+NONE_TOGETHER = "no size could be timed in the same process as the others"
+
+NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
+"""The reason of a tuned training whose spec does not request a comparison."""
+TODAY_NOT_MEASURED = Wording("your {today_size} was not measured here: no speed to compare with")
+NONE_TO_COMPARE = Wording(
+    "no larger size than your {today_size} keeps the reserve, and no smaller one was clearly faster in its start"
+)
+TOO_FEW = "too few sizes keep the reserve: nothing to compare"
+TOO_LONG = Wording("{count} more starts, the fewest that tell, would take longer than a comparison may")
+PAIRS_ENDED = Wording(
+    "speed not measured: the time budget ended after {count} of at least {least_count} pairs of starts"
+)
+START_FAILED = "speed not measured: a start could not be timed: the log says why"
+TOOK_LONG = Wording("speed not measured: the comparison may take {minutes_count} min at most, and its starts took more")
+
+OF_MODELS: tuple[Text, ...] = (RUN_ENDED, ONE_SIZE, TIME_ENDED, TIMING_FAILED, NONE_TOGETHER)
+NOTHING_TO_COMPARE: tuple[Text, ...] = (TODAY_NOT_MEASURED, NONE_TO_COMPARE, TOO_FEW, TOO_LONG)
+"""Why the starts of a training leave nothing to compare: they show it, so it is decided again."""
+OF_STARTS: tuple[Text, ...] = (NOT_COMPARED, *NOTHING_TO_COMPARE, PAIRS_ENDED, START_FAILED, TOOK_LONG)
