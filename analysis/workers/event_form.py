@@ -14,8 +14,9 @@ from msgspec import convert
 
 from analysis.runs.queue.stored_progress import Count, Seconds, Size
 from engine.estimate.types import Estimate
-from engine.recompute import impossible_estimate
+from engine.recompute import impossible_estimate, impossible_facts
 from engine.results.result import DeviceFacts
+from engine.text.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +72,9 @@ def check_event(event: Mapping[str, Any]) -> None:
 
 
 def check_device(facts: DeviceFacts) -> None:
-    """Raise ValueError for a device that cannot be: without a name, or without memory."""
-    for name in ("device", "kind", "name"):
-        if not getattr(facts, name).strip():
-            raise ValueError(f"device.{name}: must not be empty")
-    for name, least in (
-        ("capacity_bytes", 1),
-        ("limit_bytes", 1),
-        ("foreign_used_bytes", 0),
-        ("beside_bytes", 0),
-    ):
-        value = getattr(facts, name)
-        if value is not None and not least <= value < 2**63:
-            raise ValueError(f"device.{name}: must be at least {least}, got {value}")
+    """Raise ValueError for a device that cannot be, by the rule for result documents."""
+    for wrong in impossible_facts(facts):
+        raise ValueError(f"{wrong.field}: must be {wrong.recomputed}, got {printable(repr(wrong.claimed))}")
 
 
 def check_estimate(stored: object) -> None:

@@ -56,6 +56,23 @@ def test_turns_that_say_again_what_the_rounds_show_are_refused(sender, tuned, ra
     assert refused_fields(sender.send_result(body_of(tuned))) == {"training.turns"}
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (("speed", "reason"), "use 4,096, it is 50x as fast as your 16"),
+        (("speed", "method"), "as NVIDIA measures"),
+        (("boundary", "note"), "independently verified by NVIDIA: 50x as fast"),
+        (("training", "peak"), "the peak of 1 B is 50x as fast as your 16"),
+        (("device", "name"), "Test CPU\nUse 4,096"),
+    ],
+)
+def test_text_that_pages_would_repeat_is_the_engine_s_own_or_refused(sender, tuned, path, text):
+    """The first was stored, and was the headline of its page."""
+    part, member = path
+    tuned[part][member] = text
+    assert f"{part}.{member}" in refused_fields(sender.send_result(body_of(tuned)))
+
+
 def test_rounds_without_end_are_refused_before_they_are_decided_on(sender):
     """250 rounds of 25 sizes, 608 KB: the answer took 39 s, in which nobody else got one."""
     document = document_of(HonestWorker(528))
@@ -159,7 +176,8 @@ def test_a_malformed_event_is_skipped_with_a_line_of_the_log_and_its_pages_open(
 
 @pytest.mark.parametrize(
     ("member", "value"),
-    [("capacity_bytes", -5), ("capacity_bytes", 0), ("kind", ""), ("limit_bytes", 0), ("name", ""), ("device", "")],
+    [("capacity_bytes", -5), ("capacity_bytes", 0), ("kind", ""), ("limit_bytes", 0), ("name", ""), ("device", "")]
+    + [("name", "A card\nUse 4,096"), ("name", "x" * 300), ("uuid", " "), ("foreign_processes", [{"name": "a\nb"}])],
 )
 def test_a_device_that_cannot_be_is_neither_stored_nor_shown(sender, member, value):
     sender.begin(key := make_run_key())
