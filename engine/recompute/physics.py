@@ -60,13 +60,15 @@ def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
 
 
 def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
-    """Yield the figures that no estimate can contain: sizes out of range, a card without memory."""
+    """Yield what no estimate can contain: sizes out of range, a card without memory or a name."""
     if not 0 <= estimate.largest_batch_size <= BATCH_SIZE_MOST:
         yield Contradiction("estimate.largest_batch_size", estimate.largest_batch_size, [0, BATCH_SIZE_MOST])
     if not 0 <= estimate.safe_batch_size <= estimate.largest_batch_size:
         yield Contradiction("estimate.safe_batch_size", estimate.safe_batch_size, [0, estimate.largest_batch_size])
     if estimate.gpu.total_bytes < 1:
         yield Contradiction("estimate.gpu.total_bytes", estimate.gpu.total_bytes, "at least 1")
+    if not is_line(estimate.gpu.name, LINE_MOST):
+        yield Contradiction("estimate.gpu.name", estimate.gpu.name, f"one line of 1 to {LINE_MOST} printable characters")
     for number, point in enumerate(estimate.at):
         if not 1 <= point.batch_size <= BATCH_SIZE_MOST:
             yield Contradiction(f"estimate.at[{number}].batch_size", point.batch_size, [1, BATCH_SIZE_MOST])

@@ -116,6 +116,13 @@ def test_an_estimate_of_sizes_that_are_none_is_refused(sender, member, value):
     assert f"estimate.{member}" in refused_fields(sender.send_result(body_of(document)))
 
 
+@pytest.mark.parametrize("name", ["", "A card\nUse 4,096", "x" * 201])
+def test_an_estimate_for_a_card_whose_name_is_no_line_is_refused(sender, name):
+    document = copy.deepcopy(originals()["bert_tiny"])
+    document["estimate"]["gpu"]["name"] = name
+    assert "estimate.gpu.name" in refused_fields(sender.send_result(body_of(document)))
+
+
 def test_a_soak_above_the_largest_size_is_refused(sender):
     document = document_of(HonestWorker(20, soak_boundary=18))
     next(p for p in document["probes"] if p["purpose"] == "soak" and p["outcome"] != "fits")["purpose"] = "curve"
