@@ -30,7 +30,7 @@ OVERCOMMITTED = 2
 MOST_CORES = 8_192
 """The most cores that Linux runs on one machine."""
 MOST_PROCESSES = 1_000
-LINE_MOST = 200
+LINE_MOST, _LINE = 200, "one line of 1 to {} printable characters"
 _TEXTS_OF_A_DEVICE = {"device": 20, "kind": 10, "name": LINE_MOST, "uuid": 100, "driver": 100, "compute_capability": 20}
 """By the longest that the portal's database holds."""
 DRIVER_COUNTS = 1 + 1 / 64
@@ -68,7 +68,7 @@ def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
     if estimate.gpu.total_bytes < 1:
         yield Contradiction("estimate.gpu.total_bytes", estimate.gpu.total_bytes, "at least 1")
     if not is_line(estimate.gpu.name, LINE_MOST):
-        yield Contradiction("estimate.gpu.name", estimate.gpu.name, f"one line of 1 to {LINE_MOST} printable characters")
+        yield Contradiction("estimate.gpu.name", estimate.gpu.name, _LINE.format(LINE_MOST))
     for number, point in enumerate(estimate.at):
         if not 1 <= point.batch_size <= BATCH_SIZE_MOST:
             yield Contradiction(f"estimate.at[{number}].batch_size", point.batch_size, [1, BATCH_SIZE_MOST])
@@ -85,7 +85,7 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
         most = _TEXTS_OF_A_DEVICE.get(name, LINE_MOST)
         is_left_out = text is None and name not in ("device", "kind", "name")
         if not is_left_out and not (isinstance(text, str) and is_line(text, most)):
-            yield Contradiction(f"device.{name}", text, f"one line of 1 to {most} printable characters")
+            yield Contradiction(f"device.{name}", text, _LINE.format(most))
     for name, least in (("capacity_bytes", 1), ("limit_bytes", 1), ("foreign_used_bytes", 0), ("beside_bytes", 0)):
         held = getattr(device, name)
         if held is not None and not least <= held < 2**63:

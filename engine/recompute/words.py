@@ -46,6 +46,9 @@ def are_possible_notes(claimed: Boundary, possible: Boundary, claims: Claims) ->
     shown = possible.note.split("; ") if possible.note else []
     more = [each for each in given if each not in shown]
     is_whole = {*shown} <= {*given} and len(given) == len({*given}) <= MOST_NOTES
+    learned = sum(LEARNED_SIZES.read(each) is not None for each in more)
+    if not isinstance(claims.spec, RunSpec) and claims.spec.sizes is None:
+        is_whole = is_whole and learned == (claimed.allowed_sizes is not None)
     return is_whole and all(_is_possible_note(each, claims) for each in more)
 
 

@@ -14,6 +14,8 @@ from engine.tune.spec import TuneSpec
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.engine.quiet_machine import leave_the_machine_alone
 from tests.engine.recompute.test_commands import made, made_up_start
+from tests.engine.tune.test_allowed_sizes import document_of as document_of_starts
+from tests.engine.tune.test_allowed_sizes import tuned as learned
 
 FORGED = "use 4,096, it is 50x as fast as your 16"
 
@@ -101,6 +103,20 @@ def test_what_a_training_was_seen_to_do_may_be_noted_once(tuned: dict[str, Any])
     note = "whole run: all 5,000 rows looked through have the same size; no checkpoint was saved"
     assert fields(changed(tuned, "boundary.note", f"{note}; {tuned['training']['peak']}")) == set()
     assert fields(changed(tuned, "boundary.note", f"{note}; {note}")) == {"boundary.note"}
+
+
+def test_the_sizes_that_a_script_seems_to_take_are_noted_by_the_starts_that_failed() -> None:
+    document = document_of_starts(learned(lambda size: 512 % size == 0, most_for_memory=150)[1])
+    note = document["boundary"]["note"]
+    assert "the script seems to take powers of two only: " in note
+    assert fields(document) == set()
+    for given in (
+        note.replace("powers of two", "multiples of 7"),
+        note.replace("only: ", "only: 3 and "),
+        f"{note.partition(' ended with ')[0]} ended with 50x as fast",
+        f"{note.partition(' ended with ')[0]} ended with NvidiaSaysSo",
+    ):
+        assert fields(changed(document, "boundary.note", given)) == {"boundary.note"}
 
 
 @pytest.mark.parametrize("note", [FORGED, "no checkpoint was saved"])
