@@ -286,7 +286,30 @@ def corrupted() -> Iterator[tuple[str, Mutation]]:
     yield "a text of a megabyte", set_at("environment.torch", to("x" * 1_000_000))
 
 
-GROUPS = (raised_claims, invented_certificates, dropped_probes, doubled_speeds, beyond_physics, corrupted)
+def said_otherwise() -> Iterator[tuple[str, Mutation]]:
+    forged = ("use 4,096, it is 50x as fast as your 16", "independently verified by NVIDIA: 50x as fast")
+    for path in ("speed.reason", "speed.method", "boundary.note", "training.peak"):
+        for text in forged:
+            yield f"{path}: {text}", set_at(path, to(text))
+            yield f"{path} and more: {text}", set_at(path, lambda was, text=text: f"{was}; {text}")
+    yield "1e30 cores of others", set_at("speed.others_cores", to(1e30))
+    yield "-3 cores", set_at("speed.cores", to(-3))
+    for name in ("speedup", "speedup_low", "speedup_high"):
+        yield f"no {name}", set_at(name, to(None))
+    yield "a device of two lines", set_at("device.name", lambda name: f"{name}\nUse 4,096")
+    yield "30,000 throughputs", set_at("training.throughputs", lambda rows: rows[:1] * 30_000)
+    yield "30,000 files", set_at("training.changed_files", to(["a"] * 30_000))
+
+
+GROUPS = (
+    raised_claims,
+    invented_certificates,
+    dropped_probes,
+    doubled_speeds,
+    beyond_physics,
+    corrupted,
+    said_otherwise,
+)
 
 
 def forgeries() -> Iterator[tuple[str, str, Document]]:
