@@ -13,6 +13,7 @@ from .search.allowed_sizes import AllowedSizes
 from .search.reserve import largest_with_reserve
 from .spec import SearchSpec
 from .speed.comparison import Comparison
+from .speed.reasons import TODAY_NOT_MEASURED
 from .speed.selection import RUN_TO_RUN
 from .text.wording import Wording
 
@@ -40,7 +41,7 @@ def answer(
     """
     largest = boundary.largest_batch_size or 0
     if comparison.recommended and not is_today_known(spec.current_batch_size, probes):
-        why = f"your {spec.current_batch_size:,} was not measured"
+        why = TODAY_NOT_MEASURED.write(today_size=spec.current_batch_size)
         comparison = replace(comparison, claim=SpeedClaim.NOTHING, reason=why, recommended=None, speedup=None)
         comparison = replace(comparison, fastest=None, speeds={}, rough={})
     decisive = stats.decisive_probes(probes)

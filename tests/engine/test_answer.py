@@ -29,8 +29,9 @@ def test_nothing_below_a_size_of_today_that_nobody_refused_is_recommended() -> N
     result = compared(16)
     assert result.recommended is None
     assert result.speed is not None
-    assert (result.speed.reason, result.fastest, result.speedup) == ("your 16 was not measured", None, None)
-    assert answer_of(result).text.startswith("At least 4 fit. None is recommended: your 16 was not measured.")
+    assert (result.fastest, result.speedup) == (None, None)
+    assert result.speed.reason == "your 16 was not measured here: no speed to compare with"
+    assert answer_of(result).text.startswith("At least 4 fit. None is recommended. Your 16 was not measured here")
 
 
 @pytest.mark.parametrize(("today", "refused"), [(16, (5,)), (4, ()), (16, (16,))])
