@@ -1,21 +1,21 @@
 """Hides secrets on a command line and in lines of output. PURE, but for further names from the environment.
 
 A value is hidden because of the name of its option or variable (`--wandb-key X`, `HF_TOKEN=X`), because of its own form
-(a token of a known service, a password in an address), or because it is too random to be a name, a path or a number.
+(a token of a known service, a password in an address), because of its place (`-p X` after `--user Y`), or because it is
+too random to be a name, a path or a number.
 Masking a masked text changes nothing, so that two masked commands can be compared.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePath
 
 from ..errors import SpecError
+from .random_text import is_random
 
 HIDDEN = "***"
 NAMES_VARIABLE = "MEMORYMARK_SECRET_NAMES"
@@ -41,7 +41,7 @@ _ORDINARY_BESIDE = {
         "dict model teacher student data dataset column field json feature features target caption audio video lang "
         "src tgt metric monitor group proj bias num n len length type map weight weights id index idx instruction "
         "reward score message messages content role conversation doc document sample record batch class missing "
-        "unexpected unused cache attn attention layer norm"
+        "unexpected unused cache attn attention layer norm rng prng random seed"
     ),
     "token": _words(
         "max min num n new per pad padding eos bos mask unk sep cls special image img audio video text think type "
@@ -68,13 +68,26 @@ _ENDS = {
 }
 """A word with one of these endings counts as that word, as in `--hftoken`, except for the listed words."""
 _PLAIN_VALUE = re.compile(
-    r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?[kmbgt]?|true|false|none|null|yes|no|on|off|all|auto|\*\*\*|\$.*|",
-    re.IGNORECASE,
+    r"[-+]?(\d{1,3}|\d*\.\d+)|true|false|none|null|yes|no|on|off|all|auto|\*\*\*|\$.*|", re.IGNORECASE
 )
+"""No secret under any name: a figure of four digits may be a PIN."""
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?[kmbgt]?", re.IGNORECASE)
+_COUNTED = _words("keys tokens")
+"""What `--tokens 100000` counts: a number there is no secret, unless the tokens are those of a service."""
 _PATH_VALUE = re.compile(r"(~|\.{0,2})/[\w./-]*", re.ASCII)
+_IN_A_FILE = _words("ssh tls ssl pem cert certificate public private identity deploy host")
+"""With one of these words beside `key`, a path is where the key lies."""
+_LIKE_AN_OPTION = re.compile(r"--?[A-Za-z]")
+_DASHED = r"-(?=[^-\s]*\d)[A-Za-z][\w+/=.-]{7,}"
+_DASHED_SECRET = re.compile(_DASHED)
+_USER = re.compile(r"(?i)-{0,2}(?:[\w.-]*[_.-])?(?:user|username|usr)|-[uU]")
+_USER_AND_SECRET = re.compile(r"([^\s:/$]+:)([^\s:/$]\S*)")
+_PORT = re.compile(r"\d{1,5}(:\d{1,5})*")
+"""A port, a mapping of ports, or the numbers of a user and a group."""
 _HASHES = _words(
-    "revision rev commit sha sha1 hash git ref version tag branch digest checksum snapshot id checkpoint ckpt run "
-    "model tokenizer dataset data config code base"
+    "revision rev commit sha sha1 sha256 md5 hash git ref version tag branch digest checksum fingerprint etag snapshot "
+    "id uuid checkpoint ckpt run resume parent experiment exp trial job session artifact model tokenizer dataset data "
+    "config code base"
 )
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 _CLIENTS = {
@@ -83,6 +96,12 @@ _CLIENTS = {
     **{"redis-cli": "a", "ldapsearch": "w", "sqlcmd": "P", "curl": "u", "wandb": "login"},
 }
 """Programs whose argument after this short option or joined to it, or after this subcommand, is a secret."""
+_CONTAINERS = _words("docker podman nerdctl apptainer singularity enroot")
+"""Programs with a user and a group behind `--user`, and a folder behind `--pwd`."""
+_OTHER_P = _CONTAINERS | _words(
+    "srun sbatch salloc squeue sinfo sacct scontrol ssh scp sftp psql pg_dump sudo su runuser"
+)
+"""Programs after whose user `-p` is a partition, a port, or an option of another program."""
 
 _ASSIGNED_PART = re.compile(r"^([+~-]{0,2}[A-Za-z_][\w./-]*=)(.*)$", re.DOTALL)
 _BARE_WITHOUT_SIGN = frozenset({"key", "keys", "token", "tokens", "auth", "login", "pass"})
@@ -90,7 +109,7 @@ _BARE_WITHOUT_SIGN = frozenset({"key", "keys", "token", "tokens", "auth", "login
 _ASSIGNED = re.compile(
     r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]{0,60})(["']?\s{0,3}[=:]\s{0,3})("[^"\s]*"|'[^'\s]*'|[^\s,;&|"'})\]]+)"""
 )
-_OPTION = re.compile(r"(?<!\S)(-{1,2}[A-Za-z][\w.-]{0,60})(\s+)([^\s;&|-][^\s;&|]*)")
+_OPTION = re.compile(r"(?<!\S)(-{1,2}[A-Za-z][\w.-]{0,60})(\s+)([^\s;&|-][^\s;&|]*|" + _DASHED + ")")
 _SAID = re.compile(r"(?i)\b(passw(?:or)?d|passphrase|secret|api[ _-]?key|credential)(s? (?:is|was) )(\S+)")
 
 _FORMS = (
@@ -112,7 +131,9 @@ _TOKENS = re.compile(
 _RUN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
 _CHUNK = re.compile(r"[A-Za-z0-9]{20,}")
 _HEX40 = re.compile(r"(?<![\w@/])[0-9a-f]{40}(?!\w)")
-_RANDOM_CHANGES, _RANDOM_BITS = 0.4, 3.6
+_HEX = re.compile(r"(?:[0-9a-f]{8}|[0-9A-F]{8}){4}(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{32})?")
+"""As many digits as a key, a commit or a checksum has: its name tells which."""
+_OF_A_COMMAND = re.compile(r"-.*|[A-Z][A-Z0-9_]*")
 _LOOK_BACK = 12
 """The number of preceding arguments in which a value's option and program are looked for."""
 
@@ -134,7 +155,7 @@ def masked_text(text: str) -> str:
     if "wandb" in text.lower():
         text = _HEX40.sub(HIDDEN, text)
     return _RUN.sub(
-        lambda found: HIDDEN if any(map(_is_random, _CHUNK.findall(found[0]))) else found[0], _TOKENS.sub(HIDDEN, text)
+        lambda found: HIDDEN if any(map(is_random, _CHUNK.findall(found[0]))) else found[0], _TOKENS.sub(HIDDEN, text)
     )
 
 
@@ -151,20 +172,61 @@ def secret_names(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _part(before: Sequence[str], part: str, names: tuple[str, ...]) -> str:
-    if (client := _client_secret(before, part)) is not None:
-        return client
+    if (shown := _of_its_place(before, part)) is not None:
+        return shown
+    if before and before[-1] == "-c" and any(PurePath(each).name in _SHELLS for each in before):
+        return _script(part)
+    programs = frozenset(PurePath(each).name for each in before)
     option = before[-1] if before else ""
-    is_value = option.startswith("-") and "=" not in option and not re.match(r"--?[A-Za-z]", part)
+    is_value = option.startswith("-") and "=" not in option
+    is_value = is_value and (not _LIKE_AN_OPTION.match(part) or bool(_DASHED_SECRET.fullmatch(part)))
     is_login_shell = option == "--login" and len(before) > 1 and PurePath(before[-2]).name in _SHELLS
-    if is_value and _is_secret(option, part, names) and not is_login_shell:
+    is_folder = option == "--pwd" and bool(programs & _CONTAINERS)
+    if is_value and _is_secret(option, part, names) and not is_login_shell and not is_folder:
         return HIDDEN
     assigned = _ASSIGNED_PART.match(part)
-    if assigned and _is_secret(assigned[1][:-1], assigned[2], names):
-        return f"{assigned[1]}{HIDDEN}"
-    name, value = (assigned[1], assigned[2]) if assigned else (option if is_value else "", part)
-    if _HEX40.fullmatch(value) and not _is_hash(name, before):
-        return f"{assigned[1]}{HIDDEN}" if assigned else HIDDEN
-    return masked_text(part)
+    name, value = (assigned[1][:-1], assigned[2]) if assigned else (option if is_value else "", part)
+    shown = HIDDEN if assigned and _is_secret(name, value, names) else None
+    if _HEX.fullmatch(value) and not _is_hash(name, programs):
+        shown = HIDDEN
+    if shown is None and not programs & _CONTAINERS:
+        shown = _without_password(name, value)
+    if shown is None:
+        return masked_text(part)
+    return f"{assigned[1]}{shown}" if assigned else shown
+
+
+def _script(text: str) -> str:
+    """Return a script of a shell without its secrets."""
+    words = re.split(r"(\s+)", masked_text(text))
+    given = words[::2]
+    shown = (_of_its_place(given[max(place - _LOOK_BACK, 0) : place], each) for place, each in enumerate(given))
+    words[::2] = [word if new is None else new for word, new in zip(given, shown, strict=True)]
+    return "".join(words)
+
+
+def _of_its_place(before: Sequence[str], part: str) -> str | None:
+    """Return the masked form of an argument that is a secret by what stands before it; None for any other."""
+    if (client := _client_secret(before, part)) is not None:
+        return client
+    if not before or before[-1] != "-p" or _PORT.fullmatch(part) or part.startswith("-"):
+        return None
+    if any(PurePath(each).name in _OTHER_P for each in before):
+        return None
+    return HIDDEN if any(map(_names_user, before, [*before[1:-1], "-", "-"])) else None
+
+
+def _names_user(option: str, value: str) -> bool:
+    """Whether these arguments name a user; `-u train.py` of Python does not."""
+    name, sign, _ = option.partition("=")
+    is_given = bool(sign) or (not value.startswith("-") and not value.endswith(".py"))
+    return is_given and name.startswith("-") and _USER.fullmatch(name) is not None
+
+
+def _without_password(name: str, value: str) -> str | None:
+    """Return `me:***` for the `me:hunter2` of `--user`; None for any other value, as the `1000:1000` of a container."""
+    found = _USER_AND_SECRET.fullmatch(value) if _USER.fullmatch(name) else None
+    return f"{found[1]}{HIDDEN}" if found and not _PORT.fullmatch(value) else None
 
 
 def _is_secret(name: str, value: str, names: tuple[str, ...]) -> bool:
@@ -172,9 +234,16 @@ def _is_secret(name: str, value: str, names: tuple[str, ...]) -> bool:
     if "{batch_size" in value or "{out" in value or name in ("PWD", "OLDPWD"):
         return False
     weight = _weight(name, names)
-    # numbers, truth values, variables and paths belong to options whose names only sound secret
-    is_plain = _PLAIN_VALUE.fullmatch(value) or _PATH_VALUE.fullmatch(value)
-    return weight == "strong" or (weight == "weak" and not is_plain)
+    return weight == "strong" or (weight == "weak" and not _is_plain(name, value))
+
+
+def _is_plain(name: str, value: str) -> bool:
+    """Whether a value is none of the secrets that its name may mean: a count, a truth value, where a key lies."""
+    words = {word.lower() for word in _WORD.findall(name)}
+    is_count = bool(words & _COUNTED) and not words & _OF_A_SERVICE
+    if _PLAIN_VALUE.fullmatch(value) or (is_count and _NUMBER.fullmatch(value)):
+        return True
+    return bool(words & _IN_A_FILE) and _PATH_VALUE.fullmatch(value) is not None
 
 
 @lru_cache(maxsize=1_024)
@@ -191,6 +260,8 @@ def _weight(name: str, names: tuple[str, ...]) -> str:
         return "strong"
     for word in words:
         base = _base(word)
+        if base and word[: word.rindex(base)] in _ORDINARY_BESIDE.get(base, frozenset()):
+            continue  # as `maxtokens`
         if base and ((others - {word}) & _OF_A_SERVICE or not others & _ORDINARY_BESIDE.get(base, frozenset())):
             return "weak"
     return ""
@@ -223,10 +294,10 @@ def _client_secret(before: Sequence[str], part: str) -> str | None:
     return None
 
 
-def _is_hash(name: str, before: Sequence[str]) -> bool:
-    """Whether 40 hexadecimal digits are a commit here; a key of Weights & Biases looks the same."""
-    words = {word.lower() for word in _WORD.findall(name)}
-    return bool(words & _HASHES) or any(PurePath(part).name[:10] == "git" for part in before)
+def _is_hash(name: str, programs: frozenset[str] = frozenset()) -> bool:
+    """Whether hexadecimal digits are a commit or a checksum here; keys of many services look the same."""
+    words = {word.lower() for word in (*_WORD.findall(name), *re.split(r"[\W_]+", name))}  # `md5` is one word, too
+    return bool(words & _HASHES) or "git" in programs
 
 
 def _assigned(found: re.Match[str], names: tuple[str, ...]) -> str:
@@ -234,22 +305,23 @@ def _assigned(found: re.Match[str], names: tuple[str, ...]) -> str:
     bare = value.strip("\"'")
     if ":" in sign and "=" not in sign and name.lower() in _BARE_WITHOUT_SIGN:
         return found[0]
-    if not _is_secret(name, bare, names):
+    if (shown := _shown(found, name, bare, names)) is None or (shown != HIDDEN and "=" not in sign):
         return found[0]
     quote = value[0] if value[0] in "\"'" else ""
-    return f"{name}{sign}{quote}{HIDDEN}{quote}"
+    return f"{name}{sign}{quote}{shown}{quote}"
 
 
 def _given(found: re.Match[str], names: tuple[str, ...]) -> str:
     name, blank, value = found.groups()
-    return f"{name}{blank}{HIDDEN}" if _is_secret(name, value.strip("\"'"), names) else found[0]
+    shown = _shown(found, name, value.strip("\"'"), names)
+    return found[0] if shown is None else f"{name}{blank}{shown}"
 
 
-def _is_random(text: str) -> bool:
-    """Whether letters and digits alternate too often, and vary too much, to be made of words."""
-    kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in text]
-    changes = sum(a != b for a, b in zip(kinds, kinds[1:], strict=False)) / (len(text) - 1)
-    if len(set(kinds)) < len("dul") or changes < _RANDOM_CHANGES:
-        return False
-    counts = Counter(text).values()
-    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts) >= _RANDOM_BITS
+def _shown(found: re.Match[str], name: str, value: str, names: tuple[str, ...]) -> str | None:
+    """Return what is shown in place of a value in text, which may be a script given to `sh -c`; None for the value."""
+    is_of_a_container = any(program in found.string for program in _CONTAINERS)
+    if _is_secret(name, value, names):
+        return None if name == "--pwd" and is_of_a_container else HIDDEN
+    if _HEX.fullmatch(value) and _OF_A_COMMAND.fullmatch(name) and not _is_hash(name):
+        return HIDDEN
+    return None if is_of_a_container else _without_password(name, value)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 from pathlib import Path
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 
 import pytest
 
 from engine.errors import SpecError
 from engine.text.masking import HIDDEN, NAMES_VARIABLE, masked, masked_text, secret_names
+from engine.text.random_text import is_random
 
+BASE32, BASE36, BASE62 = f"{ascii_uppercase}234567", f"{ascii_lowercase}{digits}", f"{ascii_letters}{digits}"
 ORDINARY = [
     line for line in Path(__file__).with_name("ordinary_commands.txt").read_text().splitlines() if line[:1] != "#"
 ]
 X = "hunter2hunter2"
 HEX40 = "0123456789abcdef0123456789abcdef01234567"
+HEX32 = "0123456789abcdef0123456789abcdef"
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7"
+RANDOM_OF_ONE_CASE = "q7xk2vzj9wq4tzk8bnxg1p5d"
 
 
 @pytest.mark.parametrize(
@@ -82,6 +88,40 @@ RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7"
          "sh -c 'export WANDB_API_KEY=***; python t.py --hf-token *** --lr 1'"),
         (f"""--config '{{"wandb_key": "{X}", "lr": 1}}'""", """--config '{"wandb_key": "***", "lr": 1}'"""),
         (f"curl -H 'Authorization: Bearer {X}'", "curl -H 'Authorization: ***'"),
+        ("--pwd 123456", "--pwd ***"),
+        ("--pass 12345678", "--pass ***"),
+        ("--api-key 1234567890123456", "--api-key ***"),
+        ("--api-key=1234567890123456", "--api-key=***"),
+        ("--auth 987654", "--auth ***"),
+        ("--api-tokens 987654", "--api-tokens ***"),
+        ("DB_PASS=12345678 python", "DB_PASS=*** python"),
+        ("--api-key /s3cr3t/abc", "--api-key ***"),
+        ("--pwd /s3cr3t/abc", "--pwd ***"),
+        ("WANDB_API_KEY=/s3cr3t/abc", "WANDB_API_KEY=***"),
+        ("--wandb-key -abc123secret", "--wandb-key ***"),
+        ("--password -abcsecret123 --fp16", "--password *** --fp16"),
+        ("--user me:hunter2", "--user me:***"),
+        ("--user=me:123456", "--user=me:***"),
+        ("--proxy-user lab.me@example:hunter2", "--proxy-user lab.me@example:***"),
+        ("-u me:hunter2", "-u me:***"),
+        ("train --user me -p hunter2", "train --user me -p ***"),
+        ("train -u me --db runs -p hunter2", "train -u me --db runs -p ***"),
+        ("train --username=me -p hunter2 --lr 1", "train --username=me -p *** --lr 1"),
+        ("train --user me -p 123456", "train --user me -p ***"),
+        (f"x {HEX32}", "x ***"),
+        (f"--comet {HEX32}", "--comet ***"),
+        (f"DD={HEX32} python", "DD=*** python"),
+        (f"--salt {HEX32}{HEX32}", "--salt ***"),
+        (f"--salt {HEX32.upper()}", "--salt ***"),
+        (f"x {RANDOM_OF_ONE_CASE}", "x ***"),
+        (f"x {RANDOM_OF_ONE_CASE.upper()}", "x ***"),
+        (f"--weights=/x/{RANDOM_OF_ONE_CASE}/y", "--weights=/x/***/y"),
+        (f"sh -c 'python t.py --api-key 12345678 --wandb-key -abc123secret --user me:{X} --comet {HEX32} --lr 1'",
+         "sh -c 'python t.py --api-key *** --wandb-key *** --user me:*** --comet *** --lr 1'"),
+        ("sh -c 'docker run --user root:root -p 80:80 image; apptainer exec --pwd /work i.sif python t.py'",
+         "sh -c 'docker run --user root:root -p 80:80 image; apptainer exec --pwd /work i.sif python t.py'"),
+        (f"bash -c 'mysql -u root -p{X} db;  train --user me -p {X}'",
+         "bash -c 'mysql -u root -p*** db;  train --user me -p ***'"),
         ("--key {batch_size} --token={batch_size}", "--key '{batch_size}' '--token={batch_size}'"),
     ],
 )  # fmt: skip
@@ -110,11 +150,21 @@ def test_an_ordinary_command_stays_as_it_is(command: str) -> None:
         ("Token indices sequence length is longer than 512", "Token indices sequence length is longer than 512"),
         ("pad_token: None, tokens: 128, auth failed", "pad_token: None, tokens: 128, auth failed"),
         (f"at commit {HEX40}", f"at commit {HEX40}"),
+        (f"checksum {HEX32} differs", f"checksum {HEX32} differs"),
+        ("user: alice:users, tokens: 131072, num_keys=65536", "user: alice:users, tokens: 131072, num_keys=65536"),
+        ("at 0x7f3a2c1b9d80, <object at 0x00007f3a2c1b9d80>", "at 0x7f3a2c1b9d80, <object at 0x00007f3a2c1b9d80>"),
         ("torch.nn.modules.module.ModuleAttributeError", "torch.nn.modules.module.ModuleAttributeError"),
     ],
 )
 def test_a_line_of_output_is_shown_without_secrets(text: str, shown: str) -> None:
     assert masked_text(text) == shown
+
+
+@pytest.mark.parametrize(("letters", "found"), [(BASE36, 85), (BASE32, 85), (BASE62, 95)])
+def test_random_text_is_found_at_a_known_rate(letters: str, found: int) -> None:
+    chosen = random.Random(20)
+    texts = ["".join(chosen.choices(letters, k=24)) for _ in range(2_000)]
+    assert sum(map(is_random, texts)) >= found / 100 * len(texts)
 
 
 def test_an_administrator_adds_names(monkeypatch: pytest.MonkeyPatch) -> None:
