@@ -83,7 +83,7 @@ def tune(
 
     `report_to` is the address of a portal that shows the run while it goes on; left out, MEMORYMARK_REPORT_TO names it,
     as for the commands, and "" reports nowhere. The token is read from MEMORYMARK_TOKEN. The first event says so.
-    What the function printed before an error is sent with `report_output` alone.
+    What the function printed before an error, and the error's message, are sent with `report_output` alone.
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """

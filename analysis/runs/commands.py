@@ -29,6 +29,11 @@ SET_BY_DEFAULT = (
     *("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds"),
     *("whole_run", "compare_speed"),
 )
+_KEYS: Mapping[str, Any] = {
+    **{"name": str, "command": list, "function": str, "python": str, "batch": str, "directory": str},
+    **{"description": str, "settings": list, "report_output": bool},
+}
+_KINDS_SHOWN = {str: "text", list: "a list of texts", bool: "true or false"}
 SET_OF_FUNCTIONS = tuple(name for name in SET_BY_DEFAULT if name != "whole_run")  # they have no epoch to shorten
 
 
@@ -45,6 +50,8 @@ class RegisteredCommand:
     directory: str | None = None
     description: str = ""
     settings: tuple[str, ...] = SET_BY_DEFAULT
+    report_output: bool = False
+    """Whether what the script prints or says in an error is stored with its runs."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name in WORKLOADS:
@@ -105,6 +112,15 @@ def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
     return commands[name].spec(given)
 
 
+def stores_output(stored: Mapping[str, Any]) -> bool:
+    """Whether the administrator lets what the script of this run prints be stored; not where that is unknown."""
+    try:
+        known = registered_commands().get(str(stored.get("name")))
+    except SpecError:
+        return False
+    return known is not None and known.report_output
+
+
 def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     """Return the spec of a run of this portal, with the command as it is registered on this host.
 
@@ -161,13 +177,11 @@ def commands_in(text: str, path: Path) -> dict[str, RegisteredCommand]:
 
 def command_of(table: Mapping[str, Any]) -> RegisteredCommand:
     """Read one [[command]]. Raises SpecError, naming the key."""
-    kinds = {"name": str, "command": list, "function": str, "python": str, "batch": str, "directory": str}
-    kinds |= {"description": str, "settings": list}
     for name, value in table.items():
-        if name not in kinds:
-            raise SpecError(name, f"unknown key; allowed are {', '.join(kinds)}")
-        if not isinstance(value, kinds[name]) or (kinds[name] is list and not all(isinstance(v, str) for v in value)):
-            raise SpecError(name, "must be a list of texts" if kinds[name] is list else "must be text")
+        if name not in _KEYS:
+            raise SpecError(name, f"unknown key; allowed are {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[name]) or (_KEYS[name] is list and not all(isinstance(v, str) for v in value)):
+            raise SpecError(name, f"must be {_KINDS_SHOWN[_KEYS[name]]}")
     if "name" not in table:
         raise SpecError("name", "is missing")
     _check_one_kind(table)

@@ -15,6 +15,7 @@ from analysis.workers.engine_events import log_line
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_form import check_event
 from engine.live_progress import seconds_of
+from engine.report.script_output import without_output
 from engine.results.result import DeviceFacts, Probe
 from engine.time_left import TimeLeft
 
@@ -28,19 +29,22 @@ class EventIntake:
         *,
         time_left: TimeLeft | None = None,
         on_line: Callable[[LogLine], None] = lambda line: None,
+        output_stays_on: str | None = None,
     ) -> None:
+        """`output_stays_on`: the host that alone keeps what a script printed; None where that may be stored."""
         self.phase = ""
         self.device: DeviceFacts | None = None
         self.result: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
-        self._buffer, self._on_line = buffer, on_line
+        self.is_error_cut = False
+        self._buffer, self._on_line, self._output_stays_on = buffer, on_line, output_stays_on
         self._time_left = time_left or TimeLeft()
         self._ends_at: float | None = self._time_left.progress.get("ends_at")
 
     def take(self, event: dict[str, Any]) -> None:
         """Read one event; one that cannot be read is skipped, and the log says so."""
         try:
-            self._take(event)
+            self._take(self._storable(event))
         except (KeyError, TypeError, ValueError) as exc:
             self._log(LogLine("warning", f"Skipped a {event['event']} event that the portal cannot read: {exc!r}"))
 
@@ -49,6 +53,14 @@ class EventIntake:
         """Return code and message of the error that the engine reported."""
         error = self.error or {}
         return str(error.get("code") or "engine_error")[:40], str(error.get("message") or "no message")
+
+    def _storable(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Return the event without what a script printed, where that stays on its host."""
+        if self._output_stays_on is None:
+            return event
+        storable: dict[str, Any] = without_output(event, self._output_stays_on, names_place=True)
+        self.is_error_cut |= event["event"] == "error" and storable != event
+        return storable
 
     def _take(self, event: dict[str, Any]) -> None:
         check_event(event)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from django.conf import settings
 from analysis.database import DATABASE_AWAY, connections_release, write_with_retries
 from analysis.models import Run
 from analysis.runs import services
+from analysis.runs.commands import stores_output
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.resume import earlier_attempt
 from analysis.runs.queue.retry_policy import Cause
@@ -149,7 +151,8 @@ class _Watch:
         self._process, self._should_stop, self._timeouts = process, should_stop, timeouts
         self._on_tick = on_tick
         self._events = EventBuffer(self._lease)
-        self._intake = EventIntake(self._events, time_left=TimeLeft(run.spec), on_line=on_line)
+        host = None if stores_output(run.spec) else socket.gethostname()
+        self._intake = EventIntake(self._events, time_left=TimeLeft(run.spec), on_line=on_line, output_stays_on=host)
         self._stop: Stop | None = None
         now = time.monotonic()
         self._wall_ends_at = now + run.spec["time_budget_seconds"] + timeouts.wall_grace_seconds
@@ -184,9 +187,14 @@ class _Watch:
         if self._stop is Stop.LEASE_LOST:
             logger.warning("run %s: the lease is lost; later measurements are discarded", self._lease["run_id"])
             return
-        for line in self._process.last_lines:
+        for line in self._last_lines:
             self._events.add_log_line(LogLine("info", f"stderr: {line}"))
         write_with_retries(self._write_outcome, seconds=self._timeouts.end_seconds, between=self._before_retry)
+
+    @property
+    def _last_lines(self) -> Sequence[str]:
+        """The end of its standard error, where an error that quotes a script is printed once more."""
+        return [] if self._intake.is_error_cut else self._process.last_lines
 
     def _before_retry(self) -> None:
         self._on_tick()

@@ -163,7 +163,11 @@ def _params() -> list[click.Parameter]:
         option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
         *output_options(),
         *report_options(),
-        flag("--report-output", panel=OUTPUT, help="With an error, also report the last lines of the script's output"),
+        flag(
+            "--report-output",
+            panel=OUTPUT,
+            help="Also report the message and the last lines of an error of the script, and its log's path",
+        ),
         spec_option(),
     ]
 

@@ -7,6 +7,8 @@ checked by tests/engine/measurement/test_oom.py.
 
 from __future__ import annotations
 
+import re
+
 from ..results.result import Outcome
 from ..text.units import GIB
 
@@ -75,6 +77,21 @@ _SIZE_TEXTS = (
     "exceeds the maximum number of elements",
     "storage size calculation overflowed",
 )
+
+_LIBRARY_LEADS = re.compile(
+    r"\[enforce fail at |(?:cuda|hip|xpu|mps backend) out of memory|(?:cuda|hip|cudnn|miopen|cuda driver) error: |"
+    r"native api failed\. |expected canuse32bitindexmath|input_?\.numel\(\) <= int_max|\w+ only supports 32-bit|"
+    r"unable to allocate |get was unable to find an engine"
+)
+
+
+def is_of_a_library(message: str) -> bool:
+    """Whether a message of one of these forms begins as torch, its libraries or NumPy begin it.
+
+    A script may raise an error of its own around it, with words that are nobody else's business.
+    """
+    text = message.lower()
+    return bool(_LIBRARY_LEADS.match(text)) or text.startswith((*_MEMORY_TEXTS, *_AMBIGUOUS_TEXTS, *_SIZE_TEXTS))
 
 
 def classify(

@@ -1,6 +1,7 @@
-"""PURE: removes what a script printed from everything that is sent, unless sending it was requested.
+"""PURE: removes what a script printed or said from everything that leaves it, unless sending it was requested.
 
-An error may quote the last lines of a script, after a marker. They may contain anything: paths, data, logs.
+An error may quote the last lines of a script, or the message of an exception that it raised, each after a marker. They
+may contain anything: paths, data, logs.
 """
 
 from __future__ import annotations
@@ -8,14 +9,48 @@ from __future__ import annotations
 from typing import Any
 
 MARK = "; its last lines: "
-"""The marker between an error and the lines; all text after it comes from the script."""
+"""The marker between an error and the lines; all text after it comes from the script, but for the place of its log."""
+SAID = "the script's own words: "
+"""The marker before the message of an exception."""
+_OWN_BEHIND = (
+    "; it fails without MemoryMark's watch, too",
+    "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it",
+)
+"""What MemoryMark adds behind a message."""
+_LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 
 
-def without_output(content: Any, host: str) -> Any:
-    """Return JSON in which each text that quotes a script names instead the host that has the output."""
+def quotes_script(content: bytes) -> bool:
+    """Whether JSON may quote a script."""
+    return any(mark.encode() in content for mark in (MARK, SAID))
+
+
+def without_output(content: Any, host: str, *, names_place: bool = False) -> Any:
+    """Return JSON in which each text that quotes a script names instead the host that has the output.
+
+    `names_place`: with where its log lies there and the command by hand, for people of that host.
+    """
     if isinstance(content, str):
-        own, mark, _ = content.partition(MARK)
-        return f"{own}; its output stayed on {host}" if mark else content
+        return _cut(content, host, names_place)
     if isinstance(content, dict):
-        return {name: without_output(part, host) for name, part in content.items()}
-    return [without_output(part, host) for part in content] if isinstance(content, list | tuple) else content
+        return {name: without_output(part, host, names_place=names_place) for name, part in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_output(part, host, names_place=names_place) for part in content]
+    return content
+
+
+def _cut(text: str, host: str, names_place: bool) -> str:
+    own, mark, quoted = min((text.partition(mark) for mark in (MARK, SAID)), key=lambda parts: len(parts[0]))
+    if not mark:
+        return text
+    behind = next((each for each in _OWN_BEHIND if mark == SAID and each in quoted), "")
+    place = _place(quoted) if names_place else ""
+    return f"{own}{'; ' if mark == MARK else ''}its output stayed on {host}{behind}{place}"
+
+
+def _place(quoted: str) -> str:
+    """Return the log and the command at the end of an error; the script's own lines before them are indented deeper."""
+    before, sign, command = quoted.rpartition(_BY_HAND)
+    _, sign_of_log, log = before.rpartition(_LOG)
+    is_log = sign_of_log and "\n" not in log
+    return f"{f'{_LOG}{log}' if is_log else ''}{sign}{command}" if sign else ""

@@ -31,7 +31,7 @@ from .protocol import (
     next_call,
 )
 from .reporter import send, send_query, send_result
-from .script_output import MARK, without_output
+from .script_output import quotes_script, without_output
 
 TRIES = 5
 _RESULT_BYTES_MOST = 64 * 1024 * 1024
@@ -181,7 +181,7 @@ def _result_of(path: Path) -> bytes:
     environment = result.get("environment")
     if not {"spec", "device"} <= result.keys() or not isinstance(environment, dict):
         raise ValueError("it is no result of a run")
-    if MARK.encode() not in content or path.name == f"{environment.get('run_key')}{RESULT_SUFFIX}":
+    if not quotes_script(content) or path.name == f"{environment.get('run_key')}{RESULT_SUFFIX}":
         return content  # the folder of a reported run holds only what may be sent
     return json.dumps(without_output(document, printable(environment.get("host") or "its host"))).encode()
 

@@ -21,7 +21,8 @@ from statistics import median
 from typing import Any
 
 from ..errors import CommandUntunable
-from ..measurement.oom import classify
+from ..measurement.oom import classify, is_of_a_library
+from ..report.script_output import SAID
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady, samples_per_second
 from ..text.masking import masked_text
@@ -240,14 +241,14 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     swallowed = next((r for r in readings if r.card.get("refused_allocations")), None)
     if known is not None:
         outcome, reading = known
-        error_type, message = reading.data["error_type"], reading.data["error_message"]
+        error_type, message = _error_of(reading)
     elif swallowed is not None:
         outcome, error_type = Outcome.OUT_OF_MEMORY, "OutOfMemoryError"
         message = "the card refused an allocation; the training caught that and went on"
     elif ended.kernel_killed:
         outcome, error_type, message = Outcome.OUT_OF_MEMORY, "Killed", "the kernel's out-of-memory killer ended it"
     elif failed:
-        outcome, error_type, message = Outcome.ERROR, failed[0].data["error_type"], failed[0].data["error_message"]
+        outcome, (error_type, message) = Outcome.ERROR, _error_of(failed[0])
     elif ended.timed_out_after_seconds is not None:
         text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
         outcome, error_type, message = Outcome.ERROR, TIMEOUT, text
@@ -261,9 +262,16 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
         outcome,
         fresh_process=True,
         error_type=error_type,
-        error_message=masked_text(message or ""),
+        error_message=message,
         wall_seconds=ended.wall_seconds,
     )
+
+
+def _error_of(reading: Reading) -> tuple[str, str]:
+    """Return type and message of the error that ended a training, the script's own words behind their marker."""
+    message = masked_text(reading.data["error_message"] or "")
+    is_own = bool(message) and (_outcome(reading) is None or not is_of_a_library(message))
+    return reading.data["error_type"], f"{SAID}{message}" if is_own else message
 
 
 def _outcome(reading: Reading) -> Outcome | None:

@@ -22,7 +22,7 @@ AGAIN_SECONDS = 60.0
 LOOK_SECONDS = 1.0
 TIMES_THE_IMPORT = 2
 BYTES = 8 * len(FACTS)
-KEPT_OUT = "`python -I`, `-S` and `-E`, and containers, keep the hook out"
+KEPT_OUT = "`python -I`, `-S` and `-E`, containers, and launchers that overwrite PYTHONPATH, keep the hook out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,10 @@ def test_what_the_file_holds_stays_with_its_comments(path: Path) -> None:
 
 
 def test_a_function_is_added(path: Path) -> None:
-    manage("add-function", "tagger", "lab.train:make_step", "--python", sys.executable)
+    manage("add-function", "tagger", "lab.train:make_step", "--python", sys.executable, "--report-output")
     command = registered_commands()["tagger"]
     assert (command.function, command.python) == ("lab.train:make_step", sys.executable)
+    assert command.report_output
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from analysis.checks import check_commands
 from analysis.models import Run
 from analysis.runs import services
-from analysis.runs.commands import command_spec, registered_commands, spec_to_start
+from analysis.runs.commands import command_spec, registered_commands, spec_to_start, stores_output
 from analysis.runs.queue.placement import Placement
 from engine.errors import SpecError
 from tests.factories import make_claimed_run, make_device
@@ -79,6 +79,7 @@ def test_a_request_never_changes_the_command_itself(register, name: str) -> None
         (TRAIN + 'settings = ["command"]\n', "'command' cannot be offered"),
         (TRAIN + 'directory = "relative"\n', "is no folder with an absolute path"),
         (TRAIN + "colour = 1\n", "unknown key"),
+        (TRAIN + 'report_output = "yes"\n', "report_output: must be true or false"),
         (TRAIN.replace("[[command]]", "[command]"), "each command begins with [[command]]"),
         ('command = "python train.py"\n', "each command begins with [[command]]"),
         ("command = [1]\n", "each command begins with [[command]]"),
@@ -102,6 +103,18 @@ def test_a_file_that_is_no_text_is_refused_and_no_page_breaks(register, settings
     os.utime(settings.COMMANDS_FILE, ns=(99, 99))
     (error,) = check_commands()
     assert "is no TOML file" in error.msg
+
+
+def test_what_a_script_prints_is_stored_only_where_its_command_lets_it(register) -> None:
+    stored = {"name": "tagger"}
+    register(TRAIN)
+    assert not stores_output(stored)
+    register(TRAIN + "report_output = true\n")
+    assert stores_output(stored)
+    assert not stores_output({"name": "other"})
+    assert not stores_output({"model": "bert"})
+    register("[[command")
+    assert not stores_output(stored)
 
 
 def test_a_registered_function_is_a_command_that_calls_it(register) -> None:

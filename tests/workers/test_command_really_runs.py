@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from django.test import Client
 
-from analysis.models import Run, State
+from analysis.models import Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.commands import command_spec
 from analysis.runs.queue.placement import Placement
@@ -21,10 +22,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 SCRIPT = Path(__file__).parents[1] / "engine" / "tune" / "scripts" / "plain.py"
 
 
-def finished_run(settings, tmp_path: Path, *arguments: str) -> Run:
-    parts = [sys.executable, str(SCRIPT), "--batch-size", "{batch_size}", *arguments]
+def finished_run(settings, tmp_path: Path, *arguments: str, script: Path = SCRIPT, keys: str = "") -> Run:
+    parts = [sys.executable, str(script), "--batch-size", "{batch_size}", *arguments]
     listed = ", ".join(f'"{part}"' for part in parts)
-    return finished_run_of(f"command = [{listed}]", settings, tmp_path)
+    return finished_run_of(f"command = [{listed}]\n{keys}", settings, tmp_path)
 
 
 def finished_run_of(registered: str, settings, tmp_path: Path) -> Run:
@@ -66,3 +67,33 @@ def test_a_command_that_cannot_be_tuned_fails_with_what_was_seen(settings, tmp_p
     run = finished_run(settings, tmp_path, "--ignore")
     assert (run.state, run.error_code) == (State.FAILED, "batch_size_ignored")
     assert "was given 8" in run.error_message
+
+
+FAILING = """
+import torch
+print("reading /home/ann/private.csv", flush=True)
+torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=0.1)
+raise ValueError("patient alice has value 42")
+"""
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_what_a_failing_script_said_is_stored_only_where_its_administrator_lets_it(
+    is_stored: bool, settings, tmp_path: Path, alice_client: Client
+) -> None:
+    (tmp_path / "train.py").write_text(FAILING)
+    keys = "report_output = true" if is_stored else ""
+    run = finished_run(settings, tmp_path, script=tmp_path / "train.py", keys=keys)
+    assert (run.state, run.error_code) == (State.FAILED, "workload_failed")
+    log = "\n".join(line.message for line in RunLog.objects.of(run))
+    page = alice_client.get(run.get_absolute_url()).content.decode()
+    api = alice_client.get(f"/api/v1/runs/{run.pk}/").content.decode()
+    [attempt] = run.attempts.all()
+    for text in (run.error_message, attempt.message, log, page, api):
+        assert "ValueError" in text
+        assert ("alice has value" in text) is is_stored
+        assert ("private.csv" in text) is is_stored
+    assert f"its output stayed on {gethostname()}" in run.error_message or is_stored
+    assert "it fails without MemoryMark" in run.error_message
+    assert "\n  Its whole output: /" in run.error_message
+    assert f"{tmp_path}/train.py --batch-size 24" in run.error_message.partition("To run it by hand: ")[2]

@@ -75,6 +75,7 @@ class Command(BaseCommand):
         directory = options["directory"] and str(Path(options["directory"]).absolute())
         offer = options["offer"] and [name.strip() for name in options["offer"].split(",")]
         shared = {"directory": directory, "description": options["description"], "settings": offer}
+        shared["report_output"] = options["report_output"]
         given = {name: value for name, value in shared.items() if value}
         command = command_add({"name": options["name"], **table, **given}, replaces=options["replace"])
         self.stdout.write(f"{command.name} is registered in {commands_file()}: {command.shown}")
@@ -123,6 +124,8 @@ def _add_shared_options(parser: ArgumentParser) -> None:
     parser.add_argument("--directory", metavar="FOLDER", help="where it is started")
     parser.add_argument("--description", metavar="TEXT", help="what people read about it")
     parser.add_argument("--offer", metavar="NAMES", help="the settings that people may choose, between commas")
+    stored = "store what the script prints, and its errors' messages, where everybody who sees a run reads them"
+    parser.add_argument("--report-output", action="store_true", help=stored)
     parser.add_argument("--replace", action="store_true", help="replace the command of this name")
 
 

@@ -31,9 +31,16 @@ def portal() -> Iterator[LoopbackPortal]:
         yield found
 
 
-def tune(folder: Path, portal: LoopbackPortal, *options: str) -> tuple[Any, str]:
+RAISING = """
+import torch
+torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=0.1)
+raise ValueError("patient alice has value 42")
+"""
+
+
+def tune(folder: Path, portal: LoopbackPortal, *options: str, script: str = SCRIPT) -> tuple[Any, str]:
     """Tune a script that fails at once; the JSON that is printed, and standard error."""
-    (folder / "train.py").write_text(SCRIPT)
+    (folder / "train.py").write_text(script)
     own = {"MEMORYMARK_REPORT_TO": portal.url, "MEMORYMARK_TOKEN": TOKEN, "MEMORYMARK_LOCK_DIR": str(folder / "locks")}
     own["XDG_CACHE_HOME"] = str(folder / "cache")
     command = [sys.executable, "-m", "engine", "tune", "--json", "--device", "cpu", *options, "--"]
@@ -63,6 +70,26 @@ def test_with_report_output_the_portal_gets_it_too_without_what_is_secret(portal
     tune(tmp_path, portal, "--report-output")
     [events] = portal.events.values()
     assert SHOWN in events[-1]["error"]["message"]
+
+
+@pytest.mark.slow
+def test_the_message_of_a_scripts_error_is_shown_here_and_its_type_alone_in_the_portal(
+    portal: LoopbackPortal, tmp_path: Path
+) -> None:
+    printed, said = tune(tmp_path, portal, script=RAISING)
+    for text in (printed["error"]["message"], said):
+        assert "ValueError: the script's own words: patient alice has value 42; it fails without" in text
+    [events] = portal.events.values()
+    message = f"ValueError: its output stayed on {gethostname()}; it fails without MemoryMark's watch, too"
+    assert events[-1]["error"]["message"] == f"the training failed: {message}"
+    assert "alice" not in json.dumps([*portal.events.values(), *portal.announced.values()])
+
+
+@pytest.mark.slow
+def test_with_report_output_the_portal_gets_the_message_too(portal: LoopbackPortal, tmp_path: Path) -> None:
+    tune(tmp_path, portal, "--report-output", script=RAISING)
+    [events] = portal.events.values()
+    assert "patient alice has value 42" in events[-1]["error"]["message"]
 
 
 def test_sync_cuts_the_output_out_of_a_result_that_was_written_for_this_host(

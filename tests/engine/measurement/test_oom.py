@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.measurement.oom import classify
+from engine.measurement.oom import classify, is_of_a_library
 from engine.results.result import Outcome
 from engine.text.units import GIB
 
@@ -109,8 +109,16 @@ def test_it_is_neither(name, text):
     assert classify(name, text) is None
 
 
+@pytest.mark.parametrize(("name", "text"), [*OUT_OF_MEMORY, *AMBIGUOUS, *SIZE_LIMIT])
+def test_its_words_are_those_of_a_library_and_no_longer_where_a_script_adds_its_own(name, text):
+    is_own = name in ("MemoryError", "BudgetExceeded", "CapacityExceeded")  # the last two are MemoryMark's
+    assert is_of_a_library(text) is not is_own
+    assert not is_of_a_library(f"patient alice: {text}")
+
+
 def test_what_this_torch_raises_for_a_huge_cpu_tensor_is_out_of_memory():
     torch = pytest.importorskip("torch")
     with pytest.raises(RuntimeError) as raised:
         torch.empty(2**46, dtype=torch.uint8)
     assert classify(type(raised.value).__name__, str(raised.value)) is Outcome.OUT_OF_MEMORY
+    assert is_of_a_library(str(raised.value))

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.errors import CommandUntunable
+from engine.report.script_output import SAID
 from engine.results.result import Outcome
 from engine.tune.evidence import Ended, Evidence, check_memory_rises, evidence_of
 from engine.tune.reading import BY_LOADER, Reading, cpu_memory
@@ -228,9 +229,27 @@ def test_what_was_seen_of_processes_that_noted_nothing_is_in_the_reason(seen: La
 
 
 def test_the_message_of_an_error_is_shown_without_secrets() -> None:
-    message = "cannot log in: postgres://u:hunter2@db/train"
-    probe = judged([reading([[40]], ended="error", error_type="OperationalError", error_message=message)]).probe
-    assert probe.error_message == "cannot log in: postgres://u:***@db/train"
+    message = "CUDA out of memory: postgres://u:hunter2@db/train"
+    probe = judged([reading([[40]], ended="error", error_type="OutOfMemoryError", error_message=message)]).probe
+    assert probe.error_message == "CUDA out of memory: postgres://u:***@db/train"
+
+
+@pytest.mark.parametrize(
+    ("error_type", "message", "outcome", "shown"),
+    [
+        ("ValueError", "patient alice has value 42", Outcome.ERROR, f"{SAID}patient alice has value 42"),
+        ("ValueError", "", Outcome.ERROR, ""),
+        ("OutOfMemoryError", "CUDA out of memory. 2 GiB", Outcome.OUT_OF_MEMORY, "CUDA out of memory. 2 GiB"),
+        ("RuntimeError", "alice: CUDA out of memory", Outcome.OUT_OF_MEMORY, f"{SAID}alice: CUDA out of memory"),
+        ("RuntimeError", "integer out of range", Outcome.SIZE_LIMIT, "integer out of range"),
+        ("RuntimeError", "mat1 and mat2 of alice", Outcome.ERROR, f"{SAID}mat1 and mat2 of alice"),
+    ],
+)
+def test_the_message_of_an_error_is_marked_as_the_scripts_own_words(
+    error_type: str, message: str, outcome: Outcome, shown: str
+) -> None:
+    probe = judged([reading([[40]], ended="error", error_type=error_type, error_message=message)]).probe
+    assert (probe.outcome, probe.error_type, probe.error_message) == (outcome, error_type, shown)
 
 
 def test_a_command_that_ends_with_an_error_is_an_error_with_its_last_lines() -> None:
