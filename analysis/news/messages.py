@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors of reading a result that another version of the engine wrote: the news is true without its words."""
-_INTERVALS = ("speedup", "saving_per_year_usd")
+_BOUNDS = {"speedup": "claimed_speedup", "saving_per_year_usd": "claimed_saving_per_year_usd"}
+"""Figures with an interval, each with what is claimed of it where no single figure is: its lower bound."""
 _FIGURES = {
     "largest_batch_size": MEASURED,
     "recommended_batch_size": MEASURED,
@@ -87,9 +88,11 @@ def figures_of(run: Run) -> Figures:
     figures: Figures = {}
     for name, kind in _FIGURES.items():
         value = getattr(run, name)
-        if value is not None:
-            ends = {end: getattr(run, f"{name}_{end}") for end in ("low", "high")} if name in _INTERVALS else {}
-            figures[name] = {"value": value, **ends, "kind": kind}
+        shown = getattr(run, _BOUNDS[name]) if value is None and name in _BOUNDS else value
+        if shown is not None:
+            ends = {end: getattr(run, f"{name}_{end}") for end in ("low", "high")} if name in _BOUNDS else {}
+            bound = {"is_lower_bound": value is None} if name in _BOUNDS else {}
+            figures[name] = {"value": shown, **ends, **bound, "kind": kind}
     return figures
 
 
@@ -111,5 +114,6 @@ def mail_text(body: dict[str, Any]) -> str:
     for name, figure in body["figures"].items():
         ends = f" ({figure['low']:g} to {figure['high']:g})" if figure.get("low") is not None else ""
         doubt = f", {NOT_VERIFIED}" if figure.get("is_trusted") is False else ""
-        lines.append(f"{name}: {figure['value']}{ends}, {figure['kind']}{doubt}")
+        least = "at least " if figure.get("is_lower_bound") else ""
+        lines.append(f"{name}: {least}{figure['value']}{ends}, {figure['kind']}{doubt}")
     return "\n".join([*lines, "", "You receive this because of your settings under Account, Notifications."])

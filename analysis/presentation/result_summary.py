@@ -15,8 +15,10 @@ from engine.catalog.stored_workload import stored_workload
 from engine.describe.answer import Answer
 from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
 from engine.describe.key_figures import SAVES, key_figures
-from engine.describe.result import answer_of, other_work, parts_of_time
+from engine.describe.result import answer_of, claim_in, other_work, parts_of_time
 from engine.results.result import Reason
+from engine.results.speed_rounds import SpeedClaim
+from engine.speed.claim import describe_bounds
 from engine.text.units import sentence_case
 from engine.training_spec import PURE_BF16
 from engine.tune.spec import BATCH_WAYS, with_batch_size
@@ -52,7 +54,17 @@ def verdict(result: StoredResult) -> str:
         where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
         return f"{where} {name} {_why_nothing_fits(result)}"
     saves = [f"{each.title} {each.value}." for each in key_figures(result) if each.title == SAVES and each.is_known]
-    return " ".join([headline(result).sentence, *saves, *filter(None, [reach(result)])])
+    return " ".join([_with_bounds(headline(result).sentence, result), *saves, *filter(None, [reach(result)])])
+
+
+def _with_bounds(sentence: str, result: StoredResult) -> str:
+    """Write "at least 2x as fast as your 16 (2.0 to 3.8x).", where a page has the interval among its notes."""
+    if result.recommended is None or claim_in(result) is not SpeedClaim.AT_LEAST:
+        return sentence
+    assert result.speedup_low is not None
+    assert result.speedup_high is not None
+    bounds = describe_bounds(result.speedup_low, result.speedup_high)
+    return f"{sentence.removesuffix('.')} ({'; '.join([bounds, *other_work(result.speed)])})."
 
 
 def _why_nothing_fits(result: StoredResult) -> str:

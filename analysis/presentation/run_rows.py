@@ -65,6 +65,11 @@ class HistoryRow:
         return "no gain" if self.keeps_today else factor(run.speedup)
 
     @property
+    def is_bound(self) -> bool:
+        """Whether only a lower bound of the speed-up is claimed."""
+        return self.run.speedup is None and self.run.claimed_speedup is not None
+
+    @property
     def keeps_today(self) -> bool:
         run = self.run
         return run.recommended_batch_size is not None and run.recommended_batch_size == run.current_batch_size

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from analysis.models import Run
-from tests.browser.chromium import Visitor
+from tests.browser.chromium import PHONE, WIDE, Visitor
+from tests.browser.conftest import Visit
 from tests.factories import make_card, make_device, make_measured_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -147,3 +151,14 @@ def test_no_entry_of_the_menu_is_out_of_sight_on_a_phone(phone: Visitor) -> None
     phone.open("/")
     for link in phone.page.locator(".menu a").all():
         expect(link).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_a_lower_bound_fits_beside_its_interval(width: int, visit: Visit, live_server: Any, alice: User) -> None:
+    run = make_measured_run(make_device())
+    ends = {"speedup_low": 10.05, "speedup_high": 13.81, "claimed_speedup": 10.05, "is_speed_measurable": False}
+    Run.objects.filter(pk=run.pk).update(speedup=None, **ends)
+    window = visit(live_server.url, alice, width)
+    window.open("/")
+    expect(window.page.get_by_text("10.0 to 13.9x", exact=True)).to_be_visible()
+    assert window.width <= width

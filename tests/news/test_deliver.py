@@ -13,10 +13,12 @@ from django.utils import timezone
 from analysis.models import Delivery, DeliveryState, NewsEvent, NewsKind, Subscription
 from analysis.news.deliver import attempt, take_due
 from analysis.news.fan_out import dispatch_waiting
+from analysis.news.messages import mail_text
 from analysis.news.retry_schedule import DISABLED_AFTER
 from analysis.news.subscriptions import subscription_rotate, subscription_test
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_result, make_run
+from tests.factories.speeds import make_bound_result
 from tests.news.receiver import answer, is_signed
 
 pytestmark = pytest.mark.django_db
@@ -34,11 +36,27 @@ def test_the_owner_of_a_run_receives_its_end_signed_with_figures_and_link(subscr
     assert (body["run"], body["link"]) == (run.pk, f"https://lab.example/runs/{run.pk}/")
     assert body["figures"]["largest_batch_size"] == {"value": 8, "kind": "measured", "is_trusted": True}
     assert body["figures"]["speedup"] == {
-        **{"value": 2.0, "low": None, "high": None},
+        **{"value": 2.0, "low": None, "high": None, "is_lower_bound": False},
         **{"kind": "measured", "is_trusted": True},
     }
     assert "8 samples" in body["verdict"]
     assert Delivery.objects.get().state == DeliveryState.DELIVERED
+
+
+def test_a_speed_up_of_which_a_bound_is_known_is_a_bound_with_its_interval(subscribe, send, receiver, alice):
+    subscribe()
+    run = make_claimed_run(current_batch_size=4, requested_by=alice)
+    result = make_bound_result(spec=run.run_spec)
+    services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
+    send()
+    body = json.loads(receiver.received[0].body)
+    assert "at least 2x as fast as your 4 (2.0 to 3.8x; other programs used 1.6 of 2 cores)" in body["verdict"]
+    kind = {"is_lower_bound": True, "is_trusted": True}
+    assert body["figures"]["speedup"] == {"value": 2.0, "low": 2.0, "high": 3.8, "kind": "measured", **kind}
+    saving, known = body["figures"]["saving_per_year_usd"], result.savings
+    ends = {"low": known.per_year_usd_low, "high": known.per_year_usd_high}
+    assert saving == {"value": known.per_year_usd_low, **ends, "kind": "derived", **kind}
+    assert "speedup: at least 2.0 (2 to 3.8), measured" in mail_text(body)
 
 
 def test_a_body_holds_no_name_and_no_note(subscribe, send, receiver, alice):
