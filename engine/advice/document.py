@@ -62,13 +62,15 @@ class ScalingRule:
 class Advice:
     """What to do with a result (`kind` measured) or an estimate (estimated).
 
+    Compared speeds recommend a size; an estimate has the largest that keeps its margin in place of it.
     `is_wanted` says whether the global batch was requested; otherwise it is the larger one of today's and the
     recommended size on all devices. `learning_rate_rules` are empty where the global batch is today's. `not_in_code`
     names settings of the training that the snippets leave to the reader.
     """
 
     kind: str
-    recommended_batch_size: int
+    recommended_batch_size: int | None
+    with_margin_batch_size: int | None
     today_global_batch_size: int
     is_wanted: bool
     global_batch: GlobalBatch
@@ -80,6 +82,11 @@ class Advice:
     left_out: tuple[NoSnippet, ...]
     not_in_code: tuple[str, ...] = ()
 
+    @property
+    def most_batch_size(self) -> int:
+        """The size that no pair exceeds: the recommended one, of an estimate the one with its margin."""
+        return self.recommended_batch_size or self.with_margin_batch_size or 1
+
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document."""
         return asdict(self)
@@ -87,7 +94,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What the advice rests on: a spec, the size that is recommended for it, and what was measured of the sizes.
+    """What the advice rests on: a spec, the size that no micro-batch exceeds, and what was measured of the sizes.
 
     `micro_batches` and `ranks` are those of a measured optimizer step.
     """
@@ -95,7 +102,7 @@ class Basis:
     kind: str
     spec: Mapping[str, Any]
     device_kind: str
-    recommended: int
+    most: int
     points: Mapping[int, Point]
     limit_bytes: int
     capacity_bytes: int | None
@@ -139,7 +146,7 @@ def basis_of_result(result: RunResult, training: Training | None = None) -> Basi
         MEASURED,
         spec,
         device.kind,
-        recommended=result.recommended.batch_size,
+        most=result.recommended.batch_size,
         points=points,
         limit_bytes=device.limit_bytes or device.capacity_bytes,
         capacity_bytes=device.capacity_bytes,
@@ -149,7 +156,7 @@ def basis_of_result(result: RunResult, training: Training | None = None) -> Basi
 
 
 def basis_of_estimate(made: Estimate) -> Basis | None:
-    """Return the basis of an estimate, whose safe size takes the place of the recommended one; None without one."""
+    """Return the basis of an estimate, by its size that keeps the margin; None without one."""
     if not made.safe_batch_size:
         return None
     spec = made.spec.to_dict()
@@ -158,7 +165,7 @@ def basis_of_estimate(made: Estimate) -> Basis | None:
         ESTIMATED,
         spec,
         "cpu" if made.gpu.id == "cpu" else "cuda",
-        recommended=made.safe_batch_size,
+        most=made.safe_batch_size,
         points={size: Point(size, None, None, None, None, taken) for size, taken in memory.items()},
         limit_bytes=int(made.limit_bytes / (1 + made.margin_fraction)),
         capacity_bytes=made.gpu.total_bytes,
@@ -174,14 +181,15 @@ def advise(basis: Basis, *, global_batch_size: int | None = None, devices: int |
     """Return the advice for a wanted global batch. Raises SpecError, naming the field, for a number out of range."""
     devices = basis.ranks if devices is None else devices
     today = int(basis.spec["current_batch_size"]) * basis.micro_batches * basis.ranks
-    usual = max(today, basis.recommended * basis.micro_batches * devices)
+    usual = max(today, basis.most * basis.micro_batches * devices)
     wanted = usual if global_batch_size is None else global_batch_size
     memory = MeasuredMemory(basis.points, basis.limit_bytes, basis.gradients_bytes)
-    plan = plan_global_batch(wanted, devices, basis.recommended, memory)
+    plan = plan_global_batch(wanted, devices, basis.most, memory)
     made = _snippets(basis, plan.chosen, devices) if plan.chosen else []
     return Advice(
         kind=basis.kind,
-        recommended_batch_size=basis.recommended,
+        recommended_batch_size=basis.most if basis.kind == MEASURED else None,
+        with_margin_batch_size=basis.most if basis.kind == ESTIMATED else None,
         today_global_batch_size=today,
         is_wanted=global_batch_size is not None,
         global_batch=plan,

@@ -37,7 +37,7 @@ def describe_plan(advice: Advice) -> str:
     largest = plan.pairs[0].micro_batch_size
     return (
         f"No sensible micro-batch keeps a global batch of exactly {plan.size:,}{on}: its largest divisor up to "
-        f"{advice.recommended_batch_size:,} is {largest:,}. Near it are {near}."
+        f"{advice.most_batch_size:,} is {largest:,}. Near it are {near}."
     )
 
 
@@ -72,7 +72,7 @@ def advice_lines(advice: Advice) -> list[str]:
     """Return the whole advice, with the names of the code but not the code."""
     plan = advice.global_batch
     factors = "micro-batch x accumulation steps" + (" x devices" if plan.devices > 1 else "")
-    heading = [f"ESTIMATE, nothing was measured: the micro-batch is the safe one, {advice.recommended_batch_size:,}."]
+    heading = [f"ESTIMATE, nothing was measured: the micro-batch is the safe one, {advice.most_batch_size:,}."]
     lines = heading if advice.kind == ESTIMATED else []
     lines += [describe_plan(advice)]
     if plan.pairs:

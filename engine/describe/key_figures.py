@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..results.result import RunResult, Savings
 from ..results.speed_rounds import SpeedClaim
-from ..speed.claim import describe_lower_bound, is_gain
+from ..speed.claim import describe_lower_bound
 from ..text.units import (
     format_bytes,
     format_factor,
@@ -93,8 +93,6 @@ def _saves(result: RunResult, money: Savings) -> KeyFigure:
         return _least(result.speedup_low, money)
     if result.speedup is None:
         return KeyFigure(SAVES, "not known", "needs a measured speed-up", is_known=False)
-    if not is_gain(result.speedup, result.speedup_low):
-        return KeyFigure(SAVES, NOTHING, "the difference is within the noise")
     time = f"{format_percent(1 - 1 / result.speedup)} of the time"
     per_run, low = money.per_run_usd, money.per_run_usd_low
     if per_run is None or min(per_run, per_run if low is None else low) < CENT:

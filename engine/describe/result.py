@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import (
-    CLEARLY_FASTER,
     ComparedSizes,
     compared_in,
     describe_bounds,
     describe_lower_bound,
-    is_gain,
 )
 from ..speed.reasons import NOT_COMPARED
 from ..speed.rounds import BUSY_FRACTION
@@ -71,7 +69,7 @@ def answer_of(result: RunResult) -> Answer:
     if result.speedup is None:
         why = f": {_no_other_is_faster(result, size)}; your {today:,} was not measured."
         return Answer("Use ", size.batch_size, why, notes)
-    return Answer("Use ", size.batch_size, f": {_figure(result, size)}.", notes)
+    return Answer("Use ", size.batch_size, f": {_figure(result)}.", notes)
 
 
 def _why_kept(result: RunResult, kept: Point) -> str:
@@ -81,16 +79,10 @@ def _why_kept(result: RunResult, kept: Point) -> str:
     return f"{found.batch_size:,} is at most {found.high} as fast" if found else "no gain was found"
 
 
-def _figure(result: RunResult, size: Point) -> str:
+def _figure(result: RunResult) -> str:
     today, speedup = result.current_batch_size, result.speedup or 0.0
     interval = format_factor_range(result.speedup_low, result.speedup_high)
-    if is_gain(result.speedup, result.speedup_low):
-        return f"{format_factor(speedup)} as fast as your {today:,}{f' ({interval})' if interval else ''}"
-    # only in results of earlier builds: today's size is kept where no other is faster
-    figures = f"{format_factor(speedup)}, {interval}" if interval else format_factor(speedup)
-    less = ", in less memory" if size.batch_size < today else ""
-    is_slower = result.speedup_high is not None and result.speedup_high < 1 / CLEARLY_FASTER
-    return f"{'slower than' if is_slower else 'about as fast as'} your {today:,} ({figures}){less}"
+    return f"{format_factor(speedup)} as fast as your {today:,}{f' ({interval})' if interval else ''}"
 
 
 def _bounds(result: RunResult) -> str:

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from analysis.models import Report, Run
+from analysis.models import MatrixCell, Report, Run
 from tests.factories import make_device
 
 
@@ -59,6 +59,38 @@ def test_reports_of_two_people_with_the_same_key_can_be_taken_back_and_the_newes
     assert kept == [("bea", "a" * 32, "a" * 64), ("cleo", "c" * 32, "c" * 64)]
     assert found["ann"].run_key not in {"a" * 32, "c" * 32}
     assert (len(found["ann"].run_key), found["ann"].document_sha256) == (32, None)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_size_of_an_earlier_version_that_is_no_gain_is_no_recommendation_in_lists():
+    before = [("analysis", "0036_kind_of_command")]
+    call_command("migrate", *before[0], verbosity=0)
+    earlier = MigrationExecutor(connection).loader.project_state(before).apps
+    gains = [(1.4, 1.3), (1.4, None), (1.01, None), (1.05, 0.97), (0.9, 0.88)]
+    for number, (speedup, low) in enumerate(gains):
+        run = earlier.get_model("analysis", "Run").objects.create(
+            model="bert-tiny",
+            spec={},
+            current_batch_size=4,
+            recommended_batch_size=8,
+            speedup=speedup,
+            speedup_low=low,
+            claimed_speedup=speedup,
+        )
+        earlier.get_model("analysis", "MatrixCell").objects.create(
+            **{"run": run, "kind": "measured", "model": "bert-tiny", "input_size": number, "precision": "fp32"},
+            **{"optimizer": "sgd", "card": "t4", "memory_bytes": 1, "answered_at": run.created_at},
+            **{"recommended_batch_size": 8, "with_reserve_batch_size": 8, "largest_batch_size": 8},
+        )
+    kept = {"current_batch_size": 4, "recommended_batch_size": 4, "speedup": 1.0}
+    earlier.get_model("analysis", "Run").objects.create(model="bert-tiny", spec={}, **kept)
+    call_command("migrate", verbosity=0)
+    columns = ("recommended_batch_size", "claimed_speedup", "matrix_cells__recommended_batch_size")
+    known, unknown = (8, 1.4, 8), (None, None, None)
+    found = list(Run.all_runs.order_by("pk").values_list(*columns))
+    assert found == [known, known, unknown, unknown, unknown, (4, None, None)]
+    assert set(MatrixCell.objects.values_list("with_reserve_batch_size", flat=True)) == {8}
 
 
 @pytest.fixture

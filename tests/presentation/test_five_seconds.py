@@ -77,7 +77,10 @@ def test_a_long_reason_follows_the_sentence() -> None:
         (make_timed_result(), "Unused today: 60.9 % · Use: 8 · Saves: $0.34 a run"),
         (make_bound_result(), "Unused today: 60.9 % · Use: 8 · Saves: at least $0.60 a run"),
         (make_kept_result(), "Unused today: 60.9 % · Use: 4 · Saves: nothing"),
-        (make_timed_result(0.97, 1.05, 1.13), "Unused today: 60.9 % · Use: 8 · Saves: nothing"),
+        (
+            make_timed_result(0.97, 1.05, 1.13),  # of an earlier build
+            "Unused today: 60.9 % · Use: none recommended · Saves: not known",
+        ),
         (make_unmeasurable_result(), "Unused today: 60.9 % · Use: none recommended · Saves: not known"),
         (
             replace(make_unmeasurable_result(), spec=make_spec(current_batch_size=16), current=None),

@@ -20,6 +20,7 @@ from analysis.presentation.result_summary import (
     verdict,
 )
 from analysis.presentation.stored.result import StoredResult, read_result
+from engine.advice.document import basis_of_result
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
 from engine.results.result import (
@@ -32,6 +33,7 @@ from engine.results.result import (
     RunResult,
     Savings,
 )
+from engine.results.speed_rounds import SpeedClaim
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
@@ -63,10 +65,10 @@ def uncertified(reason: Reason) -> Boundary:
     ("fields", "sentence"),
     [
         ({}, "Use 8: 2.00x as fast as your 4."),
-        ({"speedup": 1.01}, "Use 8: about as fast as your 4 (1.01x)."),
+        ({"speedup": 1.01}, "Up to 8 fit. None is recommended."),
         ({"speedup": None}, "Use 8: no measured size is clearly faster; your 4 was not measured."),
         ({"recommended": point(4), "speedup": 1.0}, "Keep your 4: no measured size is clearly faster."),
-        ({"recommended": point(2), "speedup": 0.98}, "Use 2: about as fast as your 4 (0.98x), in less memory."),
+        ({"recommended": point(2), "speedup": 0.98}, "Up to 8 fit. None is recommended."),
         ({"largest": point(1), "recommended": None}, "Up to 8 fit. None is recommended."),
     ],
 )
@@ -92,14 +94,26 @@ def test_the_line_below_says_where_and_how_far_it_trains(fields: dict[str, Any],
     ("ends", "sentence"),
     [
         ((1.36, 1.39, 1.42), "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x)."),
-        ((0.97, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 0.97 to 1.13x)."),
-        ((1.0, 1.05, 1.13), "Use 8: about as fast as your 4 (1.05x, 1.00 to 1.13x)."),
-        ((1.01, 1.02, 1.03), "Use 8: about as fast as your 4 (1.02x, 1.01 to 1.03x)."),
-        ((0.88, 0.9, 0.92), "Use 8: slower than your 4 (0.90x, 0.88 to 0.92x)."),
+        ((0.97, 1.05, 1.13), "Up to 8 fit. None is recommended: 8 is 0.97 to 1.13x as fast as your 4."),
+        ((1.0, 1.05, 1.13), "Up to 8 fit. None is recommended: 8 is 1.00 to 1.13x as fast as your 4."),
+        ((1.01, 1.02, 1.03), "Up to 8 fit. None is recommended: 8 is 1.01 to 1.03x as fast as your 4."),
+        ((0.88, 0.9, 0.92), "Up to 8 fit. None is recommended: 8 is 0.88 to 0.92x as fast as your 4."),
     ],
 )
 def test_the_sentence_claims_no_more_than_the_whole_interval(ends: tuple[float, float, float], sentence: str) -> None:
     assert headline(stored(make_timed_result(*ends))).sentence == sentence
+
+
+@pytest.mark.parametrize("ends", [(0.97, 1.05, 1.13), (1.01, 1.02, 1.03), (0.88, 0.9, 0.92)])
+def test_a_size_of_an_earlier_build_that_is_no_gain_is_no_recommendation(ends: tuple[float, float, float]) -> None:
+    result = stored(make_timed_result(*ends))
+    assert (result.recommended, result.speedup, paste(result), basis_of_result(result)) == (None, None, None, None)
+    assert result.savings.per_year_usd is None
+    assert result.claim is (SpeedClaim.NOTHING if ends[2] > 1.03 else SpeedClaim.NO_GAIN)
+    assert "contradict" not in headline(result).text
+    (speedup,) = figures(result)
+    assert speedup.value == "not measured"
+    assert speedup.text.startswith("8 is ")
 
 
 def test_a_known_lower_bound_is_said_and_its_interval_follows() -> None:
@@ -231,12 +245,6 @@ def test_without_a_claim_the_interval_and_the_size_with_the_reserve_are_shown() 
     assert (largest.title, largest.value, largest.is_gain) == ("Largest that keeps the reserve", "8", False)
 
 
-def test_an_interval_that_holds_no_gain_is_shown_as_none() -> None:
-    speedup, _, year = figures(stored(make_timed_result(0.97, 1.05, 1.13)))
-    assert [speedup.is_gain, year.is_gain] == [False, False]
-    assert year.interval == "−$3.71 to $13.81"
-
-
 def test_the_reserve_stands_beside_what_was_asked_for() -> None:
     assert describe_reserve(stored(make_timed_result())) == (
         "8 leaves 224.0 MiB free, 21.9 %; requested: at least 5 %."
@@ -319,10 +327,10 @@ def test_without_a_speed_up_the_money_is_not_measured() -> None:
     assert not year.is_gain
 
 
-def test_a_slower_recommendation_costs_more_and_says_so() -> None:
+def test_a_slower_size_of_before_the_intervals_is_not_recommended_and_names_no_money() -> None:
     result = stored(speedup=0.98, savings=Savings(0.6, 2.0, 100, 1.2, -0.02, -2.0))
     _, cost, year = figures(result)
-    assert (cost.value, year.value, year.is_gain) == ("$1.22", "−$2.00", False)
+    assert (result.recommended, cost.value, year.value) == (None, "$1.20", "not measured")
 
 
 def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:

@@ -68,7 +68,9 @@ def test_wrong_parameter_is_named_by_the_page_and_refused_by_the_api(alice_clien
 def test_estimate_is_labelled_and_one_of_several_cards_is_named(alice_client: Client) -> None:
     one, every = finished_estimate("a10"), finished_estimate("all")
     assert "No GPU was used" in page(alice_client, one)
-    assert api(alice_client, one)["kind"] == "estimated"
+    document = api(alice_client, one)
+    assert (document["kind"], document["recommended_batch_size"]) == ("estimated", None)
+    assert document["with_margin_batch_size"] == one.estimated_safe_batch_size
     assert "Choose one of the GPUs." in page(alice_client, every)
     assert api(alice_client, every, "", 400)["errors"][0]["parameter"] == "gpu"
     assert api(alice_client, every, "?gpu=t4")["chosen"]["samples_per_second"] is None
@@ -88,6 +90,7 @@ def test_run_that_is_not_over_has_no_advice(alice_client: Client) -> None:
 
 def test_document_keeps_measured_speeds_and_leaves_unknown_ones_null(alice_client: Client) -> None:
     document = api(alice_client, finished(make_result()), "?global_batch=24")
+    assert (document["recommended_batch_size"], document["with_margin_batch_size"]) == (8, None)
     speeds = {pair["micro_batch_size"]: pair["samples_per_second"] for pair in document["global_batch"]["pairs"]}
     assert speeds[8] == make_result().recommended.samples_per_second
     assert speeds[6] is None

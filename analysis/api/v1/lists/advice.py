@@ -81,7 +81,12 @@ class AdviceSerializer(OriginSerializer):
     """What to do with the result of a run."""
 
     kind = serializers.CharField(help_text="measured or estimated.")
-    recommended_batch_size = serializers.IntegerField()
+    recommended_batch_size = serializers.IntegerField(
+        allow_null=True, help_text="By compared speeds; null for an estimate, which recommends none."
+    )
+    with_margin_batch_size = serializers.IntegerField(
+        allow_null=True, help_text="Of an estimate: the largest size that keeps its margin. null for a measurement."
+    )
     today_global_batch_size = serializers.IntegerField()
     is_wanted = serializers.BooleanField(help_text="Whether `global_batch` was given.")
     global_batch = GlobalBatchSerializer()
