@@ -87,6 +87,8 @@ class Evidence:
     """Why the training may take more later than in the steps that were watched."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
+    curve: tuple[int, ...] = ()
+    """What the worst rank held after each change within one step."""
     rows_of_a_pass: int | None = None
     """The rows that one pass over the data has in each process; None where the loaders do not say."""
 
@@ -230,6 +232,7 @@ def _measured(
         tokens_per_second=_tokens_per_second(steps),
         waiting_fraction=max((w for each in steps if (w := _waiting(each)) is not None), default=None),
         peak_shape=worst.shape,
+        curve=worst.curve,
     )
 
 

@@ -6,7 +6,9 @@ meets the limit: the line from what the training holds between its steps, which 
 the curve bends upwards that aims low, and never far beyond: a size above the limit costs a start, too. From then on the
 search is that of `search.unguided`. On a CPU a refused size has run to its end and its memory is known, so a size that
 is too large tells as much as one that fits: the line is followed all the way, and then goes through both sides of the
-limit. Each start is a fresh process, so each refusal counts for the certificate.
+limit. Two such sizes also tell what was held after each change within a step. Where both steps changed equally often,
+each of these values follows a line of its own, and the first that meets the limit is the boundary, whatever bends the
+peak has: it only remains to be proven. Each start is a fresh process, so each refusal counts for the certificate.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..search.unguided import FAR, GROWTH, Found, SearchLimits, Trial, decide
+from ..search.unguided import CLOSE, FAR, GROWTH, Found, SearchLimits, Trial, decide
 
 FLAT = 0.05  # a rise over the resting memory below this share tells little of the slope
 STRAIGHT_ON = 3  # after three wrong predictions the curve is dropped, and a straight line is followed
+CURVES_ON = 4  # after so many starts curves have not told the boundary, and are dropped
 STEP_DOWN = 4  # where the very first size is refused, and nothing is known of its memory
 
 
@@ -26,13 +29,14 @@ class Start:
     """A batch size that the command was started with.
 
     `memory_bytes` is its peak where it was seen to the end, also beyond the limit; `resting_bytes` what was held
-    between its steps.
+    between its steps, and `curve` what was held after each change within one step.
     """
 
     batch_size: int
     fits: bool
     memory_bytes: int | None = None
     resting_bytes: int | None = None
+    curve: Sequence[int] = ()
 
 
 def next_size(
@@ -50,6 +54,8 @@ def next_size(
     high = min((s for s in starts if not s.fits and s.batch_size > lowest), key=lambda s: s.batch_size, default=None)
     if high is not None and high.batch_size == lowest + 1:
         return Found(lowest, high.batch_size)
+    if (size := _size_by_curves(starts, lowest, high, memory_bytes, maximum)) is not None:
+        return size
     if low is None:
         assert high is not None
         aim = _meets(_at_rest(high), high, memory_bytes)
@@ -78,6 +84,38 @@ def is_within_reach(size: int, starts: Sequence[Start], memory_bytes: int) -> bo
     low = max(fitted, key=lambda s: s.batch_size)
     aim = _meets(_at_rest(low), low, memory_bytes)
     return aim is not None and 2 * size <= aim
+
+
+def _size_by_curves(
+    starts: Sequence[Start], lowest: int, high: Start | None, limit_bytes: int, maximum: int
+) -> int | None:
+    """Return the boundary by the curves of the largest size and of the next that is clearly smaller, or the size above.
+
+    None where they do not match, where a start has shown that they err, and where nothing is left to be proven.
+    """
+    measured = sorted((s for s in starts if s.curve), key=lambda s: s.batch_size)
+    smaller = [s for s in measured if s.batch_size <= measured[-1].batch_size * CLOSE]
+    aim = _meets_curves(smaller[-1], measured[-1], limit_bytes) if smaller else None
+    most = min(high.batch_size - 1 if high else lowest * FAR, maximum)
+    if aim is None or len(starts) > CURVES_ON or lowest >= most or aim < lowest or (high and aim >= high.batch_size):
+        return None
+    return max(lowest + 1, min(aim, most))
+
+
+def _meets_curves(first: Start, second: Start, limit_bytes: int) -> int | None:
+    """Return the largest size of which no value on the way through a step should exceed the limit.
+
+    None where the curves do not have the same values to compare, or none of them rises; 0 where one exceeds the limit
+    that no smaller size would lower.
+    """
+    if len(first.curve) != len(second.curve):
+        return None
+    pairs = list(zip(first.curve, second.curve, strict=True))
+    if any(limit_bytes < more <= used for used, more in pairs):
+        return 0
+    sizes = second.batch_size - first.batch_size
+    meets = (first.batch_size + (limit_bytes - used) * sizes // (more - used) for used, more in pairs if more > used)
+    return min(meets, default=None)
 
 
 def _at_rest(start: Start) -> Start:

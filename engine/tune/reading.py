@@ -20,6 +20,8 @@ TRAINING_PHASES = ("forward", "backward", OPTIMIZER_STEP)
 LEAST_RISES = 2
 GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
 ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
+MOST_MOVES = 200_000
+"""A step whose memory changes more often has no curve."""
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
@@ -90,6 +92,8 @@ class Memory:
     """What the model was given at the peak, its first two dimensions; empty in an evaluation and between the steps."""
     kept_by_evaluation_bytes: int = 0
     """What each batch of an evaluation left behind, as where all its outputs are kept."""
+    curve: tuple[int, ...] = ()
+    """What was held after each change within one step: of the steps after the first, the one that held most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,9 @@ def cpu_memory(
     phase, peak_phase, phase_at, peak_at = None, None, 0, 0
     rests: list[int] = []
     evaluated: list[int] = []
+    curve = _Curve()
     for _, *event in sorted(events, key=lambda each: each[0]):
+        before = live.bytes
         if len(event) == 1:
             name, *details = marks[event[0]][1:]
             if name == "phase":
@@ -250,10 +256,13 @@ def cpu_memory(
             elif name == "step":
                 phase = None
                 rests.append(live.bytes)
+                curve.end_step(details[0])
         elif event[1] < 0:
             live.free(event[0])
         else:
             live.allocate(*event)
+        if live.bytes != before:
+            curve.moves.append(live.bytes)
         if live.bytes > peak:
             peak, peak_phase, peak_at = live.bytes, phase, phase_at
         if phase != OPTIMIZER_STEP:
@@ -269,6 +278,7 @@ def cpu_memory(
         growth_bytes=max(growth, 0),
         shape=shape,
         kept_by_evaluation_bytes=kept_each(evaluated),
+        curve=tuple(curve.most),
     )
 
 
@@ -337,3 +347,22 @@ class _Live:
         known = self.blocks.keys() | {address for each in self.given.values() for address in each}
         self.given[name] = {address: size for address, size in inputs if address not in known}
         self.bytes += sum(self.given[name].values())
+
+
+@dataclass
+class _Curve:
+    """What was held after each change, and of it the step that held most: a short last batch is none of those.
+
+    A step goes from the end of one step of an optimizer to the end of its next one: what the other optimizers of a GAN
+    do lies between. The first step of each has no beginning. It makes the optimizer's state.
+    """
+
+    moves: list[int] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
+    ends: dict[Any, int] = field(default_factory=dict)
+
+    def end_step(self, optimizer: Any) -> None:
+        step = self.moves[self.ends[optimizer] :] if optimizer in self.ends else []
+        self.ends[optimizer] = len(self.moves)
+        if len(step) <= MOST_MOVES and max(step, default=0) >= max(self.most, default=0):
+            self.most = step

@@ -237,7 +237,8 @@ class StartSweep(Sweep):
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
-            self.starts.append(Start(batch_size, probe.fits, self._rising_bytes(evidence), evidence.resting_bytes))
+            rising_bytes = self._rising_bytes(evidence)
+            self.starts.append(Start(batch_size, probe.fits, rising_bytes, evidence.resting_bytes, evidence.curve))
         return probe
 
     def _start(
