@@ -90,7 +90,7 @@ def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: Devi
         certified=refusal.outcome is Outcome.OUT_OF_MEMORY,
         refused_batch_size=refusal.batch_size,
         reason=_REASONS[refusal.outcome],
-        refusal=refusal.error_message,
+        refusal=refusal.error_message or refusal.error_type,
     )
     if not boundary.certified:
         return boundary

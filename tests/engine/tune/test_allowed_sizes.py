@@ -122,6 +122,11 @@ def test_a_wall_is_not_taken_for_a_rule() -> None:
     assert len(started) <= 11
 
 
+def test_a_wall_whose_error_has_no_text_is_named_by_its_kind() -> None:
+    _, found = tuned(lambda size: size <= 1000, 3000, "")
+    assert certificate(found.result).endswith("failed, and not for lack of memory (AssertionError).")
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
