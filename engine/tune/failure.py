@@ -11,6 +11,7 @@ import shlex
 import time
 from pathlib import Path
 
+from ..errors import CommandUntunable
 from ..machine.scratch import scratch_folder
 from ..report.script_output import MARK
 from ..text.masking import masked
@@ -35,6 +36,16 @@ def describe_failure(
     lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
     log = f"\n  Its whole output: {ended.log}" if ended.log else ""
     return f"{blame}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
+
+
+def with_its_cause(
+    error: CommandUntunable, spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ended
+) -> CommandUntunable:
+    """Return the error with the command and its output, where the start was not watched to its end: nothing failed."""
+    if ended.log is None:
+        return error
+    text = str(error).partition(MARK)[0]
+    return CommandUntunable(error.code, f"{text}{describe_failure(spec, batch_size, ended, None, 0.0)}")
 
 
 def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:

@@ -28,7 +28,7 @@ from .data_end import DataEnd
 from .devices import facts_of
 from .disk import MOST_FILES, changed_files
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
-from .failure import describe_failure
+from .failure import describe_failure, with_its_cause
 from .in_turns import InTurns, steps_to_time
 from .learned_sizes import describe_learned
 from .next_size import Start
@@ -204,6 +204,8 @@ class StartSweep(Sweep):
             cause = describe_failure(self.spec, batch_size, self.last_ended, begin, seconds)
             text = str(error).partition(MARK)[0].replace("failed: Exit: ", "failed: ")
             raise WorkloadFailed(f"{text}{cause}") from None
+        except CommandUntunable as error:
+            raise with_its_cause(error, self.spec, batch_size, self.last_ended) from None
 
     def record(self, probe: Probe, **content: Any) -> None:
         """Add a probe, and log how long its start took; a timed size had several."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -99,12 +99,17 @@ def start(
             kernel_killed=oom_kills() > kills and bool(status),  # a launcher turns its rank's SIGKILL into a 1
             last_lines=f"{MARK}{' | '.join(line.strip() for line in last[-LAST_LINES:])}" if last else "",
             last_output=last,
-            log=kept_log(place.log) if status or any(r.has_failed for r in readings) else None,
+            log=kept_log(place.log) if status or not _has_shown_all(readings) else None,
             seen=last_seen(place.notes, began),
             began=began,
             wall_seconds=time.monotonic() - began,
         )
         return readings, ended
+
+
+def _has_shown_all(readings: Sequence[Reading]) -> bool:
+    """Whether a process was watched to its end, and none failed."""
+    return any(r.is_done for r in readings) and not any(r.has_failed for r in readings)
 
 
 def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[str | None], None]) -> bool:
