@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,19 @@ from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
 from ..tune.run import tune
-from ..tune.spec import BATCH_SIZE, BATCH_WAYS, FUNCTION, OUT, WARM, FunctionSpec, TuneSpec, function_command
+from ..tune.spec import (
+    BATCH_SIZE,
+    CONFIG,
+    FUNCTION,
+    OUT,
+    TEMPLATE,
+    WARM,
+    WAYS_BY_NAME,
+    FunctionSpec,
+    TuneSpec,
+    function_command,
+)
+from ..tune.start.config_file import number_in_config
 from ..tune.start.warm import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
@@ -40,6 +53,7 @@ inside, and is ended. {OUT} in the command is a fresh folder of each start.
 {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}
 {PROGRAM} tune --batch hf -- torchrun run_clm.py config.yaml
 {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
+{PROGRAM} tune --batch-in config.yaml:batch_size -- python train.py config.yaml
 {PROGRAM} tune --function package.module:make_step
 """
 
@@ -57,6 +71,7 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     spec = _spec(options, command)
     if isinstance(spec, TuneSpec):
         spec.check_program()
+        number_in_config(spec)
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
@@ -113,7 +128,16 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
         return _spec_of_function(**of_function, command=command, given=given)
     for name in of_function:
         raise SpecError(name, "is for --function; a command begins with its own program")
-    return TuneSpec(tuple(command), **given)
+    return _spec_of_command(command, given)
+
+
+def _spec_of_command(command: list[str], given: dict[str, Any]) -> TuneSpec:
+    """Return the spec of a command; today's batch size is that of its config file, where that holds it."""
+    if "batch_in" not in given:
+        return TuneSpec(tuple(command), **given)
+    spec = TuneSpec(tuple(command), **{"batch": CONFIG, **given})
+    today = None if "current_batch_size" in given else number_in_config(spec)
+    return spec if today is None else replace(spec, current_batch_size=today)
 
 
 def _spec_of_function(
@@ -143,10 +167,13 @@ def _spec_of(document: str, others: list[str]) -> TuneSpec:
 
 
 def _params() -> list[click.Parameter]:
-    ways = f"How the batch size gets in: {', '.join(BATCH_WAYS)}"
+    ways = f"How the batch size gets in: {', '.join((TEMPLATE, *WAYS_BY_NAME))}"
     return [
         argument("command", nargs=-1, type=click.UNPROCESSED, panel=TRAIN, help="The command that starts your script"),
-        option("--batch", panel=TRAIN, metavar="WAY", help=ways, default_text="template"),
+        option("--batch", panel=TRAIN, metavar="WAY", help=ways, default_text=TEMPLATE),
+        option(
+            "--batch-in", panel=TRAIN, metavar="FILE:KEY", help="Config file that holds the batch size, and its key"
+        ),
         option("--function", panel=TRAIN, metavar="TARGET", help="package.module:function, in place of a command"),
         option("--python", panel=TRAIN, metavar="PROGRAM", help="Python that runs the function"),
         flag("--warm", panel=TRAIN, help="Import the function's module once, and fork each start"),

@@ -23,7 +23,7 @@ from ..spec import DEFAULTS, SETTINGS
 from ..text.units import format_bytes
 
 FAIL_BELOW = 0.05
-_COMMAND_WORKLOAD = ("command", "function", "batch", "whole_run")
+_COMMAND_WORKLOAD = ("command", "function", "batch", "batch_in", "whole_run")
 
 
 class Verdict(StrEnum):

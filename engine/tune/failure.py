@@ -49,9 +49,11 @@ def with_its_cause(
 
 
 def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:
-    command = shlex.join(masked(spec.arguments(batch_size, "OUT")))
+    command = shlex.join(masked(spec.arguments_by_hand(batch_size, "OUT")))
     variable = f"{VARIABLE}={batch_size} " if spec.batch == "env" else ""
-    return f"cd {shlex.quote(spec.directory or os.getcwd())} && {variable}{command}"
+    config = spec.config if isinstance(spec, TuneSpec) else None
+    with_number = "" if config is None else f"\n  with {config[1]}: {batch_size} in {config[0]}"
+    return f"cd {shlex.quote(spec.directory or os.getcwd())} && {variable}{command}{with_number}"
 
 
 def _describe_unwatched(begin: BeginUnwatched, batch_size: int, seconds: float) -> str:

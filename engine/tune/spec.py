@@ -16,7 +16,7 @@ from ..program import PROGRAM
 from ..search.allowed_sizes import AllowedSizes
 from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
-from ..text.masking import masked
+from ..text.masking import HIDDEN, masked
 from ..text.printable import is_line, printable
 from ..training_spec import check_device_name
 
@@ -26,14 +26,17 @@ BATCH_SIZE_PLACE = re.compile(r"\{batch_size(?:\*([1-9]\d{0,3}))?\}")
 """The batch size, or a multiple of it: for a script that divides by its ranks, so that each is given the size."""
 OWN_PYTHON, STEP_MODULE = "{python}", "memorymark_step"
 """The command of a function begins with the Python that MemoryMark itself runs in, and the hook that runs it."""
-VARIABLE, FUNCTION = "MEMORYMARK_BATCH_SIZE", "function"
+VARIABLE, FUNCTION, TEMPLATE, CONFIG = "MEMORYMARK_BATCH_SIZE", "function", "template", "config"
 BATCH_WAYS = {
-    "template": f"the command holds {BATCH_SIZE}",
+    TEMPLATE: f"the command holds {BATCH_SIZE}",
     "hf": "per_device_train_batch_size of a Hugging Face Trainer is set",
     "dataloader": "the batch_size of each DataLoader is set",
     "steps": "the batch_size of the loader in memorymark.steps(loader) is set",
     "env": f"the command reads the environment variable {VARIABLE}",
+    CONFIG: "the number in a config file is set: --batch-in FILE:KEY",
 }
+WAYS_BY_NAME = tuple(way for way in BATCH_WAYS if way not in (TEMPLATE, CONFIG))
+"""Those that --batch names; the others follow from the command and from --batch-in."""
 WARM = "warm"
 STARTING_WAYS = ("process", WARM, "fork")
 """How a start of a function is made: a fresh process, a fork of a server that imported it, a fork of the program."""
@@ -119,7 +122,9 @@ class TuneSpec(Limits):
     """What its document holds in addition to its fields."""
 
     command: tuple[str, ...]
-    batch: str = "template"
+    batch: str = TEMPLATE
+    batch_in: str | None = None
+    """FILE:KEY, where the command names that config file: each start is given a copy of it with its batch size."""
     whole_run: bool = False
     name: str | None = None
     """What the command is called in lists; its script's name where this is None."""
@@ -128,9 +133,9 @@ class TuneSpec(Limits):
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
-        self._check_texts("batch", may_be_null=("name", "directory"))
-        self._check_line("name", NAME_MOST)
-        self._check_line("directory", PATH_MOST)
+        self._check_texts("batch", may_be_null=("batch_in", "name", "directory"))
+        for name, longest in (("name", NAME_MOST), ("directory", PATH_MOST), ("batch_in", PATH_MOST)):
+            self._check_line(name, longest)
         if not self.command:
             raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
         if not isinstance(self.whole_run, bool):
@@ -146,18 +151,31 @@ class TuneSpec(Limits):
         if self.batch not in BATCH_WAYS:
             raise SpecError("batch", not_offered(self.batch, tuple(BATCH_WAYS)))
         has_placeholder = any(map(BATCH_SIZE_PLACE.search, self.command))
-        if self.batch == "template" and not has_placeholder:
-            others = ", ".join(way for way in BATCH_WAYS if way != "template")
-            raise SpecError(
-                "command", f"holds no {BATCH_SIZE}; put it where the batch size goes, or give --batch {others}"
-            )
-        if self.batch != "template" and has_placeholder:
+        if self.batch == TEMPLATE and not has_placeholder and self.batch_in is None:
+            others = f"--batch {', '.join(WAYS_BY_NAME)}, or --batch-in FILE:KEY"
+            raise SpecError("command", f"holds no {BATCH_SIZE}; put it where the batch size goes, or give {others}")
+        if self.batch != TEMPLATE and has_placeholder:
             raise SpecError("batch", f"is {self.batch}, and the command holds {BATCH_SIZE} too: one of them only")
+        self._check_config()
+
+    def _check_config(self) -> None:
+        """Raise SpecError unless the command names the config file that holds the batch size, if there is one."""
+        if (self.batch == CONFIG) != (self.batch_in is not None):
+            raise SpecError("batch_in", f"is needed with --batch {CONFIG}, and is not for another way")
+        if self.config is None:
+            return
+        file, key = self.config
+        if not file or not key:
+            raise SpecError("batch_in", f"{self.batch_in!r} is no FILE:KEY, such as config.yaml:train.batch_size")
+        if not any(_names(part, file) or HIDDEN in part for part in self.command):
+            raise SpecError("command", f"names no {file}; --batch-in puts a copy in its place")
 
     def _check_function(self) -> None:
         target = next((part for part in self.command[3:4] if TARGET.fullmatch(part)), None)
         if target is None or self.command[1:] != function_command(target)[1:]:
             raise SpecError("batch", "function is of --function package.module:function, not of a command")
+        if self.batch_in is not None:
+            raise SpecError("batch_in", "a function is called with its batch size: leave it out")
         if self.whole_run:
             raise SpecError("whole_run", "a function has no epoch that could be shortened")
 
@@ -202,8 +220,25 @@ class TuneSpec(Limits):
         """Folders that its Python finds modules in beside those of its environment."""
         return ()
 
+    @property
+    def config(self) -> tuple[str, str] | None:
+        """The config file that holds the batch size, and its key there."""
+        if self.batch_in is None:
+            return None
+        file, _, key = self.batch_in.rpartition(":")
+        return file, key
+
     def arguments(self, batch_size: int, out: str) -> list[str]:
-        """Return the command of one start. Other braces stay as they are."""
+        """Return the command of one start, with the copy of a config file that lies in `out`."""
+        parts = self.arguments_by_hand(batch_size, out)
+        if self.config is None:
+            return parts
+        file, _ = self.config
+        copy = str(PurePath(out) / PurePath(file).name)
+        return [f"{part[: -len(named)]}{copy}" if (named := _names(part, file)) else part for part in parts]
+
+    def arguments_by_hand(self, batch_size: int, out: str) -> list[str]:
+        """Return the command with its placeholders filled in. Other braces stay as they are."""
         parts = (self.program, *self.command[1:])
         return [with_batch_size(part, batch_size).replace(OUT, out) for part in parts]
 
@@ -279,6 +314,8 @@ class FunctionSpec(Limits):
         """Return the command of one start in a fresh process."""
         return [sys.executable, "-m", STEP_MODULE, self.function, str(batch_size)]
 
+    arguments_by_hand = arguments
+
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document."""
         return {**asdict(self), "model": self.model, "batch": self.batch}
@@ -296,6 +333,12 @@ def read_tuned_spec(document: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
     """Read the spec of a document of a command or a function; what it holds derived is left out. Raises SpecError."""
     kind = FunctionSpec if "function" in document and "command" not in document else TuneSpec
     return kind.from_dict({name: value for name, value in document.items() if name not in kind.DERIVED})
+
+
+def _names(part: str, file: str) -> str:
+    """Return what names the file in a part of a command: all of it, or what stands behind its first or last `=`."""
+    named = (part, part.partition("=")[2], part.rpartition("=")[2])
+    return next((each for each in named if each and PurePath(each) == PurePath(file)), "")
 
 
 def _own_name(name: str) -> str:

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from ...machine.device_lock import inherited_lock
-from ..spec import FunctionSpec, TuneSpec
+from ..spec import CONFIG, TEMPLATE, FunctionSpec, TuneSpec
+from .config_file import write_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
 from .launch import BeginUnwatched, Place, Running, Watching
 
@@ -30,10 +31,11 @@ def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watc
 
 def unwatched(spec: TuneSpec | FunctionSpec) -> BeginUnwatched | None:
     """Return what starts the command as its user would; None where only the watch can set its batch size."""
-    return partial(_begin, spec, own={}) if spec.batch in ("template", "env") else None
+    return partial(_begin, spec, own={}) if spec.batch in (TEMPLATE, "env", CONFIG) else None
 
 
 def _begin(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place, own: Mapping[str, str]) -> Running:
+    write_copy(spec, batch_size, place.out)
     lock = inherited_lock()
     with place.log.open("ab") as output:
         process = subprocess.Popen(

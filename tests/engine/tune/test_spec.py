@@ -4,10 +4,14 @@ import pytest
 
 from engine.errors import SpecError
 from engine.text.masking import masked
+from engine.tune.evidence import Ended
+from engine.tune.failure import describe_failure
 from engine.tune.spec import TuneSpec, function_command
 
 COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{out}")
 FUNCTION = function_command("lab.train:make_step")
+READS = ("python", "train.py", "--config=conf/a.yaml", "./conf/a.yaml", "data=conf/a.yaml.old", "{out}")
+CONFIG = {"batch": "config", "batch_in": "conf/a.yaml:train.batch_size"}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +28,17 @@ FUNCTION = function_command("lab.train:make_step")
         (COMMAND, {"whole_run": "no"}, "whole_run"),
         (COMMAND, {"batch": "function"}, "batch"),
         (FUNCTION, {"whole_run": True, "batch": "function"}, "whole_run"),
+        (FUNCTION, {"batch": "function", "batch_in": "a.yaml:b"}, "batch_in"),
+        (COMMAND, {**CONFIG, "batch_in": "conf/a.yaml:b"}, "batch"),
+        (COMMAND, {**CONFIG, "batch": "template"}, "batch_in"),
+        (READS, {"batch_in": "conf/a.yaml:b"}, "batch_in"),
+        (READS, {"batch": "config"}, "batch_in"),
+        (READS, {**CONFIG, "batch": "env"}, "batch_in"),
+        (READS, {**CONFIG, "batch_in": "conf/a.yaml"}, "batch_in"),
+        (READS, {**CONFIG, "batch_in": "conf/a.yaml:"}, "batch_in"),
+        (READS, {**CONFIG, "batch_in": "conf/a.yaml:a\nb"}, "batch_in"),
+        (READS, {**CONFIG, "batch_in": 1}, "batch_in"),
+        (READS, {**CONFIG, "batch_in": "conf/b.yaml:train.batch_size"}, "command"),
     ],
 )
 def test_what_is_not_allowed_is_refused_with_its_field(command: tuple[str, ...], changes: dict, field: str) -> None:
@@ -56,6 +71,20 @@ def test_a_multiple_of_the_batch_size_is_filled_in_for_a_script_that_divides_by_
     assert spec.arguments(40, "/o")[2:] == ["total=80", "--each=40", "{batch_size*x}"]
     with pytest.raises(SpecError, match="holds no"):
         TuneSpec(("python", "train.py", "{batch_size*0}"))
+
+
+def test_a_copy_takes_the_place_of_the_config_file_in_the_command_and_not_in_what_is_run_by_hand() -> None:
+    spec = TuneSpec(READS, **CONFIG)
+    assert spec.arguments(40, "/o")[2:] == ["--config=/o/a.yaml", "/o/a.yaml", "data=conf/a.yaml.old", "/o"]
+    by_hand = describe_failure(spec, 40, Ended(), None, 0.0)
+    assert by_hand.endswith("/a.yaml data=conf/a.yaml.old OUT\n  with train.batch_size: 40 in conf/a.yaml")
+    assert TuneSpec.from_dict({"command": list(READS), **CONFIG}) == spec
+    with pytest.raises(SpecError, match="command: names no b.yaml; --batch-in puts a copy in its place"):
+        TuneSpec(READS, batch="config", batch_in="b.yaml:a")
+
+
+def test_a_command_whose_config_file_was_hidden_as_a_secret_can_be_read() -> None:
+    assert TuneSpec(("python", "train.py", "--auth=***"), **CONFIG).arguments(8, "/o")[2] == "--auth=***"
 
 
 @pytest.mark.parametrize(

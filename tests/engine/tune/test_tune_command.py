@@ -64,6 +64,24 @@ def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
     assert (result["boundary"], result["training"]["micro_batches"]) == (AT_THE_MAXIMUM, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.yaml", "train:\n  lr: 1e-3\n  batch_size: 24  # of one card\n  epochs: 99\n"),
+        ("config.py", "lr = 1e-3\nconfig = dict(train=dict(lr=lr, batch_size=24, epochs=99))\n"),
+    ],
+)
+def test_the_batch_size_of_a_config_file_is_set_in_a_copy(tmp_path: Path, name: str, text: str) -> None:
+    path, key = tmp_path / name, "train.batch_size" if name.endswith("yaml") else "config.train.batch_size"
+    path.write_text(text)
+    command = script("reads_config.py", "--config", str(path))
+    result = tuned("--max", "32", "--start", "32", "--batch-in", f"{path}:{key}", *command)
+    assert (result["boundary"]["largest_batch_size"], result["spec"]["batch"]) == (32, "config")
+    assert (result["spec"]["current_batch_size"], result["spec"]["batch_in"]) == (24, f"{path}:{key}")
+    assert (path.read_text(), [each.name for each in tmp_path.iterdir()]) == (text, [name])
+    assert find_contradictions(result) == []
+
+
 def test_a_loader_in_the_one_line_draws_the_size_to_be_tried() -> None:
     result = tuned(*ONE_START, "--batch", "steps", *script("one_line.py"), PYTHONPATH=str(ROOT))
     assert (result["boundary"], result["spec"]["batch"]) == (AT_THE_MAXIMUM, "steps")
