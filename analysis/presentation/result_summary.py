@@ -155,6 +155,9 @@ def own_setting(spec: Mapping[str, Any], size: int) -> str | None:
     if not spec["command"]:
         return None
     line = shlex.join(with_batch_size(part, size) for part in spec["command"])
+    if batch_in := spec.get("batch_in"):
+        file, _, key = batch_in.rpartition(":")
+        return f"# {key}: {size} in {file}\n{line}"
     return line if spec["batch"] == "template" else f"# {BATCH_WAYS[spec['batch']]}: {size}\n{line}"
 
 

@@ -23,7 +23,7 @@ from engine.text.masking import masked
 from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
-_FIXED = ("command", "batch", "name", "directory", "device", "sizes")
+_FIXED = ("command", "batch", "batch_in", "name", "directory", "device", "sizes")
 SETTABLE = tuple(each.name for each in fields(TuneSpec) if each.name not in _FIXED)
 SET_BY_DEFAULT = (
     *("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds"),

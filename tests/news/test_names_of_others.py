@@ -76,6 +76,7 @@ def test_ordinary_words_stay_as_they_are() -> None:
         ("name", "a\u202eb"),
         ("name", "a" * 101),
         ("directory", "/a\nb"),
+        ("batch_in", "a\nb:c"),
         ("function", "a\nb"),
         ("function", "a" * 301),
         ("function", " "),
@@ -85,7 +86,7 @@ def test_ordinary_words_stay_as_they_are() -> None:
 def test_a_name_that_is_no_line_is_refused_by_its_field(alice: User, field: str, value: str) -> None:
     sender = SendingClient(alice)
     spec = json.loads(make_function_document())["result"]["spec"]
-    if field in ("name", "directory"):
+    if field in ("name", "directory", "batch_in"):
         spec = {"command": ["python", "train.py", "{batch_size}"], "batch": "template"}
     answer = sender.begin(make_run_key(), kind="command", spec={**spec, field: value})
     assert answer.status_code == 400

@@ -387,3 +387,8 @@ def test_a_long_command_is_cut_in_lists() -> None:
     (text,) = Command().settings({"command": command})
     assert (len(text), text[-1]) == (80, "…")
     assert Command().settings({"command": ["a", "b c"], "whole_run": True}) == ["a 'b c'", "whole run"]
+
+
+def test_a_command_whose_batch_size_stands_in_a_config_file_names_the_file_and_the_key() -> None:
+    spec = {"command": ["a", "config.yaml"], "batch_in": "config.yaml:train.batch_size"}
+    assert Command().settings(spec) == ["a config.yaml", "Batch size in config.yaml: train.batch_size"]

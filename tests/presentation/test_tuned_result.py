@@ -101,6 +101,11 @@ def test_a_function_is_pasted_as_a_call(function: str, call: str) -> None:
     assert paste(replace(result, spec=StoredSpec({**result.spec, "function": function}))) == call
 
 
+def test_a_number_in_a_config_file_is_pasted_as_what_to_set_there() -> None:
+    spec = TuneSpec(("python", "train.py", "c.yaml"), batch="config", batch_in="c.yaml:train.batch_size").to_dict()
+    assert own_setting(spec, 8) == "# train.batch_size: 8 in c.yaml\npython train.py c.yaml"
+
+
 def test_a_script_that_divides_by_its_ranks_is_given_the_size_of_all_of_them() -> None:
     spec = TuneSpec(("torchrun", "train.py", "--total={batch_size*2}"), current_batch_size=4).to_dict()
     assert own_setting(spec, 8) == "torchrun train.py --total=16"

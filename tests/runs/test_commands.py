@@ -51,7 +51,7 @@ def test_a_registered_command_is_started_with_the_settings_that_it_offers(regist
         command_spec("tagger", {"max_batch_size": 8})
 
 
-@pytest.mark.parametrize("name", ["command", "directory", "batch", "name"])
+@pytest.mark.parametrize("name", ["command", "directory", "batch", "batch_in", "name"])
 def test_a_request_never_changes_the_command_itself(register, name: str) -> None:
     register(TRAIN)
     with pytest.raises(SpecError, match=f"{name}: cannot be set"):

@@ -15,9 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from analysis.runs.commands import RegisteredCommand, registered_commands
 from analysis.runs.commands_file import command_add, command_remove, commands_file
 from engine.errors import EngineError, SpecError
-from engine.tune.spec import BATCH_SIZE, BATCH_WAYS
-
-_OTHER_WAYS = tuple(way for way in BATCH_WAYS if way != "template")
+from engine.tune.spec import BATCH_SIZE, WAYS_BY_NAME
 
 
 class _ActionParser(CommandParser):
@@ -43,8 +41,8 @@ class Command(BaseCommand):
         _add_shared_options(add)
         option = "append this option of the script with the batch size: batch-size, or train.batch_size= for Hydra"
         add.add_argument("--batch-option", metavar="OPTION", help=option)
-        way = f"how else the batch size gets in: {', '.join(_OTHER_WAYS)}"
-        add.add_argument("--batch", choices=_OTHER_WAYS, metavar="WAY", help=way)
+        way = f"how else the batch size gets in: {', '.join(WAYS_BY_NAME)}"
+        add.add_argument("--batch", choices=WAYS_BY_NAME, metavar="WAY", help=way)
         function = actions.add_parser("add-function", help="register a function: NAME package.module:function")
         _add_shared_options(function)
         function.add_argument("function", metavar="FUNCTION", help="package.module:function")

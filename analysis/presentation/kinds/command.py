@@ -25,7 +25,9 @@ class Command(Measurement):
         whole = ["whole run"] if spec.get("whole_run") else []
         function = spec.get("function")
         line = f"function {function}" if function else shlex.join(spec["command"])
-        return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *whole]
+        file, _, key = (spec.get("batch_in") or "").rpartition(":")
+        config = [f"Batch size in {file}: {key}"] if file else []
+        return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *config, *whole]
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         return bool(spec.get("compare_speed"))

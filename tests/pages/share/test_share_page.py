@@ -26,7 +26,11 @@ SECRETS = (
     *("alice", "secret-name", "secret-note", "secret-tag", "secret-host", "GPU-5ec2e7", "/home/secret", "secret-job"),
     *("secret-process", "secret-session", "secret-command", "secret-file", "cuda:7"),
 )
-COMMAND = {"command": ["/home/secret/secret-command.py", "--batch-size", "{batch_size}"], "name": "secret-command"}
+COMMAND = {
+    "command": ["/home/secret/secret-command.py", "--batch-size", "{batch_size}"],
+    "name": "secret-command",
+    "batch_in": "secret-file.yaml:train",
+}
 TRAINING = {
     **{"micro_batches": 1, "ranks": 1, "rank_peaks_bytes": [], "tokens_per_step": 8, "waiting_for_data_fraction": 0.1},
     **{"starts": [[4, 2.0]], "changed_files": ["/home/secret/secret-file"]},
