@@ -10,11 +10,16 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from analysis.models import Run
+from analysis.models import Run, RunKind
+from engine.tune.spec import TuneSpec
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_card, make_claimed_run, make_device, make_measured_run, make_run
 from tests.factories.history import store
+from tests.factories.matrix import estimated, measured
+from tests.factories.pages import finished
+from tests.factories.speeds import make_bound_result
+from tests.factories.tuned import COMMAND
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -59,6 +64,23 @@ def test_a_screen_shows_twelve_runs_of_one_line_and_cuts_no_date(window: Visitor
     assert sum(box["y"] + box["height"] <= 800 for box in boxes) >= 12
     right = window.page.locator(".history .scroll").evaluate("e => e.scrollWidth - e.clientWidth")
     assert right == 0  # the last column is whole
+
+
+def test_every_kind_of_run_leaves_the_date_whole_and_a_script_its_settings(window: Visitor) -> None:
+    device, spec = make_device(), TuneSpec(COMMAND, current_batch_size=4)
+    finished(make_bound_result(), device)
+    measured(), estimated("rtx-4090")
+    script = "examples/pytorch/language-modeling/run_clm_with_a_long_name.py"
+    store(1, model=script, kind=RunKind.COMMAND, spec=spec.to_dict(), device_name="RTX 4090")
+    window.resize(1280, 800)
+    window.open("/runs/")
+    table = window.page.locator(".history .scroll")
+    assert table.evaluate("e => e.scrollWidth - e.clientWidth") == 0
+    line = window.page.get_by_role("row").filter(has_text="examples/").locator("th")
+    settings = line.locator(".settings")
+    assert settings.bounding_box()["x"] < line.bounding_box()["x"] + line.bounding_box()["width"] - 40
+    search = window.page.get_by_placeholder("Search name")
+    assert search.evaluate("e => { e.value = e.placeholder; return e.scrollWidth <= e.clientWidth; }")
 
 
 def test_a_run_takes_at_most_90_pixels_of_a_phone(phone: Visitor) -> None:
