@@ -17,8 +17,10 @@ from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import settings_of_run
+from analysis.presentation.measure_command import measure_command
 from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
 from analysis.runs.earlier.frontier import measured_sizes
+from analysis.runs.earlier.what_to_change import devices_for
 from analysis.runs.gpu_catalog import prices
 
 
@@ -32,14 +34,17 @@ class Estimate(KindPages):
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         assert run.result is not None  # it is finished
         estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
-        has_device = Device.objects.enabled().allowing(run.requested_by).exists()
+        devices = Device.objects.enabled().allowing(run.requested_by)
+        is_of_one = len(estimates) == 1
+        has_device = bool(devices_for(run, devices)) if is_of_one else devices.exists()
         context = {
             "current_batch_size": current,
             "has_device": has_device,
+            "measure_command": measure_command(run.spec) if is_of_one and not has_device else "",
             "estimates": estimates,
             "settings": summary.settings_in_full(settings_of_run(run), run.spec),
         }
-        if len(estimates) == 1:
+        if is_of_one:
             context |= _one_card(estimates[0], run, current, user)
         else:
             context |= _all_cards(estimates, run, current, query)

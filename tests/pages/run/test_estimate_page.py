@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ from django.utils import timezone
 
 from analysis.models import Device, Run, State
 from analysis.pages.home.forms import RunForm, first_values, values_of
+from analysis.presentation.measure_command import measure_command
 from analysis.runs import services
+from engine.cli.measure import COMMAND
+from engine.cli.options import settings_given, spec_of
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
 from tests.factories import (
@@ -236,7 +241,7 @@ def test_without_a_known_error_the_page_says_so(alice_client):
 def test_measure_this_is_offered_where_there_is_a_device(alice_client):
     run = finished()
     assert "Measure this" not in page(alice_client, run.get_absolute_url())
-    make_card()
+    make_card(name="NVIDIA A10", capacity_bytes=gpus()["a10"].total_bytes)
     assert f"?from={run.pk}&amp;kind=measurement" in page(alice_client, run.get_absolute_url())
 
 
@@ -332,3 +337,34 @@ def test_no_page_of_an_estimate_needs_a_script_or_carries_inline_code(alice_clie
     for run in (finished(), finished("all"), make_estimate()):
         text = page(alice_client, run.get_absolute_url())
         assert not re.search(r'style="|onclick=|<script>', text)
+
+
+def test_an_estimate_for_a_gpu_that_is_not_here_offers_the_command_not_the_cpu(alice_client: Client) -> None:
+    make_device()
+    html = page(alice_client, finished("rtx-4090").get_absolute_url())
+    assert "Measure this" not in html
+    assert '<a class="button button-go" href="#measure-command" data-copies="measure-command">Copy the command</a>' in html
+    assert "No NVIDIA GeForce RTX 4090 is among the devices of this portal." in html
+    assert re.search(r'<pre id="measure-command" tabindex="0">memorymark measure bert\b', html)
+
+
+def test_an_estimate_for_a_gpu_that_is_here_is_measured_there(alice_client: Client) -> None:
+    make_card(name="NVIDIA GeForce RTX 4090", capacity_bytes=gpus()["rtx-4090"].total_bytes)
+    html = page(alice_client, finished("rtx-4090").get_absolute_url())
+    assert "Measure this" in html
+    assert "Copy the command" not in html
+
+
+def test_the_command_to_measure_elsewhere_is_understood_and_makes_the_same_spec() -> None:
+    wanted = RunSpec(
+        model="bert",
+        precision="bf16",
+        gradient_checkpointing=True,
+        lora_rank=8,
+        memory_limit_bytes=8 * 2**30,
+        current_batch_size=32,
+        reserve_fraction=0.1,
+    )
+    verb, *arguments = shlex.split(measure_command(wanted.to_dict()))[1:]
+    with COMMAND.make_context(verb, arguments) as context:
+        assert spec_of(settings_given(SimpleNamespace(**context.params)), None) == wanted
