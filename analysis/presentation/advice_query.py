@@ -31,8 +31,11 @@ class AdviceForm(StrictQueryForm):
     )
 
 
-def advice_of(run: Run, form: AdviceForm) -> Advice:
-    """Return the advice for a finished run. Raises SpecError where it has no size to recommend."""
+def advice_of(run: Run, form: AdviceForm, *, or_with_reserve: bool = False) -> Advice:
+    """Return the advice for a finished run. Raises SpecError where it has no size to recommend.
+
+    `or_with_reserve`: the largest size that keeps the reserve will do.
+    """
     query = form.cleaned_data
-    basis = basis_of(run.result or {}, query["gpu"] or None)
+    basis = basis_of(run.result or {}, query["gpu"] or None, or_with_reserve=or_with_reserve)
     return advise(basis, global_batch_size=query["global_batch"], devices=query["devices"])

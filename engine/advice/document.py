@@ -126,16 +126,20 @@ class Basis:
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
 
 
-def basis_of_result(result: RunResult, training: Training | None = None) -> Basis | None:
+def basis_of_result(
+    result: RunResult, training: Training | None = None, *, or_with_reserve: bool = False
+) -> Basis | None:
     """Return the basis of a measured result; None where compared speeds recommend no size.
 
-    `training` is what a command or a function consumed.
+    `training` is what a command or a function consumed. `or_with_reserve`: the largest size that keeps the reserve takes
+    the place of a recommended one; whoever shows it has to name it so.
     """
-    if result.recommended is None:
+    chosen = result.recommended or (result.largest_with_reserve if or_with_reserve else None)
+    if chosen is None:
         return None
     device, spec = result.device, result.spec.to_dict()
     points = {size: Point.of(p, device) for size, p in decisive_probes(result.probes).items() if p.fits}
-    named = (result.largest, result.fastest, result.recommended, result.current)
+    named = (result.largest, result.fastest, chosen, result.current)
     points |= {point.batch_size: point for point in named if point is not None}
     if result.speed is not None and not result.speed.is_measurable:
         points = {
@@ -146,7 +150,7 @@ def basis_of_result(result: RunResult, training: Training | None = None) -> Basi
         MEASURED,
         spec,
         device.kind,
-        most=result.recommended.batch_size,
+        most=chosen.batch_size,
         points=points,
         limit_bytes=device.limit_bytes or device.capacity_bytes,
         capacity_bytes=device.capacity_bytes,

@@ -10,10 +10,11 @@ from ..results.result_file import result_in
 from .document import Basis, basis_of_estimate, basis_of_result
 
 
-def basis_of(document: object, gpu: str | None = None) -> Basis:
+def basis_of(document: object, gpu: str | None = None, *, or_with_reserve: bool = False) -> Basis:
     """Read a document. Raises SpecError where it is none of these, or holds no size to recommend.
 
-    `gpu` is the id of the card, for a document with the estimates of several.
+    `gpu` is the id of the card, for a document with the estimates of several. `or_with_reserve`: without a recommended
+    size, take the largest that keeps the reserve.
     """
     try:
         found = read_result(result_in(document, "result"))
@@ -23,7 +24,7 @@ def basis_of(document: object, gpu: str | None = None) -> Basis:
         case Estimated():
             basis = basis_of_estimate(_one_of(found, gpu))
         case Measured():
-            basis = basis_of_result(found, found.training)
+            basis = basis_of_result(found, found.training, or_with_reserve=or_with_reserve)
         case _:
             raise SpecError("result", "is no result of this program: a validation recommends nothing")
     if basis is None:

@@ -41,13 +41,21 @@ def advice(request: HttpRequest, run_id: int) -> HttpResponse:
     }
     if not form.problems:
         try:
-            made = advice_of(run, form)
+            made = advice_of(run, form, or_with_reserve=True)
             context |= advice_context(made)
+            context["is_of_reserve"] = not is_predicted and run.recommended_batch_size is None
             if made.chosen and presentation_of(run).runs_own_code:
                 context["own_setting"] = own_setting(run.spec, made.chosen.micro_batch_size)
         except SpecError as error:
-            context["refusal"] = "Choose one of the GPUs." if error.field == "gpu" else f"{error}."
+            context |= {"refusal": _refusal(error), "has_no_size": error.field == "result"}
     return render(request, "analysis/advice.html", context)
+
+
+def _refusal(error: SpecError) -> str:
+    """Say why there is no advice, without the name of a field where the reader has typed none."""
+    if error.field == "gpu":
+        return "Choose one of the GPUs."
+    return f"This run {str(error).removeprefix('result: ')}." if error.field == "result" else f"{error}."
 
 
 def advice_context(made: Advice) -> dict[str, Any]:

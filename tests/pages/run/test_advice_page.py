@@ -8,7 +8,7 @@ from django.test import Client
 from analysis.models import Run
 from engine.tune.spec import TuneSpec
 from tests.factories import make_result, make_result_that_does_not_fit, make_run
-from tests.factories.speeds import make_timed_result
+from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 from tests.factories.tuned import COMMAND, tuned
 from tests.pages.run.test_estimate_page import finished as finished_estimate
 from tests.pages.run.test_result import finished, words
@@ -79,7 +79,19 @@ def test_estimate_is_labelled_and_one_of_several_cards_is_named(alice_client: Cl
 def test_run_without_a_size_to_recommend_has_no_advice(alice_client: Client) -> None:
     run = finished(make_result_that_does_not_fit())
     assert api(alice_client, run, "", 404)["code"] == "no_advice"
-    assert "recommends no batch size" in page(alice_client, run)
+    html = page(alice_client, run)
+    assert "This run recommends no batch size" in html
+    assert "result: " not in html
+    assert 'name="global_batch"' not in html
+
+
+def test_run_without_a_recommended_size_offers_the_largest_with_the_reserve_by_that_name(alice_client: Client) -> None:
+    run = finished(make_unmeasurable_result())
+    text = page(alice_client, run)
+    assert "What follows is for 8 , the largest size that keeps the reserve." in text
+    assert "Each of these keeps a global batch of exactly 8." in text
+    assert "result: " not in text
+    assert api(alice_client, run, "", 404)["code"] == "no_advice"  # its document would call the size recommended
 
 
 def test_run_that_is_not_over_has_no_advice(alice_client: Client) -> None:
