@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ COMPARABILITY_FACTS = (
 """Facts that may affect figures by themselves: a difference is shown before any figure."""
 
 Facts = dict[str, str]
+_DIGEST = re.compile(r"\b[0-9a-f]{40,64}\b")
+"""A commit or a digest: its beginning says as much to a reader."""
 _TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settings"}
 
 
@@ -46,7 +49,7 @@ def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carri
         if name not in OF_ONE_RUN:
             # recorded as absent: only a fact that was not recorded is unknown
             absent = "default" if name == "allocator_settings" else "none"
-            facts[environment_title(name)] = absent if value in (None, "") else str(value)
+            facts[environment_title(name)] = absent if value in (None, "") else _DIGEST.sub(_short, str(value))
     return facts
 
 
@@ -60,6 +63,10 @@ def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
 def environment_title(name: str) -> str:
     """Name a fact of the engine's environment as the pages do."""
     return _TITLES.get(name, name.replace("_", " "))
+
+
+def _short(found: re.Match[str]) -> str:
+    return found[0][:12]
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysis.presentation.charts.parallel import (
     BOTTOM,
+    CHARACTER,
     HEIGHT,
     LEFT,
     RIGHT,
@@ -15,6 +16,7 @@ from analysis.presentation.charts.parallel import (
     parallel_chart,
 )
 from analysis.presentation.charts.plots import SeriesStyle
+from engine.speed.claim import describe_lower_bound
 
 
 def runs(count: int) -> list[ParallelRun]:
@@ -48,6 +50,24 @@ def test_what_is_the_same_in_all_runs_has_no_axis_and_is_said() -> None:
 
 def test_a_value_that_only_some_runs_have_is_not_called_the_same_in_all() -> None:
     assert chart(PRECISION, LARGEST, Dimension("Today", (4, None, 4))).same == ()
+
+
+def test_a_lower_bound_is_written_as_one_and_never_rounded_up() -> None:
+    speedup = Dimension(
+        "Speed-up", (1.039, 1.5, None), lambda value: f"{value:.2f}x", frozenset({0}), describe_lower_bound
+    )
+    drawn = chart(PRECISION, speedup)
+    assert drawn.table.rows[0] == ("run 1", "fp32", "≥ 1.03x")
+    assert drawn.table.rows[1] == ("run 2", "bf16", "1.50x")
+    assert [tick.text for tick in drawn.axes[1].ticks] == ["1.50x", "≥ 1.03x"]
+
+
+def test_texts_of_an_axis_end_before_the_next_one() -> None:
+    script = Dimension("Model", ("examples/run_clm.py", "BERT tiny", "BERT tiny"))
+    others = [Dimension(f"Figure {number}", (1, 2, 3)) for number in range(9)]
+    drawn = chart(script, *others)
+    room = float(drawn.axes[1].x) - float(drawn.axes[0].x)
+    assert max(len(tick.text) for tick in drawn.axes[0].ticks) * CHARACTER < room
 
 
 def test_a_missing_value_is_a_gap_and_a_dash() -> None:

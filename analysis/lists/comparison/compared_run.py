@@ -15,9 +15,11 @@ from analysis.presentation.chip import Chip
 from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.presentation.stored.unreadable import UnreadableError
+from engine.describe.result import compared, is_bound, is_disturbed, other_work
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
+from engine.speed.claim import describe_lower_bound
 
 Curve = dict[int, float]
 Range = tuple[float, float]
@@ -59,6 +61,8 @@ class ComparedRun:
     outcome: Outcome | None
     caveat: str = ""
     """Why its figures need care; empty where there is no known reason."""
+    number: int = 0
+    """Its place among the compared runs, which gives its lines a colour of their own."""
 
     @property
     def is_predicted(self) -> bool:
@@ -78,7 +82,7 @@ class ComparedRun:
 
     @property
     def look(self) -> SeriesStyle:
-        return SeriesStyle.of(self.run_id)
+        return SeriesStyle.of(self.number)
 
     @property
     def model_name(self) -> str:
@@ -124,9 +128,22 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
     caveat = f"the step times of {unsteady} were not steady" if unsteady else ""
     if result.speed is not None and not result.is_speed_measurable:
-        caveat = result.speed.reason or "its speeds were not compared"
+        caveat = speed_caveat(result)
     facts = environment_facts(result.device, result.environment, carried_probes)
     return ComparedRun(run, facts, _measured_outcome(result), caveat)
+
+
+def speed_caveat(result: StoredResult) -> str:
+    """Say in the words of the run's own page why no figure of its speed is shown: "at least 2x as fast as 16 (...)"."""
+    if is_disturbed(result):
+        return f"{' and '.join(other_work(result.speed))}: nothing is claimed of its speeds"
+    found = compared(result)
+    if found is None:
+        return (result.speed.reason if result.speed else None) or "its speeds were not compared"
+    other, interval = f"{found.other:,}", found.interval
+    if is_bound(result) and result.speedup_low is not None:
+        return f"{found.batch_size:,} is at least {describe_lower_bound(result.speedup_low)} as fast as {other} ({interval})"
+    return f"{found.batch_size:,} is {interval} as fast as {other}: no figure of its speed is claimed"
 
 
 def _measured_outcome(result: StoredResult) -> Outcome:

@@ -57,11 +57,12 @@ def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
             values = ((one, _setting(one.run.spec, name)) for one in subjects)
             rows.append(Row(label, tuple(_of_model(one, text) if is_of_training else text for one, text in values)))
     others = dict.fromkeys(key for subject in subjects for key in subject.run.spec if key not in SETTINGS)
-    return rows + [
+    of_others = [
         Row(key.replace("_", " ").capitalize(), tuple(_other(subject, key) for subject in subjects))
         for key in others
         if key not in _NAMED_ALREADY
     ]
+    return rows + [row for row in of_others if row.known]
 
 
 def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
@@ -155,7 +156,10 @@ def _of_model(subject: ComparedRun, text: str) -> str:
 def _other(subject: ComparedRun, key: str) -> str:
     """Write a part of the spec that is no setting: for a script its command, as a shell reads it."""
     value = subject.run.spec.get(key)
-    if value is None and (key in _OF_SCRIPTS) != subject.runs_own_code:
+    is_of_other_kind = (key in _OF_SCRIPTS) != subject.runs_own_code
+    if value is None and (is_of_other_kind or key in _OF_SCRIPTS):
+        return NOT_RECORDED
+    if (key, value) == ("batch", "template"):  # the command itself shows where the size gets in
         return NOT_RECORDED
     return shlex.join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
 

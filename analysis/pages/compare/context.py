@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of
@@ -37,7 +37,8 @@ class Toggle:
 
 def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: CompareQuery) -> dict[str, Any]:
     """`carried`: how many probes of a run an earlier attempt measured."""
-    subjects = [compared_run_of(run, carried.get(run.pk, 0)) for run in runs]
+    found = (compared_run_of(run, carried.get(run.pk, 0)) for run in runs)
+    subjects = [replace(subject, number=number) for number, subject in enumerate(found)]
     baseline = baseline_of(subjects, query)
     has_charts = len(subjects) <= CHARTED_MAX
     plots = compare_plots(subjects, query) if has_charts else []

@@ -9,6 +9,7 @@ from analysis.lists.comparison.metrics import million_samples_usd
 from analysis.presentation.charts.parallel import Dimension, ParallelChart, ParallelRun, parallel_chart
 from analysis.presentation.formatting import bytes_text, factor, number, rate, usd_closely
 from analysis.presentation.labels import describe_input
+from engine.speed.claim import describe_lower_bound
 from engine.training_spec import OPTIMIZER_LABELS
 
 Value = float | str | None
@@ -28,7 +29,11 @@ def parallel_of(subjects: Sequence[ComparedRun]) -> ParallelChart | None:
         return None
     runs = [ParallelRun(one.name, one.run.get_absolute_url(), one.look, one.is_predicted) for one, _ in drawn]
     compared = [subject for subject, _ in drawn]
-    figures = [Dimension(title, tuple(read(outcome) for _, outcome in drawn), text) for title, read, text in _FIGURES]
+    at_least = {"Largest": frozenset(place for place, (_, outcome) in enumerate(drawn) if outcome.is_lower_bound)}
+    figures = [
+        Dimension(title, tuple(read(outcome) for _, outcome in drawn), text, at_least.get(title, frozenset()))
+        for title, read, text in _FIGURES
+    ]
     return parallel_chart(runs, [*_settings(compared), *figures, *_of_runs(compared)])
 
 
@@ -47,7 +52,9 @@ def _settings(subjects: Sequence[ComparedRun]) -> list[Dimension]:
 
 def _of_runs(subjects: Sequence[ComparedRun]) -> list[Dimension]:
     """Return the figures that a run's row has: they compare it with its own size of today."""
+    at_least = frozenset(place for place, one in enumerate(subjects) if one.run.speedup is None)
+    speedups = tuple(one.run.claimed_speedup for one in subjects)
     return [
-        Dimension("Speed-up", tuple(one.run.claimed_speedup for one in subjects), factor),
+        Dimension("Speed-up", speedups, factor, at_least, describe_lower_bound),
         Dimension("Waste today", tuple(one.run.current_waste_bytes for one in subjects), bytes_text),
     ]

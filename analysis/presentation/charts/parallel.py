@@ -14,7 +14,9 @@ TICKS_MAX = 6
 """As many different values are written out at an axis of numbers; of more only the ends and the middle."""
 TICK_APART = 16.0
 """Pixels between two texts of an axis."""
-TEXT_LENGTH = 18
+TEXT_LENGTH, SHORTEST = 18, 5
+CHARACTER, TICK_GAP = 7.2, 14.0
+"""Pixels of a character, and between an axis and the texts on both sides."""
 ABSENT = "–"
 
 
@@ -28,6 +30,9 @@ class Dimension:
     title: str
     values: tuple[float | str | None, ...]
     text: Callable[[float], str] = str
+    bounds: frozenset[int] = frozenset()
+    """Places of the runs whose value is only a lower bound: it is written with ≥."""
+    text_of_bound: Callable[[float], str] | None = None
 
     @property
     def known(self) -> list[float | str]:
@@ -35,6 +40,18 @@ class Dimension:
 
     def write(self, value: float | str | None) -> str:
         return ABSENT if value is None else value if isinstance(value, str) else self.text(value)
+
+    def write_at(self, index: int) -> str:
+        """Write the value of the run at this place; a lower bound as "≥ 1.9x"."""
+        value = self.values[index]
+        if index not in self.bounds or value is None or isinstance(value, str):
+            return self.write(value)
+        return f"≥ {(self.text_of_bound or self.text)(value)}"
+
+    def write_on_axis(self, value: float | str) -> str:
+        """Write a value for the axis: as a bound where no run has it as a figure."""
+        having = [index for index, each in enumerate(self.values) if each == value]
+        return self.write_at(next((index for index in having if index not in self.bounds), having[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +112,13 @@ def parallel_chart(runs: Sequence[ParallelRun], dimensions: Sequence[Dimension])
     if len(shown) < 2:
         return None
     step = (WIDTH - LEFT - RIGHT) / (len(shown) - 1)
+    length = max(min(TEXT_LENGTH, int((step - TICK_GAP) / CHARACTER)), SHORTEST)
     places = [LEFT + step * index for index in range(len(shown))]
     same = tuple(
         (one.title, one.write(one.known[0])) for one in dimensions if len(one.known) == 1 and None not in one.values
     )
     return ParallelChart(
-        axes=tuple(_axis(dimension, x) for dimension, x in zip(shown, places, strict=True)),
+        axes=tuple(_axis(dimension, x, length) for dimension, x in zip(shown, places, strict=True)),
         lines=tuple(_line(run, index, shown, places) for index, run in enumerate(runs)),
         table=_table(runs, shown),
         same=same,
@@ -118,7 +136,8 @@ def _height(dimension: Dimension, value: float | str) -> float:
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - fraction)
 
 
-def _axis(dimension: Dimension, x: float) -> ParallelAxis:
+def _axis(dimension: Dimension, x: float, length: int) -> ParallelAxis:
+    """Draw an axis whose texts have at most `length` characters, so that they end before the next axis."""
     marked = dimension.known
     if not isinstance(marked[0], str):
         numbers = sorted(value for value in marked if not isinstance(value, str))
@@ -130,7 +149,7 @@ def _axis(dimension: Dimension, x: float) -> ParallelAxis:
         y = _height(dimension, value)
         if all(abs(y - other) >= TICK_APART for other in heights):
             heights.append(y)
-            ticks.append(Tick(_px(y), _cut(dimension.write(value))))
+            ticks.append(Tick(_px(y), _cut(dimension.write_on_axis(value), length)))
     return ParallelAxis(_px(x), dimension.title, tuple(ticks))
 
 
@@ -139,7 +158,7 @@ def _line(run: ParallelRun, index: int, shown: Sequence[Dimension], places: Sequ
         None if (value := dimension.values[index]) is None else (x, _height(dimension, value))
         for dimension, x in zip(shown, places, strict=True)
     ]
-    told = (f"{one.title} {one.write(one.values[index])}" for one in shown if one.values[index] is not None)
+    told = (f"{one.title} {one.write_at(index)}" for one in shown if one.values[index] is not None)
     return ParallelLine(
         run=run,
         css_class=run.style.classes(is_predicted=run.is_predicted),
@@ -154,13 +173,13 @@ def _line(run: ParallelRun, index: int, shown: Sequence[Dimension], places: Sequ
 
 
 def _table(runs: Sequence[ParallelRun], shown: Sequence[Dimension]) -> Table:
-    rows = [(run.name, *(one.write(one.values[index]) for one in shown)) for index, run in enumerate(runs)]
+    rows = [(run.name, *(one.write_at(index) for one in shown)) for index, run in enumerate(runs)]
     numbers = {place for place, one in enumerate(shown, start=1) if not isinstance(one.known[0], str)}
     return Table(("Run", *(one.title for one in shown)), tuple(rows), frozenset(numbers))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _px(value: float) -> str:

@@ -28,12 +28,12 @@ class SeriesStyle:
     marker_path: str = MARKERS[0]
 
     @classmethod
-    def of(cls, run_id: int) -> SeriesStyle:
-        """Choose the style by the run's number, so that a run has the same colour in every comparison.
+    def of(cls, place: int) -> SeriesStyle:
+        """Choose the style by the place among the lines: neighbours never share a colour, and eight have eight.
 
-        8, 7 and 5 share no factor: only numbers that are a multiple of 280 apart look the same.
+        8, 7 and 5 share no factor: only places that are a multiple of 280 apart look the same.
         """
-        return cls(f"series-{run_id % COLOURS} dash-{run_id % DASHES}", MARKERS[run_id % len(MARKERS)])
+        return cls(f"series-{place % COLOURS} dash-{place % DASHES}", MARKERS[place % len(MARKERS)])
 
     def classes(self, *, is_predicted: bool) -> str:
         """Return the classes of a line; the points of an estimate are hollow."""

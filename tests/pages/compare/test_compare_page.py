@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from analysis.lists.comparison.query import CompareQuery
 from analysis.models import Run
+from analysis.pages.compare.context import compare_context
 from analysis.runs import services
 from engine.text.units import GIB
-from tests.factories import make_claimed_run, make_run, make_spec
-from tests.factories.results import CARD, estimate, finished, finished_estimate, result, the_card
+from tests.factories import make_claimed_run, make_device, make_run, make_spec
+from tests.factories.pages import finished as of_speeds
+from tests.factories.results import CARD, estimate, finished, finished_estimate, result, subject, the_card
+from tests.factories.speeds import make_bound_result, make_unmeasurable_result, undisturbed
 
 pytestmark = pytest.mark.django_db
 
@@ -68,6 +72,31 @@ def test_the_headline_names_the_baseline_and_a_pinned_run_is_marked(alice_client
     assert "★ pinned" not in text
     Run.objects.filter(pk=first.pk).update(is_baseline=True)
     assert words(page(alice_client, first, second)).count("★ pinned") == 1
+
+
+def test_the_reason_without_a_figure_is_that_of_the_runs_own_page(alice_client: Client) -> None:
+    device = make_device()
+    disturbed, bound = of_speeds(make_unmeasurable_result(), device), of_speeds(make_bound_result(), device)
+    unclear = of_speeds(undisturbed(make_unmeasurable_result()), device)
+    text = words(page(alice_client, disturbed, bound, unclear))
+    assert f"Run {disturbed.pk} Other programs used 1.6 of 2 cores: nothing is claimed of its speeds." in text
+    assert f"Run {bound.pk} 8 is at least 2x as fast as 4 (2 to 3.8x)." in text
+    assert f"Run {unclear.pk} 8 is 0.8 to 13x as fast as 4: no figure of its speed is claimed." in text
+    assert "not measurable here now" not in text
+
+
+def test_compared_runs_differ_in_colour_whatever_their_numbers() -> None:
+    runs = [subject(number).run for number in (1, 41, 281)]  # as far apart as colours, dashes and markers repeat
+    heads = compare_context(runs, {}, CompareQuery((1, 41, 281)))["heads"]
+    assert len({head["swatch_class"].split()[0] for head in heads}) == 3
+
+
+def test_a_fact_of_a_script_that_only_programs_read_is_not_shown(alice_client: Client) -> None:
+    facts = {"script_sha256": "a" * 64, "script_commit": "b" * 40}
+    other = finished(result(environment={"script_sha256": "c" * 64, "script_commit": "d" * 40}))
+    html = page(alice_client, finished(result(environment=facts)), other)
+    assert "a" * 64 not in html
+    assert "a" * 12 in html
 
 
 def test_runs_that_need_care_for_the_same_reason_share_a_line(alice_client: Client) -> None:
