@@ -21,6 +21,8 @@ _SECTIONS = {
 }
 _BELOW = {
     "analysis:run": ("Run {run_id}", "analysis:runs"),
+    "analysis:compare": ("Compare", "analysis:runs"),
+    "analysis:validations": ("Validations", "analysis:help"),
     "analysis:advice": ("What to paste", "analysis:run"),
     "analysis:what_to_change": ("What to change", "analysis:estimates"),
     "analysis:document": ("{title}", "analysis:help"),

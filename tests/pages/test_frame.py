@@ -103,6 +103,8 @@ def test_a_page_below_a_section_says_where_it_stands(alice_client: Client) -> No
     assert way(alice_client, run.get_absolute_url()) == [above[0], (f"Run {run.pk}", "page")]
     assert way(alice_client, f"{run.get_absolute_url()}advice/") == [*above, ("What to paste", "page")]
     assert way(alice_client, trend_address(run)) == [("Trend", "/trend/"), ("BERT tiny on Test CPU", "page")]
+    assert way(alice_client, "/compare/") == [("Runs", "/runs/"), ("Compare", "page")]
+    assert way(alice_client, "/validations/") == [("Help", "/help/"), ("Validations", "page")]
     assert way(alice_client, "/account/notifications/") == [("Account", "/account/"), ("Notifications", "page")]
     assert [title for title, _ in way(alice_client, "/help/glossary/")][0] == "Help"
 

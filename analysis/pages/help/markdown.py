@@ -53,6 +53,8 @@ class TextSection:
     title: str
     anchor: str
     text: str
+    prose: str = ""
+    """The text without blocks of code: what an excerpt shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +126,20 @@ def _plain(inline: Token) -> str:
 def _sections(title: str, body: Sequence[Token], headings: Sequence[Heading]) -> Iterator[TextSection]:
     """Yield the text under each heading; rows of a table and blocks of code count as text."""
     by_anchor = {heading.anchor: heading for heading in headings}
-    name, anchor, texts, in_heading = title, "", list[str](), False
+    name, anchor, texts, prose, in_heading = title, "", list[str](), list[str](), False
     for token in body:
         if token.type == "heading_open":
-            yield TextSection(name, anchor, " ".join(texts))
+            yield TextSection(name, anchor, " ".join(texts), " ".join(prose))
             anchor = str(token.attrGet("id"))
-            name, texts, in_heading = by_anchor[anchor].text, [], True
+            name, texts, prose, in_heading = by_anchor[anchor].text, [], [], True
         elif token.type == "heading_close":
             in_heading = False
         elif token.type == "inline" and not in_heading:
             texts.append(_plain(token))
+            prose.append(texts[-1])
         elif token.type == "fence":
             texts.append(token.content.strip())
-    yield TextSection(name, anchor, " ".join(texts))
+    yield TextSection(name, anchor, " ".join(texts), " ".join(prose))
 
 
 def _resolved(tokens: Sequence[Token], names: Collection[str]) -> Iterator[Token]:

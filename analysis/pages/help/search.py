@@ -62,11 +62,16 @@ def _match(
         return None
     in_heading = sum(bool(pattern.search(section.title)) for pattern in patterns)
     rank = (in_heading, len(phrase.findall(whole)), sum(len(pattern.findall(section.text)) for pattern in patterns))
-    return Found(document, section, *_excerpt(section.text, patterns, phrase), rank=rank)
+    return Found(document, section, *_excerpt(section, patterns, phrase), rank=rank)
 
 
-def _excerpt(text: str, patterns: list[re.Pattern[str]], phrase: re.Pattern[str]) -> tuple[str, str, str]:
-    """Cut out the text around the phrase, else around the longest word found: before it, itself, and after it."""
+def _excerpt(section: TextSection, patterns: list[re.Pattern[str]], phrase: re.Pattern[str]) -> tuple[str, str, str]:
+    """Cut out the text around the phrase, else around the longest word found: before it, itself, and after it.
+
+    Code is shown only where no sentence holds a word: out of its lines it reads badly.
+    """
+    in_prose = any(pattern.search(section.prose) for pattern in patterns)
+    text = section.prose if in_prose or not any(pattern.search(section.text) for pattern in patterns) else section.text
     by_length = sorted(patterns, key=lambda pattern: len(pattern.pattern), reverse=True)
     hit = next((hit for pattern in (phrase, *by_length) if (hit := pattern.search(text))), None)
     first, last = hit.span() if hit else (0, 0)

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import login_required_only, may_be_public
-from analysis.pages.help.documents import KINDS, documents, documents_by_kind
+from analysis.pages.help.documents import documents, documents_by_kind
 from analysis.pages.help.glossary import glossary
 from analysis.pages.help.search import MAX_CHARACTERS, search
 
@@ -35,5 +35,4 @@ def document(request: HttpRequest, name: str) -> HttpResponse:
     found = documents().get(name)
     if found is None:
         raise Http404
-    kind = next(kind for kind in KINDS if name in kind.names)
-    return render(request, "analysis/help/document.html", {"document": found, "kind": kind})
+    return render(request, "analysis/help/document.html", {"document": found})
