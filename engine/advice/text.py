@@ -72,7 +72,8 @@ def advice_lines(advice: Advice) -> list[str]:
     """Return the whole advice, with the names of the code but not the code."""
     plan = advice.global_batch
     factors = "micro-batch x accumulation steps" + (" x devices" if plan.devices > 1 else "")
-    heading = [f"ESTIMATE, nothing was measured: the micro-batch is the safe one, {advice.most_batch_size:,}."]
+    size = f"the micro-batch is the largest with the margin, {advice.most_batch_size:,}"
+    heading = [f"ESTIMATE, nothing was measured: {size}."]
     lines = heading if advice.kind == ESTIMATED else []
     lines += [describe_plan(advice)]
     if plan.pairs:

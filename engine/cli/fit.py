@@ -52,7 +52,7 @@ cheapest.
 {PROGRAM} fit bert --batch-size 64 --gpu a100-80gb --as k8s
 {PROGRAM} fit --result result.json --as slurm
 """
-_HEADINGS = ("GPU", "memory", "safe", "largest", "USD/h")
+_HEADINGS = ("GPU", "memory", "with margin", "largest", "USD/h")
 
 
 def _fit(options: SimpleNamespace) -> int:
@@ -145,8 +145,8 @@ def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | Non
 
 
 def first_choice(made: Estimate, batch_size: int) -> str:
-    """Write "First choice by estimate: NVIDIA T4, the least memory in which 64 fits (margin 21.9%)."."""
-    fits = f"the least memory in which {batch_size:,} fits (margin {made.margin_fraction:.1%})"
+    """Write "First choice by estimate: NVIDIA T4, the least memory in which 64 fits (margin 21.9 %)."."""
+    fits = f"the least memory in which {batch_size:,} fits (margin {format_percent(made.margin_fraction)})"
     return f"First choice by estimate: {made.gpu.name}, {fits}."
 
 

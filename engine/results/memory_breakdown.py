@@ -215,7 +215,7 @@ def describe(breakdown: MemoryBreakdown) -> str:
 
 
 def describe_moment(breakdown: MemoryBreakdown) -> str:
-    """Write "Batch 33 was refused 12.0 MiB at lm_head in backward, with 3.9 GiB of 4.0 GiB live."."""
+    """Write "Batch 33 ran out of memory: 12.0 MiB at lm_head in backward, with 3.9 GiB of 4.0 GiB live."."""
     request, live = breakdown.request, format_bytes(breakdown.total_bytes)
     size, where = f"{breakdown.batch_size:,}", describe_place(request)
     if breakdown.moment == "peak":
@@ -223,8 +223,8 @@ def describe_moment(breakdown: MemoryBreakdown) -> str:
     limit = "" if breakdown.limit_bytes is None else format_bytes(breakdown.limit_bytes)
     if request.size_bytes == 0:
         return f"Batch {size} cannot begin: {live} are live before its first step, and the limit is {limit}."
-    requested = "memory" if request.size_bytes is None else format_bytes(request.size_bytes)
-    return f"Batch {size} was refused {requested}{where}, with {live}{f' of {limit}' if limit else ''} live."
+    requested = "a request" if request.size_bytes is None else format_bytes(request.size_bytes)
+    return f"Batch {size} ran out of memory: {requested}{where}, with {live}{f' of {limit}' if limit else ''} live."
 
 
 def describe_place(request: Request) -> str:
@@ -245,4 +245,4 @@ def describe_entry(entry: Entry, breakdown: MemoryBreakdown) -> str:
 
 
 def _share(size_bytes: int, breakdown: MemoryBreakdown) -> str:
-    return f"{size_bytes / breakdown.total_bytes:.0%}" if breakdown.total_bytes else "0%"
+    return f"{size_bytes / breakdown.total_bytes * 100:.0f} %" if breakdown.total_bytes else "0 %"

@@ -114,9 +114,9 @@ def test_many_small_entries_are_joined_by_kind():
 
 def test_a_refusal_says_what_was_requested_where():
     assert describe_moment(breakdown(LOGITS, WEIGHTS)) == (
-        "Batch 33 was refused 12.0 MiB at lm_head in backward (MmBackward0), with 2.5 GiB of 4.0 GiB live."
+        "Batch 33 ran out of memory: 12.0 MiB at lm_head in backward (MmBackward0), with 2.5 GiB of 4.0 GiB live."
     )
-    assert describe(breakdown(LOGITS, WEIGHTS)).endswith(" Most of it: temporary 80%, weights 20%.")
+    assert describe(breakdown(LOGITS, WEIGHTS)).endswith(" Most of it: temporary 80 %, weights 20 %.")
 
 
 def test_a_peak_is_no_refusal():
@@ -131,14 +131,14 @@ def test_weights_above_the_limit_refuse_before_the_first_step():
 
 
 def test_an_unknown_size_is_not_written_as_zero():
-    assert "was refused memory," in describe_moment(breakdown(LOGITS, request=Request(None, None, None, None)))
+    assert "ran out of memory: a request," in describe_moment(breakdown(LOGITS, request=Request(None, None, None, None)))
 
 
 def test_an_entry_is_one_line():
     found = breakdown(LOGITS, *LAYERS)
     first, second = (describe_entry(entry, found) for entry in found.entries)
-    assert first == "67%  2.0 GiB  temporary at loss, from backward"
-    assert second == "33%  1.0 GiB  activations at h.*.mlp (4 modules), from forward"
+    assert first == "67 %  2.0 GiB  temporary at loss, from backward"
+    assert second == "33 %  1.0 GiB  activations at h.*.mlp (4 modules), from forward"
 
 
 def test_a_breakdown_survives_json():

@@ -23,7 +23,7 @@ def change_lines(found: WhatToChange, width: int | None = None) -> list[str]:
         for variant in found.variants
     ]
     left_out = [f"Left out: {each.label}: {each.reason}" for each in found.left_out]
-    headings = ("settings", "largest", "safe", f"at {found.batch_size:,}", "")
+    headings = ("settings", "largest", "with margin", f"at {found.batch_size:,}", "")
     table = table_lines(headings, rows, width, right=(1, 2, 3))
     return ["", *wrapped(_advice(found), width), "", *table, *wrapped(left_out, width), ""]
 

@@ -16,7 +16,7 @@ def table(estimates: Sequence[Estimate], batch_size: int | None = None, width: i
     """Return a table with one row per GPU, with the memory at `batch_size`, or at today's size."""
     first = estimates[0]
     shown = batch_size or first.spec.current_batch_size
-    headings = ("GPU", "memory", "largest", "safe", f"batch {shown}")
+    headings = ("GPU", "memory", "largest", "with margin", f"batch {shown}")
     rows = table_lines(headings, [_row(made, shown) for made in estimates], width, right=range(1, len(headings)))
     spec = first.spec
     unit = "tokens" if spec.workload.is_text else "pixels a side"

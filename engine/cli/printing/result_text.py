@@ -141,7 +141,7 @@ def _estimated(result: RunResult) -> list[str]:
     measured = result.boundary.largest_batch_size
     text = f"Estimated: largest {result.estimate['largest_batch_size']}; measured {measured or 'none'}"
     error = result.estimate_error.peak if result.estimate_error else None
-    return [f"{text}." if error is None else f"{text}. Error of its estimated memory: {error:+.1%}."]
+    return [f"{text}." if error is None else f"{text}. Error of its estimated memory: {error * 100:+.1f} %."]
 
 
 def _point_line(name: str, point: Point) -> str:
