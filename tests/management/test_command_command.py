@@ -83,7 +83,7 @@ def test_a_command_may_hold_two_dashes_and_options_of_this_command(path: Path) -
     line = (sys.executable, "run.py", "--", "--directory", "x", "{batch_size}")
     manage("add", "tagger", "--", *line)
     assert registered_commands()["tagger"].command == line
-    assert "directory" not in tomllib.loads(path.read_text())["command"][0]
+    assert tomllib.loads(path.read_text())["command"][0]["directory"] == str(Path.cwd())
 
 
 def test_what_the_file_holds_stays_with_its_comments(path: Path) -> None:
@@ -149,8 +149,23 @@ def test_the_commands_are_listed_without_their_secrets() -> None:
     assert "abc" not in out
 
 
-def test_check_names_what_cannot_be_started_here(path: Path) -> None:
+def test_a_command_is_started_where_it_was_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     manage("add", "tagger", "--", *TRAIN)
+    assert registered_commands()["tagger"].directory == str(tmp_path)
+
+
+def test_check_fails_where_the_script_is_missing(tmp_path: Path) -> None:
+    manage("add", "tagger", "--directory", str(tmp_path), "--", *TRAIN)
+    with pytest.raises(CommandError, match="1 cannot be started on this host"):
+        manage("check")
+    (tmp_path / "train.py").touch()
+    assert manage("check") == "tagger: ok\n"
+
+
+def test_check_names_what_cannot_be_started_here(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    manage("add", "tagger", "--directory", str(tmp_path), "--", *TRAIN)
     assert "tagger: ok" in manage("check")
     path.write_text('[[command]]\nname = "gone"\ncommand = ["no-such-program", "{batch_size}"]\n')
     with pytest.raises(CommandError, match="1 cannot be started on this host") as refused:

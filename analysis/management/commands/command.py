@@ -70,14 +70,15 @@ class Command(BaseCommand):
 
     def _register(self, table: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """Add the table, with what functions and commands have in common."""
-        directory = options["directory"] and str(Path(options["directory"]).absolute())
+        directory = str(Path(options["directory"] or ".").absolute())  # the portal's own folder is another one
         offer = options["offer"] and [name.strip() for name in options["offer"].split(",")]
         shared = {"directory": directory, "description": options["description"], "settings": offer}
         shared["report_output"] = options["report_output"]
         given = {name: value for name, value in shared.items() if value}
         command = command_add({"name": options["name"], **table, **given}, replaces=options["replace"])
         self.stdout.write(f"{command.name} is registered in {commands_file()}: {command.shown}")
-        self._warn_of_missing_script(command)
+        if missing := _missing_script(command):
+            self.stderr.write(f"Warning: {missing}")
         self.stdout.write("People start it on the page Your scripts. Nothing has to be restarted.")
 
     def _list(self, options: Mapping[str, Any]) -> None:
@@ -96,9 +97,12 @@ class Command(BaseCommand):
             except SpecError as error:
                 wrong += 1
                 self.stderr.write(f"{command.name}: {error}")
+                continue
+            if missing := _missing_script(command):
+                wrong += 1
+                self.stderr.write(f"{command.name}: {missing}")
             else:
                 self.stdout.write(f"{command.name}: ok")
-                self._warn_of_missing_script(command)
         if wrong:
             raise CommandError(f"{wrong} cannot be started on this host", returncode=SpecError.exit_status)
         if not registered_commands():
@@ -108,18 +112,22 @@ class Command(BaseCommand):
         command_remove(options["name"])
         self.stdout.write(f"{options['name']} is removed; its runs stay.")
 
-    def _warn_of_missing_script(self, command: RegisteredCommand) -> None:
-        """Say where a script is not: the portal starts a command in its directory, not where this was typed."""
-        folder = Path(command.directory or Path.cwd())
-        scripts = [part for part in command.command if part.endswith(".py") and not command.function]
-        for script in scripts:
-            if not (folder / script).is_file():
-                self.stderr.write(f"Warning: {script} is not in {folder}; give its folder with --directory.")
+
+def _missing_script(command: RegisteredCommand) -> str:
+    """Say where a script is not, for the portal starts a command in its directory; empty where it is there.
+
+    Only the first one is the program: a later .py may be an argument, such as a config that is written first.
+    """
+    folder = Path(command.directory or Path.cwd())
+    script = next((part for part in command.command if part.endswith(".py") and not command.function), None)
+    if script is None or (folder / script).is_file():
+        return ""
+    return f"{script} is not in {folder}; give its folder with --directory."
 
 
 def _add_shared_options(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="small letters, digits and . _ -")
-    parser.add_argument("--directory", metavar="FOLDER", help="where it is started")
+    parser.add_argument("--directory", metavar="FOLDER", help="where it is started (default: the current folder)")
     parser.add_argument("--description", metavar="TEXT", help="what people read about it")
     parser.add_argument("--offer", metavar="NAMES", help="the settings that people may choose, between commas")
     stored = "store what the script prints, and its errors' messages, where everybody who sees a run reads them"
