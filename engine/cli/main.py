@@ -14,6 +14,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pkgutil import resolve_name
 from typing import NoReturn
 
@@ -105,6 +106,9 @@ def command(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as ended:  # help or the version was printed
         return ended.exit_code
     except click.UsageError as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name == arguments[0]:  # no command was named
+            meant = [*get_close_matches(error.option_name, _OF_ALL_COMMANDS), *(error.possibilities or [])]
+            error = click.NoSuchOption(error.option_name, possibilities=meant, ctx=error.ctx)
         if "--events" in arguments:
             field = "model" if isinstance(error, click.NoSuchCommand) else "arguments"
             refused = SpecError(field, error.format_message())

@@ -35,11 +35,14 @@ def _sync(options: SimpleNamespace) -> int:
     for folder in options.folders:
         if not folder.exists():
             raise SpecError("folder", f"there is no {folder}")
-    outcomes = []
+    outcomes, said = [], set[str]()
     for outcome in Sync(Portal(address)).folders(options.folders):
         outcomes.append(outcome)
         text = printable(outcome.text)
-        say(f"{outcome.state}: {printable(outcome.path)}" + (f" ({text})" if text else ""))
+        # one reason for ten files is said once; an address says where each of them is
+        why = "the same" if text in said and outcome.state not in ("sent", "known") else text
+        said.add(text)
+        say(f"{outcome.state}: {printable(outcome.path)}" + (f" ({why})" if text else ""))
     return 0 if is_all_there(outcomes) else EXIT_NOT_SYNCED
 
 

@@ -131,7 +131,9 @@ def test_weights_above_the_limit_refuse_before_the_first_step():
 
 
 def test_an_unknown_size_is_not_written_as_zero():
-    assert "ran out of memory: a request," in describe_moment(breakdown(LOGITS, request=Request(None, None, None, None)))
+    assert "ran out of memory: a request," in describe_moment(
+        breakdown(LOGITS, request=Request(None, None, None, None))
+    )
 
 
 def test_an_entry_is_one_line():

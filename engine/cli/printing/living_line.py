@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 REDRAWN_A_SECOND = 4.0
 WIDEST, BAR_WIDTH = 100, 12
+ACCENT = "#00ff88"
+"""The green of the pages: rich's own bar is red, which means a failure here."""
 TIME_WIDTH = len("about 1 min 45 s left")
 LISTINGS = frozenset({"advise", "calibrate", "check", "devices", "gpus", "list", "models", "sync"})
 """Commands that answer at once, or print a line for each thing they did."""
@@ -56,7 +58,7 @@ class LivingLine:
         self.doing = doing
         self.stream = stream
         self._console = rich_console(stream)
-        self._spinner = Spinner("line" if self._console.options.ascii_only else "dots", style="green")
+        self._spinner = Spinner("line" if self._console.options.ascii_only else "dots", style=ACCENT)
         self._live = Live(
             get_renderable=self._drawn,
             console=self._console,
@@ -100,7 +102,9 @@ class LivingLine:
         if room_for_bar >= BAR_WIDTH:
             whole = None if now.left is None else now.seconds + now.left
             line.add_column(width=BAR_WIDTH)
-            cells.append(ProgressBar(total=whole or None, completed=now.seconds, width=BAR_WIDTH))
+            bar = ProgressBar(total=whole or None, completed=now.seconds, width=BAR_WIDTH)
+            bar.complete_style = bar.finished_style = bar.pulse_style = ACCENT
+            cells.append(bar)
         line.add_column(width=TIME_WIDTH, no_wrap=True)
         line.add_row(*cells, Text(describe_time(now)))
         return line
