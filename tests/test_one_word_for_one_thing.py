@@ -38,7 +38,14 @@ ALLOWED = {
 }
 """Phrases that hold a rival and may, with the reason."""
 HELP_TEXTS = (
-    *("engine/cli", "engine/describe", "engine/settings", "engine/spec.py", "engine/training_spec.py"),
+    *(
+        "engine/cli",
+        "engine/describe",
+        "engine/results",
+        "engine/settings",
+        "engine/spec.py",
+        "engine/training_spec.py",
+    ),
     *("engine/tune/spec.py", "engine/validation/spec.py", "analysis/pages", "analysis/presentation", "analysis/lists"),
 )
 _READ_OUT = re.compile(r'\b(?:aria-label|title|placeholder|alt|data-copy|content)="([^"]*)"')
@@ -74,10 +81,20 @@ def of_python(path: Path) -> Iterator[Text]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     silent = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
-            sentence = re.sub(r"`[^`]*`", " ", node.value)
+        text = _text_of(node)
+        if text and id(node) not in silent:
+            sentence = re.sub(r"`[^`]*`", " ", text)
             if " " in sentence.strip():
                 yield Text(str(path.relative_to(ROOT)), node.lineno, sentence)
+
+
+def _text_of(node: ast.AST) -> str:
+    """Return a literal, or an f-string with 1 in place of each value: "Batch 1 was refused 1"."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values)
+    return ""
 
 
 def _lines(path: Path, text: str) -> Iterator[Text]:
@@ -126,6 +143,13 @@ def test_the_test_can_fail() -> None:
     assert [*broken(Text("x", 1, "The Pareto-optimal points"))] == []
     assert [*broken(Text("x", 1, "your batch size today"))] == []
     assert len([*broken(Text("x", 1, "Batch size today"))]) == 1
+
+
+def test_the_sentences_with_values_in_them_are_read_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "words.py"
+    module.write_text('def say(size): return f"Batch {size} was refused {size} bytes"\n')
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    assert [line for text in of_python(module) for line in broken(text)]
 
 
 def test_each_exception_holds_a_rival() -> None:

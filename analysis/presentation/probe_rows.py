@@ -37,6 +37,13 @@ class ProbeLine:
         """The phase of the peak or of the failure, as text; empty when unknown."""
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
 
+    @property
+    def is_timed_without_figure(self) -> bool:
+        """Whether it was timed alone, and no speed is claimed: its row would hold nothing but dashes."""
+        probe = self.probe
+        is_timing = Purpose(probe.purpose) is Purpose.TIMING and Outcome(probe.outcome) is Outcome.FITS
+        return is_timing and probe.peak_allocated_bytes is None and probe.samples_per_second is None
+
 
 ProbeKey = tuple[int, str, float]
 

@@ -131,8 +131,8 @@ def basis_of_result(
 ) -> Basis | None:
     """Return the basis of a measured result; None where compared speeds recommend no size.
 
-    `training` is what a command or a function consumed. `or_with_reserve`: the largest size that keeps the reserve takes
-    the place of a recommended one; whoever shows it has to name it so.
+    `training` is what a command or a function consumed. `or_with_reserve`: the largest size that keeps the reserve
+    takes the place of a recommended one; whoever shows it has to name it so.
     """
     chosen = result.recommended or (result.largest_with_reserve if or_with_reserve else None)
     if chosen is None:

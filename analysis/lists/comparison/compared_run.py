@@ -142,7 +142,8 @@ def speed_caveat(result: StoredResult) -> str:
         return (result.speed.reason if result.speed else None) or "its speeds were not compared"
     other, interval = f"{found.other:,}", found.interval
     if is_bound(result) and result.speedup_low is not None:
-        return f"{found.batch_size:,} is at least {describe_lower_bound(result.speedup_low)} as fast as {other} ({interval})"
+        least = describe_lower_bound(result.speedup_low)
+        return f"{found.batch_size:,} is at least {least} as fast as {other} ({interval})"
     return f"{found.batch_size:,} is {interval} as fast as {other}: no figure of its speed is claimed"
 
 

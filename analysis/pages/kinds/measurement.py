@@ -101,6 +101,8 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "paste_note": result_summary.paste_note(result),
         "has_tokens": result.training is not None
         and any(each.tokens_per_second for each in result.training.throughputs),
+        "has_waiting": result.training is not None
+        and any(each.waiting_fraction is not None for each in result.training.throughputs),
         **evidence,
     }
 
@@ -111,6 +113,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
     if estimate := earlier_estimate(result.estimate):
         certificate.append(result_summary.estimate_evidence(estimate, result))
     carried = frozenset(map(probe_key, Probes.objects.of(run).filter(is_carried=True)))  # from an earlier attempt
+    lines = probe_lines(result.probes, result.roles, carried)
     return {
         "charts": [chart_of(plot) for plot in result_plots(result)],
         "stack": memory_breakdown.stack(result),
@@ -124,7 +127,8 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "timings": result_summary.timings(result),
         "environment": environment_rows(result),
         "is_accelerator": result.device.kind != "cpu",
-        "probe_lines": probe_lines(result.probes, result.roles, carried),
+        "probe_lines": [line for line in lines if not line.is_timed_without_figure],
+        "timed_without_figure": len({line.probe.batch_size for line in lines if line.is_timed_without_figure}),
     }
 
 

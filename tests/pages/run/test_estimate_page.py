@@ -343,7 +343,9 @@ def test_an_estimate_for_a_gpu_that_is_not_here_offers_the_command_not_the_cpu(a
     make_device()
     html = page(alice_client, finished("rtx-4090").get_absolute_url())
     assert "Measure this" not in html
-    assert '<a class="button button-go" href="#measure-command" data-copies="measure-command">Copy the command</a>' in html
+    assert (
+        '<a class="button button-go" href="#measure-command" data-copies="measure-command">Copy the command</a>' in html
+    )
     assert "No NVIDIA GeForce RTX 4090 is among the devices of this portal." in html
     assert re.search(r'<pre id="measure-command" tabindex="0">memorymark measure bert\b', html)
 

@@ -302,3 +302,12 @@ def test_time_again_starts_a_run_that_takes_over_this_one(alice_client: Client) 
 def test_other_assumptions_compute_the_interval_of_the_money_again(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_timed_result()), "?price=3&hours=10&runs=20"))
     assert "Saved per year derived $168.35 interval $158.82 to $177.46" in text
+
+
+def test_sizes_that_were_timed_without_a_figure_are_one_line(alice_client: Client) -> None:
+    plain = make_unmeasurable_result()
+    blank = {"peak_allocated_bytes": None, "samples_per_second": None, "step_seconds": None, "memory_by_kind": None}
+    timed = tuple(make_probe(size, purpose=Purpose.TIMING, **blank) for size in (2, 4, 8))
+    text = words(page(alice_client, finished(replace(plain, probes=(*plain.probes, *timed)))))
+    assert "3 sizes timed; no figure" in text
+    assert "timed in turns" not in text
