@@ -26,7 +26,7 @@ def test_the_refused_size_is_explained_after_everything_else():
     assert (worker.explained, result.memory_breakdown) == ([41], BREAKDOWN)
     phases = [event["phase"] for event in events if event["event"] == "phase"]
     assert phases[-2:] == ["explaining", "finished"]
-    assert any("Batch 41 was refused" in event["message"] for event in events if event["event"] == "log")
+    assert any("Batch 41 ran out of memory" in event["message"] for event in events if event["event"] == "log")
     assert result.to_dict()["memory_breakdown"]["entries"][0]["kind"] == "inputs"
 
 

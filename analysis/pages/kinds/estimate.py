@@ -9,6 +9,7 @@ from django.http import QueryDict
 
 from analysis.models import Device, Run, RunKind, RunLog
 from analysis.pages.kinds.estimate_cards import cards_shown
+from analysis.pages.kinds.measure_command import measure_command
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
@@ -17,7 +18,6 @@ from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import settings_of_run
-from analysis.presentation.measure_command import measure_command
 from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
 from analysis.runs.earlier.frontier import measured_sizes
 from analysis.runs.earlier.what_to_change import devices_for

@@ -137,7 +137,7 @@ def test_the_command_line_sets_the_estimate_beside_the_measurement():
     result = run(worker(per_sample=MORE_THAN_A_MIB), events)
     told = next(event for event in events if event["event"] == "estimate")
     assert event_line(told).startswith("ESTIMATE: largest batch 5")
-    assert "Estimated: largest 523; measured 528. Error of its estimated memory: +0.8%." in details(result)
+    assert "Estimated: largest 523; measured 528. Error of its estimated memory: +0.8 %." in details(result)
 
 
 def gpu(name: str, capacity: int, capability: str | None, **facts) -> DeviceFacts:
