@@ -185,13 +185,18 @@ def test_warm_starts_are_compared_in_turns_too() -> None:
     [
         ("ignores", "batch_size_ignored", "was given 8"),
         ("steps_outside", "workload_failed", "made outside make_step"),
-        ("without_optimizer", "workload_failed", "no optimizer of torch made a step"),
+        ("without_backward", "workload_failed", "no optimizer of torch made a step"),
     ],
 )
 def test_a_function_that_proves_nothing_is_refused_with_the_reason(function: str, code: str, message: str) -> None:
     error = program(function)
     assert error["code"] == code
     assert message in error["message"]
+
+
+@pytest.mark.slow
+def test_a_function_that_makes_no_optimizer_is_measured_by_its_backward_passes() -> None:
+    assert program("by_hand", "600KiB")["boundary"]["certified"]
 
 
 @pytest.mark.slow

@@ -43,7 +43,11 @@ def steps_outside(batch_size):
     return step
 
 
-def without_optimizer(batch_size):
+def without_backward(batch_size):
+    return lambda: kept(torch.randn(batch_size, 64)).sum()
+
+
+def by_hand(batch_size):
     return lambda: kept(torch.randn(batch_size, 64)).sum().backward()
 
 
