@@ -60,14 +60,21 @@ def searched(probes: Sequence[Probe]) -> list[Probe]:
     return [p for p in probes if p.purpose in _SEARCHED]
 
 
-def _found(probes: Sequence[Probe], maximum: int) -> Found | None:
-    """Return where the search ended, by the rule of `search.unguided`; None where it did not end."""
+def _found(probes: Sequence[Probe], maximum: int, rule: AllowedSizes | None = None) -> Found | None:
+    """Return where the search ended, by the rule of `search.unguided`; None where it did not end.
+
+    With the rule of a script the next size is the next that it allows, and what its own errors ended does not count.
+    """
+    if rule is not None:
+        _, failed = sizes_taken_and_failed(probes)
+        probes = [p for p in probes if p.batch_size not in failed]
     low = max((p.batch_size for p in probes if p.fits), default=0)
     high = min((p.batch_size for p in probes if not p.fits and p.batch_size > low), default=None)
+    following = low + 1 if rule is None else rule.at_least(low + 1)
     if high is None:
-        return Found(low, None) if low >= maximum else None
+        return Found(low, None) if following is None or following > maximum else None
     is_fresh = any(p.fresh_process and not p.fits and p.batch_size == high for p in probes)
-    return Found(low, high) if high == low + 1 and is_fresh else None
+    return Found(low, high) if high == following and is_fresh else None
 
 
 def _out_of_time(probes: Sequence[Probe]) -> Boundary:
@@ -127,7 +134,7 @@ def _of_starts(claims: Claims) -> list[Boundary]:
     ended = _found([p for p in probes if p not in too_few], maximum) or _found(probes, maximum)
     possible = [_out_of_time(probes)]
     if rule is not None:
-        ended = _found_among(rule, probes, maximum)
+        ended = _found(probes, maximum, rule)
     if ended is not None:
         boundary = boundary_of_search(ended, probes, claims.device)
         possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
@@ -152,19 +159,6 @@ def _rule_of(claims: Claims) -> AllowedSizes | None:
         return None  # then the claim is none of the possible boundaries
     taken, failed = sizes_taken_and_failed(searched(claims.probes))
     return rule if failed and rule.is_consistent(taken, failed) else None
-
-
-def _found_among(rule: AllowedSizes, probes: Sequence[Probe], maximum: int) -> Found | None:
-    """Return where the search ended among the sizes of a rule; None where it did not end."""
-    _, failed = sizes_taken_and_failed(probes)
-    tried = [p for p in probes if p.batch_size not in failed]
-    low = max((p.batch_size for p in tried if p.fits), default=0)
-    high = min((p.batch_size for p in tried if not p.fits and p.batch_size > low), default=None)
-    following = rule.at_least(low + 1)
-    if high is None:
-        return Found(low, None) if following is None or following > maximum else None
-    is_fresh = any(p.fresh_process and not p.fits and p.batch_size == high for p in tried)
-    return Found(low, high) if high == following and is_fresh else None
 
 
 def is_refused_for_memory(probe: Probe, claims: Claims) -> bool:
