@@ -240,14 +240,19 @@ def test_nothing_is_left_when_the_search_is_ended_from_outside(signal_number: in
 
 
 def left_running(mark: str) -> list[int]:
-    """Return the processes of a started command, not those of the search itself."""
+    """Return the processes of a command that this test started, not those of the search itself.
+
+    A test beside this one may run the same script, so a process counts by the test's name in its environment.
+    """
+    this_test = f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}".encode()
     found = []
     for folder in Path("/proc").iterdir():
         try:
             line = (folder / "cmdline").read_bytes().decode(errors="replace")
+            is_own = this_test in (folder / "environ").read_bytes().split(b"\0")
         except (OSError, ValueError):
             continue
-        if mark in line and "{batch_size}" not in line and folder.name.isdigit():
+        if is_own and mark in line and "{batch_size}" not in line and folder.name.isdigit():
             found.append(int(folder.name))
     return found
 
