@@ -46,9 +46,9 @@ RUNS = {
     "tune-spawned": "tune --memory-limit 16MiB --no-compare-speed -- PYTHON DIR/workers.py {batch_size} 2 spawn",
     "tune-gan": "tune --memory-limit 16MiB --no-compare-speed --batch env -- PYTHON TESTED/gan.py",
     "tune-padded": "tune --memory-limit 16MiB --no-compare-speed -- PYTHON DIR/padded.py {batch_size}",
-    "tune-recurrent-speed": "tune --memory-limit 16MiB --compare-speed -- PYTHON DIR/recurrent.py {batch_size}",
-    "tune-argparse-speed": "tune --memory-limit 12MiB --compare-speed -- PYTHON TESTED/plain.py --batch-size "
-    "{batch_size}",
+    "tune-recurrent-speed": "tune --memory-limit 16MiB -- PYTHON DIR/recurrent.py {batch_size}",
+    "tune-argparse-speed": "tune --memory-limit 12MiB -- PYTHON TESTED/plain.py --batch-size {batch_size}",
+    "tune-gan-speed": "tune --memory-limit 16MiB --batch env -- PYTHON TESTED/gan.py",
     "validate-resnet18": "validate resnet18 cpu",
     "validate-distilbert": "validate distilbert cpu --batch-size 4",
     "validate-compile": "validate bert-tiny cpu --check compile",
