@@ -86,8 +86,8 @@ def _measured(result: Measured) -> Cell | None:
     is_held = limit_bytes < device.capacity_bytes
     if not boundary.certified or device.is_shared or (is_held and not is_cpu):
         return None
-    with_reserve = result.largest_with_reserve
     reserve_fraction = result.speed.reserve_fraction if result.speed else None
+    with_reserve = None if reserve_fraction is None else result.largest_with_reserve  # else nobody knows which reserve
     # the catalogue's id, which estimates use too; of a card that is not in it, the card's own name
     gpu = match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
     card = gpu.id if gpu else device.name[:CARD_LENGTH]

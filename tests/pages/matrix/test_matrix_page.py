@@ -169,6 +169,12 @@ def test_a_size_says_what_it_leaves_free_itself(alice_client: Client) -> None:
     assert "19 leaves at least 5 % free" in cell(page(alice_client), "A10")
 
 
+def test_a_stored_cell_without_its_reserve_is_shown_without_the_size_that_keeps_it(alice_client: Client) -> None:
+    measured("a10", largest=20)
+    MatrixCell.objects.update(with_reserve_batch_size=19, reserve_fraction=None)
+    assert "19" not in cell(page(alice_client), "A10")
+
+
 @pytest.mark.parametrize(
     ("query", "words"),
     [
