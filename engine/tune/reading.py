@@ -50,7 +50,7 @@ class Step:
         Smaller ones are the last of a data set, or the parts of a batch that failed as a whole.
         """
         if axis == BY_LOADER:
-            is_whole = all(rows == batch_size for rows in self.drawn)
+            is_whole = all(rows == batch_size for rows in self.drawn) and not self._is_divided(batch_size)
             return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
         largest = max(calls, default=0)
@@ -61,6 +61,12 @@ class Step:
             return 0
         called = calls.count(largest)
         return min(drawn, called) if drawn and called else drawn or called
+
+    def _is_divided(self, batch_size: int) -> bool:
+        """Return whether the script cut its loader's batch of that size into parts, as after a failure of the whole."""
+        sizes = [(count, shape[0]) for count, shape, _ in self.forwards if shape]
+        is_smaller = bool(sizes) and max(sizes)[1] < batch_size
+        return is_smaller and any(shape[:1] == (batch_size,) for shape in self.batches)
 
     def lengths(self, batch_size: int, axis: int) -> set[int]:
         """Return the other of the first two dimensions of what had that size: of sequences, their length."""
