@@ -265,7 +265,7 @@ class WorkerSweep(Sweep):
         self.worker.close()
         for probe in comparison.probes(found):
             self.record(probe)
-        for line in comparison_lines(found):
+        for line in comparison_lines(found, shares_cores=self.device.kind == "cpu"):
             self.execution.log(line, "info" if found.is_measurable else "warning")
         return found
 

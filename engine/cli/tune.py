@@ -13,6 +13,7 @@ from typing import Any
 
 import rich_click as click
 
+from ..describe.result import is_disturbed
 from ..documents.kind import KindName
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM, how_to_install
@@ -99,20 +100,23 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
 
 
 def training_lines(result: TuneResult) -> list[str]:
-    """Return the throughput of each size, and whether the data loader limits it."""
+    """Return the throughput of each size, and whether the data loader limits it.
+
+    Whoever reads two of them divides them, so none stands here that its start or other programs made unsteady.
+    """
     throughputs, kind = result.training.throughputs, result.result.device.kind
-    lines = [_throughput_line(each) for each in throughputs if each.samples_per_second is not None]
+    shown = [] if is_disturbed(result.result) else [each for each in throughputs if each.is_steady]
+    lines = [_throughput_line(each) for each in shown if each.samples_per_second is not None]
     loader = describe_loader(throughputs, result.recommended_batch_size, kind)
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
     return [*heading, *lines, *([loader] if loader else [])]
 
 
 def _throughput_line(each: Throughput) -> str:
-    """Write ``batch 16       812.3 samples/s, 104,000 tokens/s, 4% waiting for data, steady``."""
+    """Write ``batch 16       812.3 samples/s, 104,000 tokens/s, 4% waiting for data``."""
     parts = [f"batch {each.batch_size:<6} {each.samples_per_second:10.1f} samples/s"]
     parts += [f"{each.tokens_per_second:,.0f} tokens/s"] if each.tokens_per_second else []
     parts += [f"{each.waiting_fraction:.0%} waiting for data"] if each.waiting_fraction is not None else []
-    parts += ["steady" if each.is_steady else "not steady"] if each.is_steady is not None else []
     return ", ".join(parts)
 
 

@@ -21,7 +21,7 @@ from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
-from ..speed.comparison import Comparison
+from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED
 from ..sweep import Sweep
 from .data_end import DataEnd
@@ -119,7 +119,8 @@ class StartSweep(Sweep):
                 self._start_near_the_bend(boundary.largest_batch_size)
                 self.execution.phase("timing")
                 comparison = self._compare_speed(boundary.largest_batch_size)
-                self.execution.log(comparison.reason or f"compared in {comparison.rounds} pairs of starts")
+                reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
+                self.execution.log(reason or f"compared in {comparison.rounds} pairs of starts")
         return self._result(boundary, comparison, search_seconds)
 
     def decide(self) -> Try | Found:
