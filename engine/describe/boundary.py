@@ -127,6 +127,18 @@ class CertificateLine:
     text: str
 
 
+def _open_end(result: RunResult) -> CertificateLine:
+    """Say what is known above the largest size where no certificate is: the smallest that was refused, if any."""
+    largest = result.boundary.largest_batch_size or 0
+    refused = min((p.batch_size for p in result.probes if not p.fits and p.batch_size > largest), default=None)
+    probe = refusing_probe(result.probes, refused)
+    if refused is None or probe is None:
+        return CertificateLine("open", "open", "No larger size is known to run out of memory.")
+    between = {0: "", 1: f"; {largest + 1:,} was not tried"}
+    untried = between.get(refused - largest - 1, f"; {largest + 1:,} to {refused - 1:,} were not tried")
+    return CertificateLine("open", "open", f"Batch {refused:,}: {describe_outcome(probe)}{untried}.")
+
+
 def certificate_lines(result: RunResult) -> list[CertificateLine]:
     """Return the certificate in lines: what fits, what was refused, and what is unknown."""
     boundary, lines, (_, trained) = result.boundary, [], verbs(result.spec)
@@ -141,7 +153,7 @@ def certificate_lines(result: RunResult) -> list[CertificateLine]:
         text = f"Batch {boundary.refused_batch_size:,}: {outcome}{fresh}."
         lines.append(CertificateLine("refused", "does not fit", text))
     if not boundary.certified and not boundary.refused_batch_size:
-        lines.append(CertificateLine("open", "open", "No larger size is known to run out of memory."))
+        lines.append(_open_end(result))
     if boundary.note:
         lines.append(CertificateLine("open", "note", boundary.note))
     if result.device.kind == "cpu":

@@ -346,12 +346,6 @@ def test_the_certificate_of_a_cpu_says_what_its_limit_does_not_count() -> None:
     assert certificate_lines(stored())[-1].text == CPU_COUNTS_TENSORS
 
 
-def test_an_open_certificate_says_that_it_is_open() -> None:
-    lines = certificate_lines(stored(device=CARD, boundary=replace(uncertified(Reason.TIME_BUDGET), note="moved down")))
-    assert [line.outcome for line in lines] == ["fits", "open", "open"]
-    assert "moved down" in lines[-1].text
-
-
 def test_a_smaller_size_is_pasted_with_accumulation() -> None:
     result = stored(spec=make_spec(current_batch_size=20))
     assert "per_device_train_batch_size=8,\n    gradient_accumulation_steps=3," in (paste(result) or "")
