@@ -17,8 +17,11 @@ from rest_framework.request import Request
 from analysis.models import TERMINAL_STATES, Run
 
 Person: TypeAlias = AbstractBaseUser | AnonymousUser
-DOCUMENTS_AT_ONCE, DOCUMENT_WAIT_SECONDS = 2, 5.0
-"""Result documents that a process recomputes at a time: their work shares the interpreter with all other requests."""
+DOCUMENTS_AT_ONCE, DOCUMENT_WAIT_SECONDS = 1, 5.0
+"""Result documents that a process reads at a time: their work shares the interpreter with all other requests.
+
+Two at once are stored no sooner than one after the other, and everybody else waits twice as long.
+"""
 _POLL_SECONDS = 0.25
 
 
@@ -65,7 +68,7 @@ def _part_of_threads(part: int, *, most: int) -> int:
 
 def _document_places() -> int:
     threads = settings.WEB_THREADS
-    return 2 * DOCUMENTS_AT_ONCE if threads is None else max(1, threads // 4)
+    return 4 if threads is None else max(1, threads // 4)
 
 
 slots = WaitingSlots(lambda: _part_of_threads(2, most=settings.ANALYZE_WAITING_REQUESTS))

@@ -1,4 +1,4 @@
-"""Result documents are recomputed a few at a time: their work shares the interpreter with everybody's pages."""
+"""Result documents are read one at a time: their work shares the interpreter with everybody's pages."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ def test_one_document_too_many_is_to_be_sent_again(sender, settings):
     assert sender.send_result(make_document()).status_code == 201
 
 
-def test_a_document_waits_for_those_that_are_read(sender, monkeypatch):
+def test_a_document_waits_for_the_one_that_is_read(sender, monkeypatch):
+    """Two at once are stored no sooner, and everybody else waits twice as long."""
     monkeypatch.setattr(waiting, "DOCUMENT_WAIT_SECONDS", 0.01)
-    with waiting.document_place(SOMEBODY), waiting.document_place(SOMEBODY):
+    with waiting.document_place(SOMEBODY):
         assert sender.send_result(make_document()).status_code == 503
     monkeypatch.setattr(waiting, "DOCUMENT_WAIT_SECONDS", 60.0)
-    with waiting.document_place(SOMEBODY), ExitStack() as other:
+    with ExitStack() as other:
         other.enter_context(waiting.document_place(SOMEBODY))
         threading.Timer(0.2, other.pop_all().close).start()
         assert sender.send_result(make_document()).status_code == 201
