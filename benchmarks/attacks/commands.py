@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.attacks.portal import HOST, Attacked, Row, row
+from benchmarks.attacks.portal import HOST, Attacked, Person, Row, decided, row
 from benchmarks.report_faults import ROOT
 
 SECRET = "WANDBSECRET123"
@@ -29,7 +29,7 @@ FORMS = (
     *("--wandb-key X", "--hf_key X", "--pwd X", "--user me -p X", "--auth X", "--key X", "--access-key X"),
     *("--login u:X", "--db postgres://u:X@h/d", "--api-key X", "--password=X", "--token X", "WANDB_API_KEY=X"),
 )
-"""The forms of the finding; `-p X` alone is a port, a path or a pattern as well, and is hidden after a user."""
+"""The forms of the finding, `-p X` after a user: alone it is left."""
 LEAKING = 'print("db password is {0}"); print("patient alice has 42"); raise SystemExit(1)\n'
 
 
@@ -56,7 +56,6 @@ def settings_not_offered(portal: Attacked) -> Iterator[Row]:
 
 
 def secrets_of_command_lines(portal: Attacked) -> Iterator[Row]:
-    from analysis.models import Run
     from tests.factories.reports import make_run_key
 
     sender, secret = portal.person(), "hunter2hunter2"
@@ -66,17 +65,38 @@ def secrets_of_command_lines(portal: Attacked) -> Iterator[Row]:
         spec = {"command": command, "batch": "template", "name": "train"}
         run_id = sender.begin(make_run_key(), kind="command", spec=spec).json()["id"]
         addresses = (f"/runs/{run_id}/", f"/api/v1/runs/{run_id}/", f"/runs/{run_id}/export.csv")
-        texts = [json.dumps(Run.objects.get(pk=run_id).spec), *(portal.viewer.get(each).text for each in addresses)]
+        texts = [stored_spec(run_id), *(portal.viewer.get(each).text for each in addresses)]
         passed += [form] * any(secret in text for text in texts)
     said = f"shown: {', '.join(passed) or 'none'}"
     tried = f"{len(FORMS)} usual forms of a secret in a reported command line (9 of 13 were shown)"
     yield row("M9", tried, "none is stored or shown, though the sender hid none", not passed, said)
+    yield _short_option_alone(sender, secret)
     for address in ("/commands/", "/api/v1/commands/"):
         answer = portal.viewer.get(address)
         held = answer.status == 200 and SECRET not in answer.text and "wandb-key" in answer.text
         said = f"{answer.status}; {'the secret' if SECRET in answer.text else '***'} after --wandb-key"
         tried = f"a viewer opens {address}: the command is registered with --wandb-key {SECRET}"
         yield row("M9", tried, "***", held, said, seconds=answer.seconds)
+
+
+def stored_spec(run_id: int) -> str:
+    """Return the settings of a run as they are stored."""
+    from analysis.models import Run
+
+    return json.dumps(Run.objects.get(pk=run_id).spec)
+
+
+def _short_option_alone(sender: Person, secret: str) -> Row:
+    """Send `-p X`, which is a port, a path or a pattern more often than a password where no user is before it."""
+    from tests.factories.reports import make_run_key
+
+    command = ["python", "train.py", "-p", secret, "{batch_size}"]
+    spec = {"command": command, "batch": "template", "name": "train"}
+    answer = sender.begin(make_run_key(), kind="command", spec=spec)
+    tried, expected = "`-p X` alone in a reported command line", "hidden after `--user me` or a client that is known"
+    is_shown = secret in stored_spec(answer.json()["id"])
+    said = f"{'shown' if is_shown else 'hidden'}; docs/tune.md, What is hidden: by place"
+    return decided("M9", tried, expected, said, seconds=answer.seconds)
 
 
 def output_of_scripts(portal: Attacked) -> Iterator[Row]:

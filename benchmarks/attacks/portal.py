@@ -79,7 +79,7 @@ class Answer:
             named = [f"{each.get('pointer')}: {each.get('detail')}" for each in content.get("errors", [])[:2]]
             said = " ".join(filter(None, (content.get("detail"), *named)))
             said = said or ", ".join(f"{name} {content[name]}" for name in ("id", "next") if name in content)
-            return said[:SENTENCE_LENGTH]
+            return (said or f"{len(self.text):,} characters")[:SENTENCE_LENGTH]
         return f"{len(self.text):,} characters" if self.status else self.text
 
 

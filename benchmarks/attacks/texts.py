@@ -124,7 +124,7 @@ def names_in_messages(portal: Attacked) -> Iterator[Row]:
     for what, name in (("empty", ""), ("of blanks", "  "), ("of 5,000 letters", "a" * 5_000), ("of two lines", "a\nb")):
         answer = sender.begin(make_run_key(), kind="command", spec={**COMMAND, "name": name})
         yield row("L5", f"a name {what}", "400, by its field", answer.status == 400, answer)
-    evil = "x *Pay now* http://evil.example/ [here](www.evil.example) <!channel> `a` ~b~ _c_"
+    evil = "*Pay* `a` http://evil [x](www.evil) <!x>"
     run_id = sender.begin(key := make_run_key(), kind="command", spec={**COMMAND, "name": evil}).json()["id"]
     sender.send_events(key, 0, {"event": "error", "error": {"code": "workload_failed", "message": evil}})
     while dispatch_waiting():
