@@ -19,7 +19,9 @@ import shlex
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,18 @@ RESULTS = ROOT / "benchmarks" / "results"
 FINDINGS = [*("H1", "H2"), *(f"M{n}" for n in range(1, 11)), *(f"L{n}" for n in range(1, 11))]
 
 from benchmarks.attacks import commands, documents, floods, machine, marks, texts  # noqa: E402
-from benchmarks.attacks.portal import DECIDED, HELD, NOT_HELD, Attacked, Row  # noqa: E402
+from benchmarks.attacks.portal import DECIDED, HELD, NOT_HELD, Attacked, Row, row  # noqa: E402
 
 SUBJECTS = (documents, floods, marks, texts, commands, machine)
+
+
+def tried_safely(attack: Callable[[Attacked], Iterator[Row]], portal: Attacked) -> Iterator[Row]:
+    """Yield the rows of an attack. One that breaks off has a row that says so, and the others are tried."""
+    try:
+        yield from attack(portal)
+    except Exception as exc:  # noqa: BLE001 - whatever it is, it is printed, and its row did not hold
+        traceback.print_exc()
+        yield row("-", attack.__name__, "an answer to each of its attacks", False, f"it broke off: {exc!r}")
 
 
 def tried(portal: Attacked, only: str) -> list[Row]:
@@ -41,7 +52,7 @@ def tried(portal: Attacked, only: str) -> list[Row]:
         for attack in subject.ATTACKS:
             if only and only not in attack.__name__:
                 continue
-            for each in attack(portal):
+            for each in tried_safely(attack, portal):
                 rows.append(each)
                 seconds = f"{each.seconds:.1f} s"
                 print(f"{each.finding:4} {each.outcome:14} {each.tried}: {seconds}, {each.answer}", flush=True)

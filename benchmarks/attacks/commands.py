@@ -34,11 +34,12 @@ LEAKING = 'print("db password is {0}"); print("patient alice has 42"); raise Sys
 
 
 def settings_not_offered(portal: Attacked) -> Iterator[Row]:
-    from analysis.models import Run
+    from analysis.models import Device, Run
     from tests.factories import make_device
     from tests.factories.reports import make_run_key
 
-    make_device("lab", device="cpu", name="The portal's own CPU")
+    if not Device.objects.filter(device="cpu").exists():
+        make_device()
     sender = portal.person()
     seen = sender.get("/api/v1/commands/").json()["results"][0]
     spec = {"command": seen["command"], "name": seen["name"], "device": "cpu", **NOT_OFFERED}

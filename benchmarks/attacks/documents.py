@@ -20,6 +20,8 @@ from benchmarks.forged_documents import originals
 Document = dict[str, Any]
 STARTED_AT = "2026-11-20T10:00:00+00:00"
 REFUSED = "refused with 400 or 422, by the name of the field"
+REFUSED_SECONDS = 5.0
+"""Far from both: a tenth of a second where nothing else runs, and the 39 s of the finding."""
 PAGES = (
     *("/runs/{}/", "/runs/{}/live/", "/runs/{}/advice/", "/api/v1/runs/{}/", "/api/v1/runs/{}/result/"),
     *("/", "/runs/", "/fleet/", "/matrix/", "/compare/?ids={}"),
@@ -118,7 +120,7 @@ def padded(rounds: int, sizes: int, left_out: list[int]) -> Document:
 def endless_rounds(portal: Attacked) -> Iterator[Row]:
     from engine.recompute.document import MOST_BLOCKS, MOST_ROUNDS
 
-    sender, most = portal.person(), "refused, within 1 s"
+    sender, most = portal.person(), f"refused within {REFUSED_SECONDS:g} s, whatever else the machine does"
     for what, rounds, sizes, left_out in (
         ("250 rounds of 25 sizes, one left out (took 39 s)", 250, 25, [1]),
         ("400 rounds of 40 sizes, one left out", 400, 40, [1]),
@@ -127,14 +129,17 @@ def endless_rounds(portal: Attacked) -> Iterator[Row]:
         ("as many sizes and blocks as are allowed, none left out", MOST_BLOCKS // 40, 40, []),
     ):
         answer = sender.send_result(body_of(padded(rounds, sizes, left_out)))
-        # twice the second that the machine has when nothing else runs on it
-        yield row("H2", what, most, answer.is_refused and answer.seconds < 2.0, answer)
+        yield row("H2", what, most, answer.is_refused and answer.seconds < REFUSED_SECONDS, answer)
     from tests.engine.honest_worker import HonestWorker, document_of
 
     answer = sender.send_result(body_of(document_of(HonestWorker(528, noise=0.9, others_cores=3.0))))
-    held = answer.status == 201 and answer.seconds < 2.0
+    held = answer.status == 201 and answer.seconds < REFUSED_SECONDS
     yield row(
-        "H2", "the longest comparison that a noisy machine makes, which is honest", "201, within 1 s", held, answer
+        "H2",
+        "the longest comparison that a noisy machine makes, which is honest",
+        f"201 within {REFUSED_SECONDS:g} s",
+        held,
+        answer,
     )
     for what, rounds, sizes in (("120 rounds of 16 sizes", 120, 16), ("24 rounds of 40 sizes", 24, 40)):
         yield _at_once(portal, what, rounds, sizes)
@@ -148,13 +153,13 @@ def _at_once(portal: Attacked, what: str, rounds: int, sizes: int) -> Row:
     began = time.monotonic()
     pages = meanwhile(portal.reader, "/runs/", tasks)
     seen = dict(sorted(Counter(each.status for each in answers).items()))
-    held = 201 not in seen and longest(pages) < 2.0
+    held = 201 not in seen and longest(pages) < REFUSED_SECONDS
     said = (
         f"answers {seen}, the slowest after {longest(answers):.2f} s; {len(pages)} pages meanwhile, the slowest after "
     )
     said += f"{longest(pages):.2f} s"
     tried = f"16 documents of {what}, {len(bodies[0]) // 1024} KiB each, at once (nobody else was answered for 26 s)"
-    expected = "none stored; other people's pages within 1 s, 2 s on a busy machine"
+    expected = f"none stored; other people's pages within {REFUSED_SECONDS:g} s, whatever else the machine does"
     return row("H2", tried, expected, held, said, seconds=time.monotonic() - began)
 
 
