@@ -10,6 +10,7 @@ from analysis.presentation.formatting import usd
 from analysis.presentation.labels import describe_limit
 from analysis.presentation.stored.estimate import StoredEstimate
 from engine.estimate.types import OR_MORE, EstimatedGpu, is_capped
+from engine.text.today import name_today
 
 if TYPE_CHECKING:
     from analysis.runs.gpu_catalog import Price
@@ -21,7 +22,7 @@ _NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
 
 
 def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int | None = None) -> str:
-    """Write "Use up to 480 on an A100; your 16 leaves 80 % unused."; `batch_size` is today's, by default the spec's."""
+    """Write "Use up to 480 on an A100; your 32 leaves 80 % unused."; `batch_size` is today's, by default the spec's."""
     today = int(spec["current_batch_size"]) if batch_size is None else batch_size
     gpu, largest, safe = _gpu(estimate), estimate.largest_batch_size, estimate.safe_batch_size
     if not largest:
@@ -32,13 +33,13 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int 
     if not safe:
         return f"Too close: {largest:,} on {gpu} fits only without the margin."
     if today > safe:
-        return f"At most {safe:,}: your {today:,} leaves no margin on {gpu}."
+        return f"At most {safe:,}: {name_today(today)} leaves no margin on {gpu}."
     if today == safe:
-        return f"Keep your {today:,}: no more fits {gpu} with the margin."
+        return f"Keep {name_today(today)}: no more fits {gpu} with the margin."
     use = f"{safe:,} {OR_MORE}" if is_capped(safe, estimate.limits, largest) else f"up to {safe:,}"
     unused = describe_unused(estimate, today)
-    short = f"Use {use} on {gpu}, instead of your {today:,}."
-    return _first_short([f"Use {use} on {gpu}; your {today:,} {unused}.", short]) if unused else short
+    full = [f"Use {use} on {gpu}; {name_today(today)} {unused}."] if unused else []
+    return _first_short([*full, f"Use {use} on {gpu}, instead of {name_today(today)}.", f"Use {use} on {gpu}."])
 
 
 def headline_of_all(
@@ -54,13 +55,13 @@ def headline_of_all(
 
 
 def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any], prices: Mapping[str, Price]) -> str:
-    """Write "28 of 34 GPUs fit your 16; the cheapest is a T4, $0.35 an hour."; without prices it names the smallest."""
+    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour."; without prices it names the smallest."""
     size, limit = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes"))
     gpus = f"{count} GPUs{f' {limit}' if limit else ''}"
     if not fitting:
-        return f"Does not fit: none of {gpus} takes your {size:,}."
+        return f"Does not fit: none of {gpus} takes {name_today(size)}."
     share = f"All {gpus}" if len(fitting) == count else f"{len(fitting)} of {gpus}"
-    said = f"{share} fit{'s' if len(fitting) == 1 else ''} your {size:,}"
+    said = f"{share} fit{'s' if len(fitting) == 1 else ''} {name_today(size)}"
     cheapest = cheapest_of({gpu.id: prices[gpu.id] for gpu in fitting if gpu.id in prices})
     if cheapest is None:
         smallest = min(fitting, key=lambda gpu: gpu.total_bytes)

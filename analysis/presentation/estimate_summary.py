@@ -16,6 +16,7 @@ from analysis.presentation.labels import short_device_name
 from analysis.presentation.stored.estimate import MEMORY_KINDS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_known_error
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
+from engine.text.today import name_today
 from engine.text.units import format_percent
 from engine.training_spec import PURE_BF16
 
@@ -98,7 +99,7 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
             f"It would still fit with {margin} more memory than predicted.",
         ),
         ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
-        (f"Memory at your {current_batch_size:,}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
+        (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
     ]
 
 

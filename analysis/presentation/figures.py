@@ -21,6 +21,7 @@ from engine.describe.result import compared, describe_other, is_disturbed
 from engine.results.result import Point, Savings
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.claim import describe_bounds, describe_lower_bound
+from engine.text.today import name_today, reword
 from engine.text.units import format_factor_range, format_least_usd, format_most_usd, sentence_case
 
 
@@ -57,7 +58,8 @@ def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure
 
 def _own_speed(result: StoredResult, size: Point) -> Figure:
     """Return the speed of the recommended size, where today's does not run."""
-    text = f"samples/s at {size.batch_size:,}. Your {result.current_batch_size:,} does not run here to compare with."
+    today = sentence_case(name_today(result.current_batch_size))
+    text = f"samples/s at {size.batch_size:,}. {today} does not run here to compare with."
     interval = rate_range(size.samples_per_second_low, size.samples_per_second_high)
     kind = "" if size.samples_per_second is None else "measured"
     return Figure("Speed", rate(size.samples_per_second), kind, text, interval=interval)
@@ -66,7 +68,7 @@ def _own_speed(result: StoredResult, size: Point) -> Figure:
 def _least_speedup(result: StoredResult) -> Figure:
     low, high = result.speedup_low or 0.0, result.speedup_high or 0.0
     size = result.recommended.batch_size if result.recommended else 0
-    text = f"{size:,} against your {result.current_batch_size:,}, timed side by side. No single figure is claimed."
+    text = f"{size:,} against {name_today(result.current_batch_size)}, timed side by side. No single figure is claimed."
     bound = f"at least {describe_lower_bound(low)}"
     return Figure("Speed-up", bound, "measured", text, is_gain=True, interval=describe_bounds(low, high))
 
@@ -132,11 +134,12 @@ def _why_no_speedup(result: StoredResult) -> str:
     if is_disturbed(result):
         return "Other programs disturbed the timing, and would make any factor wrong."
     if result.speed is not None and not result.is_speed_measurable:
-        return f"{sentence_case(result.speed.reason or 'the speeds were not compared').removesuffix('.')}."
+        return f"{sentence_case(reword(result.speed.reason or 'the speeds were not compared')).removesuffix('.')}."
     if result.recommended is None:
         return "No size was measured for a comparison."
     if result.current is None and result.current_batch_size > result.spec["max_batch_size"]:
-        return f"Your {result.current_batch_size:,} is above the maximum of this run, so it was not measured."
+        today = sentence_case(name_today(result.current_batch_size))
+        return f"{today} is above the maximum of this run, so it was not measured."
     return "The speed of one of the two sizes was not measured."
 
 

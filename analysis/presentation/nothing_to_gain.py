@@ -10,7 +10,8 @@ from engine.catalog.stored_workload import stored_workload
 from engine.describe.result import compared, keeps_reserve, reserve_text
 from engine.results.result import Point
 from engine.results.speed_rounds import SpeedClaim
-from engine.text.units import format_factor_range
+from engine.text.today import name_today
+from engine.text.units import format_factor_range, sentence_case
 
 ROOM_FROM = 0.2
 """Share of the memory from which free memory is room for something larger."""
@@ -33,21 +34,21 @@ def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
 
 
 def _evidence(result: StoredResult, kept: Point) -> str:
-    size, fastest = kept.batch_size, result.fastest
+    size, fastest, today = kept.batch_size, result.fastest, sentence_case(name_today(kept.batch_size))
     if result.claim is SpeedClaim.NO_GAIN and (found := compared(result)):
-        return f"Batch {found.batch_size:,} is {found.interval} as fast as your {size:,}: slower, or as fast."
+        return f"Batch {found.batch_size:,} is {found.interval} as fast as {name_today(size)}: slower, or as fast."
     if (pair := result.in_turns) is not None:
         between = format_factor_range(pair.ratio.low, pair.ratio.high)
-        return f"Batch {pair.other:,} is {factor(pair.ratio.value)} as fast as your {pair.base:,} ({between})."
+        return f"Batch {pair.other:,} is {factor(pair.ratio.value)} as fast as {name_today(pair.base)} ({between})."
     if fastest is None or kept.samples_per_second is None:
-        return f"Your {size:,} is the recommended size."
+        return f"{today} is the recommended size."
     if fastest.batch_size == size:
-        return f"Your {size:,} is the fastest size measured, with {_speed(kept)}."
+        return f"{today} is the fastest size measured, with {_speed(kept)}."
     other = f"the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}"
     why = ""
     if result.speed is not None and fastest.memory_bytes is not None and not keeps_reserve(result, fastest):
         why = f", but it leaves less than {reserve_text(result)} of the memory free"
-    return f"Your {size:,} reaches {_speed(kept)}; {other}{why}."
+    return f"{today} reaches {_speed(kept)}; {other}{why}."
 
 
 def _speed(point: Point) -> str:

@@ -58,7 +58,7 @@ def verdict(result: StoredResult) -> str:
 
 
 def _with_bounds(sentence: str, result: StoredResult) -> str:
-    """Write "at least 2x as fast as your 16 (2.0 to 3.8x).", where a page has the interval among its notes."""
+    """Write "at least 2x as fast as your 32 (2.0 to 3.8x).", where a page has the interval among its notes."""
     if result.recommended is None or claim_in(result) is not SpeedClaim.AT_LEAST:
         return sentence
     assert result.speedup_low is not None

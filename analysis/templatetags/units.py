@@ -3,6 +3,7 @@
 from django import template
 
 from analysis.presentation import formatting
+from engine.text.today import name_today
 
 register = template.Library()
 register.filter(formatting.bytes_text)
@@ -22,3 +23,4 @@ register.filter(formatting.clock)
 register.filter(formatting.ago)
 register.filter(formatting.since)
 register.filter(formatting.seconds_after)
+register.filter(name_today)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ..results.result import RunResult, Savings
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import describe_lower_bound
+from ..text.today import name_today
 from ..text.units import (
     format_bytes,
     format_factor,
@@ -61,10 +62,10 @@ def _unused(result: RunResult) -> KeyFigure:
     today, waste = result.current_batch_size, result.waste
     capacity = format_bytes(waste.capacity_bytes).replace(".0 ", " ")
     if is_today_refused(result):
-        return KeyFigure(UNUSED, "does not fit", f"your {today:,} runs out of memory in {capacity}")
+        return KeyFigure(UNUSED, "does not fit", f"{name_today(today)} runs out of memory in {capacity}")
     if waste.at_current_fraction is None:
-        return KeyFigure(UNUSED, "not measured", f"your {today:,} was not run", is_known=False)
-    return KeyFigure(UNUSED, format_percent(waste.at_current_fraction), f"of {capacity}, at your {today:,}")
+        return KeyFigure(UNUSED, "not measured", f"{name_today(today)} was not run", is_known=False)
+    return KeyFigure(UNUSED, format_percent(waste.at_current_fraction), f"of {capacity}, at {name_today(today)}")
 
 
 def _use(result: RunResult) -> KeyFigure:
@@ -75,7 +76,7 @@ def _use(result: RunResult) -> KeyFigure:
     if size.batch_size == result.current_batch_size:
         return KeyFigure(USE, f"{size.batch_size:,}", "as today")
     unused = result.waste.at_recommended_fraction
-    note = f"instead of your {result.current_batch_size:,}"
+    note = f"instead of {name_today(result.current_batch_size)}"
     return KeyFigure(
         USE, f"{size.batch_size:,}", note if unused is None else f"{note}; {format_percent(unused)} unused"
     )
@@ -88,7 +89,7 @@ def _saves(result: RunResult, money: Savings) -> KeyFigure:
     if size.batch_size == result.current_batch_size:
         return KeyFigure(SAVES, NOTHING, "no other size is shown to be faster")
     if is_today_refused(result):
-        return KeyFigure(SAVES, "not known", f"your {result.current_batch_size:,} cannot be timed", is_known=False)
+        return KeyFigure(SAVES, "not known", f"{name_today(result.current_batch_size)} cannot be timed", is_known=False)
     if claim is SpeedClaim.AT_LEAST and result.speedup_low is not None:
         return _least(result.speedup_low, money)
     if result.speedup is None:

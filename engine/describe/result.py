@@ -19,6 +19,7 @@ from ..speed.claim import (
 )
 from ..speed.reasons import NOT_COMPARED
 from ..speed.rounds import BUSY_FRACTION
+from ..text.today import name_today, reword
 from ..text.units import (
     format_factor,
     format_factor_range,
@@ -49,7 +50,7 @@ def is_today_refused(result: RunResult) -> bool:
 
 
 def answer_of(result: RunResult) -> Answer:
-    """Return the answer of a result in which a size trained: "Use 56: 1.14x as fast as your 16 (...).".
+    """Return the answer of a result in which a size trained: "Use 56: 1.14x as fast as your 32 (...).".
 
     Where no size is recommended it says how far the training reaches, and why none is.
     """
@@ -58,16 +59,16 @@ def answer_of(result: RunResult) -> Answer:
         return _none_recommended(result)
     notes = tuple(_notes_of_reserve(result, size))
     if size.batch_size == today:
-        return Answer("Keep your ", today, f": {_why_kept(result, size)}.", notes)
+        return Answer(f"Keep {name_today(today).rpartition(' ')[0]} ", today, f": {_why_kept(result, size)}.", notes)
     if claim_in(result) is SpeedClaim.AT_LEAST:
         assert result.speedup_low is not None
-        faster = f": at least {describe_lower_bound(result.speedup_low)} as fast as your {today:,}."
+        faster = f": at least {describe_lower_bound(result.speedup_low)} as fast as {name_today(today)}."
         return Answer("Use ", size.batch_size, faster, (_bounds(result), *notes))
     if is_today_refused(result):
         why = f": {_no_other_is_faster(result, size)}."
-        return Answer(f"Your {today:,} does not fit. Use ", size.batch_size, why, notes)
+        return Answer(f"{sentence_case(name_today(today))} does not fit. Use ", size.batch_size, why, notes)
     if result.speedup is None:
-        why = f": {_no_other_is_faster(result, size)}; your {today:,} was not measured."
+        why = f": {_no_other_is_faster(result, size)}; {name_today(today)} was not measured."
         return Answer("Use ", size.batch_size, why, notes)
     return Answer("Use ", size.batch_size, f": {_figure(result)}.", notes)
 
@@ -82,7 +83,7 @@ def _why_kept(result: RunResult, kept: Point) -> str:
 def _figure(result: RunResult) -> str:
     today, speedup = result.current_batch_size, result.speedup or 0.0
     interval = format_factor_range(result.speedup_low, result.speedup_high)
-    return f"{format_factor(speedup)} as fast as your {today:,}{f' ({interval})' if interval else ''}"
+    return f"{format_factor(speedup)} as fast as {name_today(today)}{f' ({interval})' if interval else ''}"
 
 
 def _bounds(result: RunResult) -> str:
@@ -129,7 +130,7 @@ def _none_recommended(result: RunResult) -> Answer:
         helps.insert(0, f"The largest that keeps the reserve ({reserve_text(result)} free) is {size}.")
     because = f": {why}." if why else "."
     if is_today_refused(result):
-        before = f"Your {result.current_batch_size:,} does not fit; {reach}."
+        before = f"{sentence_case(name_today(result.current_batch_size))} does not fit; {reach}."
         return Answer(before, notes=(f"None is recommended{because}", *helps))
     sentence = f"{sentence_case(reach)}. None is recommended{because}"
     if is_short(sentence):
@@ -148,7 +149,7 @@ def _why_none(result: RunResult) -> str:
         return "other programs disturbed the timing"
     found = compared(result)
     if found is None:
-        return (reason or "").removesuffix(".")
+        return reword(reason or "").removesuffix(".")
     return f"{found.batch_size:,} is {found.interval} as fast as {describe_other(found, result)}"
 
 
@@ -158,8 +159,8 @@ def compared(result: RunResult) -> ComparedSizes | None:
 
 
 def describe_other(found: ComparedSizes, result: RunResult) -> str:
-    """Write "your 16" for today's size, and "16" for another."""
-    return f"{'your ' if found.other == result.current_batch_size else ''}{found.other:,}"
+    """Name today's size as such: "your 32"; another by its number."""
+    return name_today(found.other) if found.other == result.current_batch_size else f"{found.other:,}"
 
 
 def _what_helps(result: RunResult) -> Iterator[str]:
@@ -216,7 +217,7 @@ def speedup_lines(result: RunResult) -> list[str]:
     if speed is None:
         return []
     has_reason = speed.reason is not None and not is_bound(result) and not is_disturbed(result)
-    lines = [f"{sentence_case(speed.reason or '')}."] if has_reason else []
+    lines = [f"{sentence_case(reword(speed.reason or ''))}."] if has_reason else []
     if is_bound(result) or (speed.is_measurable and result.speedup is not None):
         lines += [_speedup(result, speed), _money(result)]
     if speed.rounds and speed.others_cores is not None and speed.cores:

@@ -199,9 +199,9 @@ def test_starts_in_turns_of_an_earlier_build_that_show_a_gain_still_recommend() 
 def test_a_size_of_today_that_does_not_fit_is_answered_by_a_compared_choice_alone() -> None:
     spec = make_spec(current_batch_size=16)
     compared = stored(make_timed_result(), spec=spec, current=None, speedup=None)
-    assert headline(compared).sentence == "Your 16 does not fit. Use 8: no measured size is clearly faster."
+    assert headline(compared).sentence == "The usual 16 does not fit. Use 8: no measured size is clearly faster."
     unknown = stored(make_unmeasurable_result(), spec=spec, current=None)
-    assert headline(unknown).sentence == "Your 16 does not fit; up to 8 fit."
+    assert headline(unknown).sentence == "The usual 16 does not fit; up to 8 fit."
     assert headline(unknown).notes[0] == "None is recommended: other programs disturbed the timing."
 
 
@@ -317,7 +317,7 @@ def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:
 def test_a_size_of_today_above_the_runs_maximum_is_named_as_the_reason_for_no_speed_up() -> None:
     spec = make_spec(current_batch_size=16, max_batch_size=8)
     speedup = figures(stored(spec=spec, current=None, speedup=None, probes=(make_probe(8),)))[0]
-    assert speedup.text == "Your 16 is above the maximum of this run, so it was not measured."
+    assert speedup.text == "The usual 16 is above the maximum of this run, so it was not measured."
 
 
 def test_without_a_speed_up_the_money_is_not_measured() -> None:

@@ -20,6 +20,7 @@ from engine.documents.estimated import Estimated, EstimatedCard
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
 from engine.speed.claim import describe_lower_bound
+from engine.text.today import reword
 
 Curve = dict[int, float]
 Range = tuple[float, float]
@@ -139,7 +140,7 @@ def speed_caveat(result: StoredResult) -> str:
         return f"{' and '.join(other_work(result.speed))}: nothing is claimed of its speeds"
     found = compared(result)
     if found is None:
-        return (result.speed.reason if result.speed else None) or "its speeds were not compared"
+        return reword((result.speed.reason if result.speed else None) or "its speeds were not compared")
     other, interval = f"{found.other:,}", found.interval
     if is_bound(result) and result.speedup_low is not None:
         least = describe_lower_bound(result.speedup_low)
